@@ -1,0 +1,95 @@
+//! Agents: who asks.
+
+use crate::ids::AgentId;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How we reach an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    Driven,
+    Hooked,
+    Watched,
+    #[default]
+    Script,
+}
+
+/// What an adapter can say of its agent. That it waits follows from its open asks; that it is lost, from silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    #[default]
+    Working,
+    Idle,
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    Working,
+    Waiting,
+    Idle,
+    Ended,
+    Lost,
+}
+
+impl AgentState {
+    pub fn of(report: Report, lost: bool, open_asks: u32) -> Self {
+        match (report, lost, open_asks) {
+            (Report::Ended, _, _) => AgentState::Ended,
+            (Report::Working | Report::Idle, true, _) => AgentState::Lost,
+            (Report::Working | Report::Idle, false, 1..) => AgentState::Waiting,
+            (Report::Working, false, 0) => AgentState::Working,
+            (Report::Idle, false, 0) => AgentState::Idle,
+        }
+    }
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            AgentState::Working => "working",
+            AgentState::Waiting => "waiting",
+            AgentState::Idle => "idle",
+            AgentState::Ended => "ended",
+            AgentState::Lost => "lost",
+        })
+    }
+}
+
+/// One running agent session, as everybody sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    pub id: AgentId,
+    /// `claude`, `script`, …
+    pub kind: String,
+    pub reach: Reach,
+    pub host: String,
+    pub cwd: String,
+    pub title: String,
+    /// The agent's own name for its session.
+    pub session: Option<String>,
+    pub state: AgentState,
+    /// What the session has cost so far, in US dollars, where the agent tells.
+    pub cost: Option<f64>,
+    pub open_asks: u32,
+    pub created_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_agent_is_lost_even_while_it_waits_but_an_ended_one_has_ended() {
+        assert_eq!(AgentState::of(Report::Working, false, 0), AgentState::Working);
+        assert_eq!(AgentState::of(Report::Idle, false, 0), AgentState::Idle);
+        assert_eq!(AgentState::of(Report::Idle, false, 1), AgentState::Waiting);
+        assert_eq!(AgentState::of(Report::Working, true, 1), AgentState::Lost);
+        assert_eq!(AgentState::of(Report::Ended, true, 1), AgentState::Ended);
+    }
+}

@@ -1,0 +1,449 @@
+//! Asks: what a person must decide. Immutable once raised.
+
+use crate::answer::Answer;
+use crate::digest::Digest;
+use crate::ids::{AgentId, AskId, Key, Text};
+use crate::invalid::{Invalid, decode};
+use crate::lifecycle::{Receipt, State};
+use crate::who::By;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+const MOST_QUESTIONS: usize = 32;
+const MOST_OPTIONS: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Question,
+    Permission,
+    Plan,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Question => "question",
+            Kind::Permission => "permission",
+            Kind::Plan => "plan",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Kind::Question, Kind::Permission, Kind::Plan]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+            .ok_or("must be question, permission or plan")
+    }
+}
+
+/// What the ask says, in one of three forms.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Body {
+    Question(Questions),
+    Permission(Permission),
+    Plan(Plan),
+}
+
+impl Body {
+    pub fn decode(kind: Kind, body: Value) -> Result<Self, Invalid> {
+        match kind {
+            Kind::Question => decode(body).map(Body::Question),
+            Kind::Permission => decode(body).map(Body::Permission),
+            Kind::Plan => decode(body).map(Body::Plan),
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Body::Question(_) => Kind::Question,
+            Body::Permission(_) => Kind::Permission,
+            Body::Plan(_) => Kind::Plan,
+        }
+    }
+
+    /// A body is plain data, so this cannot fail; null would only ever make a digest that matches nothing.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "QuestionsDraft")]
+#[non_exhaustive]
+pub struct Questions {
+    pub questions: Vec<Question>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct QuestionsDraft {
+    questions: Vec<Question>,
+}
+
+impl TryFrom<QuestionsDraft> for Questions {
+    type Error = String;
+
+    fn try_from(draft: QuestionsDraft) -> Result<Self, String> {
+        Questions::new(draft.questions)
+    }
+}
+
+impl Questions {
+    pub fn new(questions: Vec<Question>) -> Result<Self, String> {
+        if (1..=MOST_QUESTIONS).contains(&questions.len()) {
+            Ok(Self { questions })
+        } else {
+            Err(format!("there must be 1 to {MOST_QUESTIONS} questions"))
+        }
+    }
+}
+
+/// One question with what may be picked. Two questions may share a header: answers go by position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "QuestionDraft")]
+#[non_exhaustive]
+pub struct Question {
+    pub question: String,
+    pub header: String,
+    pub options: Vec<Offer>,
+    pub multi_select: bool,
+    pub free_text: bool,
+}
+
+/// A question before it is checked.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionDraft {
+    pub question: String,
+    #[serde(default)]
+    pub header: String,
+    #[serde(default)]
+    pub options: Vec<Offer>,
+    #[serde(default)]
+    pub multi_select: bool,
+    #[serde(default)]
+    pub free_text: bool,
+}
+
+/// One thing that may be picked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    pub label: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+}
+
+impl TryFrom<QuestionDraft> for Question {
+    type Error = String;
+
+    fn try_from(draft: QuestionDraft) -> Result<Self, String> {
+        if draft.question.trim().is_empty() {
+            return Err("the question must not be empty".into());
+        }
+        if draft.options.len() > MOST_OPTIONS {
+            return Err(format!("there may be at most {MOST_OPTIONS} options"));
+        }
+        if draft.options.is_empty() && !draft.free_text {
+            return Err("a question needs options, or free_text, or nobody can answer it".into());
+        }
+        let mut labels = HashSet::new();
+        for offer in &draft.options {
+            if offer.label.trim().is_empty() {
+                return Err("an option's label must not be empty".into());
+            }
+            if !labels.insert(offer.label.as_str()) {
+                return Err(format!("two options are labelled {:?}", offer.label));
+            }
+        }
+        Ok(Self {
+            question: draft.question,
+            header: draft.header,
+            options: draft.options,
+            multi_select: draft.multi_select,
+            free_text: draft.free_text,
+        })
+    }
+}
+
+/// May this tool run with this input?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "PermissionDraft")]
+#[non_exhaustive]
+pub struct Permission {
+    pub tool: String,
+    pub input: Map<String, Value>,
+    pub display: Display,
+    pub scopes: Vec<Grant>,
+}
+
+/// A permission before it is checked. Without a display, the whole input is shown as JSON.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionDraft {
+    pub tool: String,
+    pub input: Map<String, Value>,
+    pub display: Option<Display>,
+    pub scopes: Option<Vec<Grant>>,
+}
+
+impl TryFrom<PermissionDraft> for Permission {
+    type Error = String;
+
+    fn try_from(draft: PermissionDraft) -> Result<Self, String> {
+        if draft.tool.trim().is_empty() {
+            return Err("the tool must have a name".into());
+        }
+        let display = draft.display.unwrap_or_else(|| Display {
+            kind: DisplayKind::Json,
+            text: serde_json::to_string_pretty(&draft.input).unwrap_or_default(),
+            hunks: None,
+        });
+        let scopes = draft.scopes.unwrap_or_else(|| vec![Grant::once()]);
+        let mut seen = HashSet::new();
+        if scopes.is_empty() || !scopes.iter().all(|grant| seen.insert(grant.scope)) {
+            return Err("scopes must offer at least one, and each only once".into());
+        }
+        Ok(Self { tool: draft.tool, input: draft.input, display, scopes })
+    }
+}
+
+impl Permission {
+    pub fn offers(&self, scope: Scope) -> bool {
+        self.scopes.iter().any(|grant| grant.scope == scope)
+    }
+}
+
+/// What a person sees before approving.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Display {
+    pub kind: DisplayKind,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<Vec<Hunk>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DisplayKind {
+    Command,
+    Diff,
+    Json,
+}
+
+/// A part of a unified diff; each line begins with a space, `+` or `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hunk {
+    pub old_start: u64,
+    pub new_start: u64,
+    pub lines: Vec<String>,
+}
+
+/// How far an approval reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Once,
+    Session,
+    Always,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Scope::Once => "once",
+            Scope::Session => "session",
+            Scope::Always => "always",
+        })
+    }
+}
+
+/// A scope on offer, with the rule it would add in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    pub scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+impl Grant {
+    pub fn once() -> Self {
+        Self { scope: Scope::Once, rule: None }
+    }
+}
+
+/// May this plan be carried out?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub plan: Text,
+}
+
+/// An ask as everybody sees it: what was raised, and how it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub id: AskId,
+    pub key: Key,
+    pub agent: AgentId,
+    /// Where the agent worked when it asked; the digest covers it.
+    pub cwd: String,
+    /// The agent's own name for the tool call behind this ask, where it has one.
+    pub tool_use_id: Option<String>,
+    pub body: Body,
+    pub digest: Digest,
+    pub created_at: Timestamp,
+    pub deadline: Option<Timestamp>,
+    pub state: State,
+}
+
+impl Serialize for Ask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut ask = serializer.serialize_struct("Ask", 17)?;
+        ask.serialize_field("id", &self.id)?;
+        ask.serialize_field("key", &self.key)?;
+        ask.serialize_field("agent", &self.agent)?;
+        ask.serialize_field("cwd", &self.cwd)?;
+        ask.serialize_field("tool_use_id", &self.tool_use_id)?;
+        ask.serialize_field("kind", &self.body.kind())?;
+        ask.serialize_field("digest", &self.digest)?;
+        ask.serialize_field("created_at", &self.created_at)?;
+        ask.serialize_field("deadline", &self.deadline)?;
+        ask.serialize_field("body", &self.body)?;
+        ask.serialize_field("state", self.state.name())?;
+        ask.serialize_field("receipt", &self.state.receipt())?;
+        ask.serialize_field("answer", &self.state.answer())?;
+        ask.serialize_field("by", &self.state.by())?;
+        ask.serialize_field("ended_at", &self.state.ended_at())?;
+        ask.serialize_field("note", &self.state.note())?;
+        ask.end()
+    }
+}
+
+/// The shape in which an [`Ask`] is written, for the API's description.
+#[derive(JsonSchema)]
+#[schemars(rename = "Ask")]
+#[allow(dead_code)]
+pub struct AskShape {
+    id: AskId,
+    key: Key,
+    agent: AgentId,
+    cwd: String,
+    tool_use_id: Option<String>,
+    kind: Kind,
+    digest: Digest,
+    created_at: Timestamp,
+    deadline: Option<Timestamp>,
+    body: Body,
+    /// `open`, `answered`, `expired` or `withdrawn`.
+    state: String,
+    receipt: Option<Receipt>,
+    answer: Option<Answer>,
+    by: Option<By>,
+    ended_at: Option<Timestamp>,
+    note: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn refused(kind: Kind, body: Value, field: &str, words: &str) {
+        let error = Body::decode(kind, body).unwrap_err();
+        assert_eq!(error.field, field);
+        assert!(error.problem.contains(words), "{error}");
+    }
+
+    #[test]
+    fn a_question_nobody_could_answer_is_refused() {
+        let q = |q: Value| json!({"questions": [q]});
+        refused(Kind::Question, json!({"questions": []}), "", "1 to 32 questions");
+        refused(
+            Kind::Question,
+            q(json!({"question": " ", "free_text": true})),
+            "questions[0]",
+            "must not be empty",
+        );
+        refused(Kind::Question, q(json!({"question": "x"})), "questions[0]", "needs options");
+        refused(
+            Kind::Question,
+            q(json!({"question": "x", "options": [{"label": "a"}, {"label": "a"}]})),
+            "questions[0]",
+            "two options are labelled \"a\"",
+        );
+        refused(
+            Kind::Question,
+            q(json!({"question": "x", "multiSelect": true})),
+            "questions[0].multiSelect",
+            "unknown field",
+        );
+    }
+
+    #[test]
+    fn a_permission_without_a_display_shows_its_whole_input() {
+        let body = Body::decode(Kind::Permission, json!({"tool": "X", "input": {"b": 1, "a": 2}})).unwrap();
+        assert_eq!(
+            body.to_json(),
+            json!({"tool": "X", "input": {"b": 1, "a": 2},
+                   "display": {"kind": "json", "text": "{\n  \"b\": 1,\n  \"a\": 2\n}"},
+                   "scopes": [{"scope": "once"}]})
+        );
+    }
+
+    #[test]
+    fn a_permission_offers_each_scope_once_and_never_none() {
+        let permission = |scopes: Value| json!({"tool": "X", "input": {}, "scopes": scopes});
+        refused(Kind::Permission, permission(json!([])), "", "at least one");
+        refused(Kind::Permission, permission(json!([{"scope": "once"}, {"scope": "once"}])), "", "only once");
+        refused(
+            Kind::Permission,
+            permission(json!([{"scope": "forever"}])),
+            "scopes[0].scope",
+            "unknown variant",
+        );
+    }
+
+    #[test]
+    fn an_empty_plan_is_refused() {
+        refused(Kind::Plan, json!({"plan": "\n"}), "plan", "must not be empty");
+    }
+
+    #[test]
+    fn the_digest_covers_kind_folder_and_body() {
+        let plan = |text: &str| Body::decode(Kind::Plan, json!({"plan": text})).unwrap();
+        let digest = Digest::of("/src", &plan("a"));
+        assert_eq!(
+            digest.as_str(),
+            format!(
+                "sha256:{}",
+                crate::digest::sha256_hex(br#"{"body":{"plan":"a"},"cwd":"/src","kind":"plan"}"#)
+            )
+        );
+        assert_ne!(digest, Digest::of("/src", &plan("b")));
+        assert_ne!(digest, Digest::of("/other", &plan("a")));
+    }
+}

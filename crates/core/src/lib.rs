@@ -1,0 +1,27 @@
+//! The vocabulary of `aye`, in the order in which an ask travels. Nothing here does I/O,
+//! reads a clock or looks at the environment, and nothing here can be built invalid.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod agent;
+pub mod answer;
+pub mod ask;
+pub mod digest;
+pub mod ids;
+pub mod invalid;
+pub mod json;
+pub mod lifecycle;
+pub mod trail;
+pub mod visible;
+pub mod who;
+
+pub use agent::{Agent, AgentState, Reach, Report};
+pub use answer::{Answer, Choice, PlanVerdict, Reply, Verdict};
+pub use ask::{
+    Ask, Body, Display, DisplayKind, Hunk, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions,
+    Scope,
+};
+pub use digest::Digest;
+pub use ids::{AgentId, AnswerKey, AskId, Key, Text};
+pub use invalid::Invalid;
+pub use lifecycle::{Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
+pub use who::{By, Role, Surface};

@@ -1,0 +1,277 @@
+//! How an ask goes from open to its one end, and what becomes of the outcome on its way to the agent.
+//! `step` is the only way to change an ask.
+
+use crate::answer::Answer;
+use crate::ids::AnswerKey;
+use crate::who::By;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How an ask stands. All but `Open` are final.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    Open,
+    Answered {
+        answer: Answer,
+        by: By,
+        /// The sender's name for this act, so that a repeated call is recognised.
+        key: Option<AnswerKey>,
+        at: Timestamp,
+        delivery: Delivery,
+    },
+    Expired {
+        why: Expiry,
+        at: Timestamp,
+        delivery: Delivery,
+    },
+    Withdrawn {
+        why: Withdrawal,
+        /// What was answered in the agent's own terminal, where that is known.
+        answer: Option<Answer>,
+        at: Timestamp,
+    },
+}
+
+/// What is known of an outcome that goes to the agent, and why we think so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub receipt: Receipt,
+    pub evidence: Option<String>,
+}
+
+impl Delivery {
+    fn pending() -> Self {
+        Self { receipt: Receipt::Pending, evidence: None }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    Pending,
+    /// Written to the agent.
+    Delivered,
+    /// The agent's own transcript shows it.
+    Confirmed,
+    /// The transcript shows something else: an alarm.
+    Disputed,
+    /// The agent's terminal was first after all.
+    Superseded,
+    /// The agent was gone.
+    Undelivered,
+    /// The adapter died between writing and reporting, or keys were typed and no transcript came.
+    Unknown,
+}
+
+impl Receipt {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Receipt::Pending => "pending",
+            Receipt::Delivered => "delivered",
+            Receipt::Confirmed => "confirmed",
+            Receipt::Disputed => "disputed",
+            Receipt::Superseded => "superseded",
+            Receipt::Undelivered => "undelivered",
+            Receipt::Unknown => "unknown",
+        }
+    }
+
+    /// Knowledge only grows: what is settled stays, and doubt may still be resolved by the transcript.
+    fn may_become(self, next: Receipt) -> bool {
+        use Receipt::{Confirmed, Delivered, Disputed, Pending, Superseded, Undelivered, Unknown};
+        match (self, next) {
+            (Pending, Delivered | Confirmed | Disputed | Superseded | Undelivered | Unknown)
+            | (Delivered, Confirmed | Disputed | Superseded | Unknown)
+            | (Unknown, Confirmed | Disputed | Superseded | Undelivered) => true,
+            (Pending | Delivered | Unknown, Pending)
+            | (Delivered, Delivered | Undelivered)
+            | (Unknown, Delivered | Unknown)
+            | (Confirmed | Disputed | Superseded | Undelivered, _) => false,
+        }
+    }
+}
+
+/// Why nobody's answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Expiry {
+    Deadline,
+    /// Nobody was connected who could have answered.
+    Unattended,
+}
+
+/// Why an answer is no longer wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Withdrawal {
+    Terminal,
+    Cancelled,
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    Answer { answer: Answer, by: By, key: Option<AnswerKey> },
+    Expire(Expiry),
+    Withdraw { why: Withdrawal, answer: Option<Answer> },
+    Receipt(Delivery),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Changed(State),
+    /// The same thing was said before; saying it again is not an error.
+    Unchanged,
+}
+
+/// An event that may not happen now. The ask is as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("this ask has already ended")]
+    Ended,
+    #[error("nobody answered in time, and the agent has been told so")]
+    Expired,
+    #[error("the deadline of this ask has not come yet")]
+    NotDue,
+    #[error("nothing went to the agent, so there is nothing to acknowledge")]
+    NothingSent,
+    #[error("the receipt is {} and cannot become {}", .from.as_str(), .to.as_str())]
+    Receipt { from: Receipt, to: Receipt },
+}
+
+/// The one function that changes an ask. An answer that arrives at or after the deadline is too late,
+/// whether or not anybody has noticed the deadline yet.
+pub fn step(
+    state: &State,
+    deadline: Option<Timestamp>,
+    event: Event,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    let due = deadline.is_some_and(|deadline| now >= deadline);
+    match (state, event) {
+        (State::Open, Event::Answer { .. }) if due => Err(Refused::Expired),
+        (State::Open, Event::Answer { answer, by, key }) => {
+            Ok(Step::Changed(State::Answered { answer, by, key, at: now, delivery: Delivery::pending() }))
+        }
+        (State::Open, Event::Expire(Expiry::Deadline)) if !due => Err(Refused::NotDue),
+        (State::Open, Event::Expire(why)) => {
+            Ok(Step::Changed(State::Expired { why, at: now, delivery: Delivery::pending() }))
+        }
+        (State::Open, Event::Withdraw { why, answer }) => {
+            Ok(Step::Changed(State::Withdrawn { why, answer, at: now }))
+        }
+        (State::Open | State::Withdrawn { .. }, Event::Receipt(_)) => Err(Refused::NothingSent),
+
+        (
+            State::Answered { answer, key: Some(key), .. },
+            Event::Answer { answer: again, key: Some(same), .. },
+        ) if *key == same && *answer == again => Ok(Step::Unchanged),
+        (State::Withdrawn { why, .. }, Event::Withdraw { why: same, .. }) if *why == same => {
+            Ok(Step::Unchanged)
+        }
+        (State::Expired { .. }, Event::Expire(_)) => Ok(Step::Unchanged),
+        (State::Expired { .. }, Event::Answer { .. }) => Err(Refused::Expired),
+
+        (State::Answered { answer, by, key, at, delivery }, Event::Receipt(next)) => deliver(delivery, next)
+            .map(|change| match change {
+                None => Step::Unchanged,
+                Some(delivery) => Step::Changed(State::Answered {
+                    answer: answer.clone(),
+                    by: by.clone(),
+                    key: key.clone(),
+                    at: *at,
+                    delivery,
+                }),
+            }),
+        (State::Expired { why, at, delivery }, Event::Receipt(next)) => {
+            deliver(delivery, next).map(|change| match change {
+                None => Step::Unchanged,
+                Some(delivery) => Step::Changed(State::Expired { why: *why, at: *at, delivery }),
+            })
+        }
+
+        (State::Answered { .. } | State::Withdrawn { .. }, Event::Answer { .. } | Event::Expire(_))
+        | (
+            State::Answered { .. } | State::Expired { .. } | State::Withdrawn { .. },
+            Event::Withdraw { .. },
+        ) => Err(Refused::Ended),
+    }
+}
+
+fn deliver(current: &Delivery, next: Delivery) -> Result<Option<Delivery>, Refused> {
+    if current.receipt == next.receipt {
+        Ok(None)
+    } else if current.receipt.may_become(next.receipt) {
+        Ok(Some(next))
+    } else {
+        Err(Refused::Receipt { from: current.receipt, to: next.receipt })
+    }
+}
+
+impl State {
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Open => "open",
+            State::Answered { .. } => "answered",
+            State::Expired { .. } => "expired",
+            State::Withdrawn { .. } => "withdrawn",
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self, State::Open)
+    }
+
+    pub fn receipt(&self) -> Option<Receipt> {
+        self.delivery().map(|delivery| delivery.receipt)
+    }
+
+    pub fn delivery(&self) -> Option<&Delivery> {
+        match self {
+            State::Answered { delivery, .. } | State::Expired { delivery, .. } => Some(delivery),
+            State::Open | State::Withdrawn { .. } => None,
+        }
+    }
+
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            State::Answered { answer, .. } => Some(answer),
+            State::Withdrawn { answer, .. } => answer.as_ref(),
+            State::Open | State::Expired { .. } => None,
+        }
+    }
+
+    pub fn by(&self) -> Option<&By> {
+        match self {
+            State::Answered { by, .. } => Some(by),
+            State::Open | State::Expired { .. } | State::Withdrawn { .. } => None,
+        }
+    }
+
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            State::Open => None,
+            State::Answered { at, .. } | State::Expired { at, .. } | State::Withdrawn { at, .. } => Some(*at),
+        }
+    }
+
+    /// What a person should know beside the state itself.
+    pub fn note(&self) -> Option<&str> {
+        let evidence = self.delivery().and_then(|delivery| delivery.evidence.as_deref());
+        let why = match self {
+            State::Open | State::Answered { .. } => None,
+            State::Expired { why: Expiry::Deadline, .. } => Some("nobody answered in time"),
+            State::Expired { why: Expiry::Unattended, .. } => Some("nobody was there to answer"),
+            State::Withdrawn { why: Withdrawal::Terminal, .. } => {
+                Some("answered in the agent's own terminal")
+            }
+            State::Withdrawn { why: Withdrawal::Cancelled, .. } => Some("cancelled by the agent"),
+            State::Withdrawn { why: Withdrawal::Gone, .. } => Some("the agent is gone"),
+        };
+        evidence.or(why)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Text from an agent, made safe to look at: what a terminal or a browser would obey or hide is
+//! shown as an escape, and nothing is ever left out.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Line breaks and tabs stay as they are; use [`one_line`] where they must not.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c != '\n' && c != '\t' && is_hidden(c))
+}
+
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escape(text, is_hidden)
+}
+
+fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' if hidden(c) => out.push_str("\\n"),
+            '\t' if hidden(c) => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            // Writing to a String cannot fail.
+            c if hidden(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Control characters, characters that reorder or join text, and characters that show nothing.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}'
+            | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(visible("rm\u{1b}[2K -rf"), "rm\\u{1b}[2K -rf");
+        assert_eq!(visible("a\rb\u{8}c\u{9b}d"), "a\\rb\\u{8}c\\u{9b}d");
+    }
+
+    #[test]
+    fn what_reorders_or_hides_text_is_shown() {
+        assert_eq!(visible("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+        assert_eq!(visible("a\u{200b}b\u{feff}c\u{e0041}"), "a\\u{200b}b\\u{feff}c\\u{e0041}");
+        assert_eq!(visible("a\u{2028}b"), "a\\u{2028}b");
+    }
+
+    #[test]
+    fn ordinary_text_of_any_script_is_left_alone() {
+        let text = "größer 日本語 ❤️ →\n\tعربى";
+        assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
+        assert_eq!(one_line("a\nb\tc"), "a\\nb\\tc");
+    }
+}
