@@ -342,11 +342,32 @@ impl Serialize for Ask {
     }
 }
 
-/// The shape in which an [`Ask`] is written, for the API's description.
-#[derive(JsonSchema)]
+/// An [`Ask`] as it is written for others, and as they read it.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(rename = "Ask")]
-#[allow(dead_code)]
-pub struct AskShape {
+pub struct AskView {
+    pub id: AskId,
+    pub key: Key,
+    pub agent: AgentId,
+    pub cwd: String,
+    pub tool_use_id: Option<String>,
+    pub kind: Kind,
+    pub digest: Digest,
+    pub created_at: Timestamp,
+    pub deadline: Option<Timestamp>,
+    pub body: Body,
+    /// `open`, `answered`, `expired` or `withdrawn`.
+    pub state: String,
+    pub receipt: Option<Receipt>,
+    pub answer: Option<Answer>,
+    pub by: Option<By>,
+    pub ended_at: Option<Timestamp>,
+    pub note: Option<String>,
+}
+
+/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub pass by.
+#[derive(Deserialize)]
+struct AskDraft {
     id: AskId,
     key: Key,
     agent: AgentId,
@@ -356,14 +377,38 @@ pub struct AskShape {
     digest: Digest,
     created_at: Timestamp,
     deadline: Option<Timestamp>,
-    body: Body,
-    /// `open`, `answered`, `expired` or `withdrawn`.
+    body: Value,
     state: String,
     receipt: Option<Receipt>,
-    answer: Option<Answer>,
+    answer: Option<Value>,
     by: Option<By>,
     ended_at: Option<Timestamp>,
     note: Option<String>,
+}
+
+impl AskView {
+    pub fn from_json(value: Value) -> Result<Self, Invalid> {
+        let draft: AskDraft = decode(value)?;
+        let answer = draft.answer.map(|answer| Answer::decode(draft.kind, answer)).transpose();
+        Ok(Self {
+            id: draft.id,
+            key: draft.key,
+            agent: draft.agent,
+            cwd: draft.cwd,
+            tool_use_id: draft.tool_use_id,
+            kind: draft.kind,
+            digest: draft.digest,
+            created_at: draft.created_at,
+            deadline: draft.deadline,
+            body: Body::decode(draft.kind, draft.body).map_err(|invalid| invalid.under("body"))?,
+            state: draft.state,
+            receipt: draft.receipt,
+            answer: answer.map_err(|invalid| invalid.under("answer"))?,
+            by: draft.by,
+            ended_at: draft.ended_at,
+            note: draft.note,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -430,6 +475,52 @@ mod tests {
     #[test]
     fn an_empty_plan_is_refused() {
         refused(Kind::Plan, json!({"plan": "\n"}), "plan", "must not be empty");
+    }
+
+    #[test]
+    fn what_is_written_for_others_is_read_back_whole() {
+        let body = Body::decode(Kind::Plan, json!({"plan": "1. x"})).unwrap();
+        let ask = Ask {
+            id: AskId::from_random(1),
+            key: Key::try_from("k").unwrap(),
+            agent: AgentId::try_from("a").unwrap(),
+            cwd: "/src".into(),
+            tool_use_id: Some("toolu_1".into()),
+            digest: Digest::of("/src", &body),
+            created_at: Timestamp::from_second(1).unwrap(),
+            deadline: None,
+            state: State::Answered {
+                answer: Answer::read(&body, json!({"decision": "outline"})).unwrap(),
+                by: By::Rule { rule: Text::try_from("r").unwrap() },
+                key: None,
+                at: Timestamp::from_second(2).unwrap(),
+                delivery: crate::lifecycle::Delivery {
+                    receipt: Receipt::Unknown,
+                    evidence: Some("died".into()),
+                },
+            },
+            body: body.clone(),
+        };
+        let view = AskView::from_json(serde_json::to_value(&ask).unwrap()).unwrap();
+        let expected = AskView {
+            id: ask.id.clone(),
+            key: ask.key.clone(),
+            agent: ask.agent.clone(),
+            cwd: ask.cwd.clone(),
+            tool_use_id: ask.tool_use_id.clone(),
+            kind: Kind::Plan,
+            digest: ask.digest.clone(),
+            created_at: ask.created_at,
+            deadline: None,
+            body,
+            state: "answered".into(),
+            receipt: Some(Receipt::Unknown),
+            answer: ask.state.answer().cloned(),
+            by: ask.state.by().cloned(),
+            ended_at: Some(Timestamp::from_second(2).unwrap()),
+            note: Some("died".into()),
+        };
+        assert_eq!(view, expected);
     }
 
     #[test]

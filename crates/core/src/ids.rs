@@ -83,6 +83,13 @@ checked_string! {
     Text, |v| !v.trim().is_empty(), "must not be empty"
 }
 
+impl Text {
+    /// Something we say ourselves, as text; blank becomes a dash.
+    pub fn from_displayed(value: &impl fmt::Display) -> Self {
+        Self::try_from(value.to_string()).unwrap_or_else(|_| Self("-".to_owned()))
+    }
+}
+
 /// Crockford's alphabet: no letter that is easily taken for another.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 

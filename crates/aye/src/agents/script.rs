@@ -1,0 +1,86 @@
+//! A script that asks: it raises one ask, waits for its end through hub restarts, and says what it did with it.
+
+use crate::client::{CallError, Client};
+use crate::home::Home;
+use aye_core::digest::hex;
+use aye_core::{AgentId, Body};
+use hyper::Method;
+use serde_json::{Value, json};
+
+/// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
+const WAIT: u32 = 25;
+
+pub struct Script {
+    client: Client,
+    agent: AgentId,
+}
+
+impl Script {
+    /// Announces a script to the hub.
+    pub async fn announce(home: &Home, title: &str) -> anyhow::Result<Self> {
+        let agent = match Client::own_agent(home).await? {
+            Some(agent) => agent,
+            None => AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?,
+        };
+        let client = Client::for_agent(home, &agent).await?;
+        let script = Self { client, agent };
+        let cwd = std::env::current_dir().unwrap_or_default();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let profile = json!({
+            "kind": "script", "reach": "script", "host": host, "cwd": cwd.to_string_lossy(), "title": title,
+            "pid": std::process::id(), "state": "working",
+        });
+        script.client.put(&script.path(""), profile).await?;
+        Ok(script)
+    }
+
+    /// Raises an ask under a key that names it for ever, and returns it.
+    pub async fn raise(&self, body: &Body, timeout: Option<&str>) -> anyhow::Result<Value> {
+        let raise = json!({
+            "key": format!("{}/{}", self.agent, random_name()?),
+            "agent": self.agent,
+            "kind": body.kind(),
+            "body": body,
+            "timeout": timeout,
+        });
+        Ok(self.client.insist(Method::POST, "/api/asks", Some(raise)).await?)
+    }
+
+    /// How the ask ended, whenever that is; the hub may come and go meanwhile.
+    pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
+        loop {
+            let path = format!("/api/asks/{ask}/resolution?wait={WAIT}");
+            let resolution = self.client.insist(Method::GET, &path, None).await?;
+            if !resolution.is_null() {
+                return Ok(resolution);
+            }
+        }
+    }
+
+    pub async fn receipt(&self, ask: &str, receipt: &str, evidence: &str) -> Result<Value, CallError> {
+        let body = json!({ "receipt": receipt, "evidence": evidence });
+        self.client.insist(Method::POST, &format!("/api/asks/{ask}/receipt"), Some(body)).await
+    }
+
+    pub async fn withdraw(&self, ask: &str) -> Result<Value, CallError> {
+        self.client.post(&format!("/api/asks/{ask}/withdraw"), json!({ "why": "cancelled" })).await
+    }
+
+    pub async fn report(&self, event: Value) -> Result<Value, CallError> {
+        self.client.insist(Method::POST, &self.path("/events"), Some(json!({ "events": [event] }))).await
+    }
+
+    pub async fn end(&self) -> Result<Value, CallError> {
+        self.client.put(&self.path(""), json!({ "state": "ended" })).await
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/agents/{}{rest}", self.agent)
+    }
+}
+
+fn random_name() -> anyhow::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex(&bytes))
+}

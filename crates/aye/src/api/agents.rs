@@ -1,0 +1,176 @@
+use super::App;
+use super::asks::WaitParams;
+use super::caller::Caller;
+use super::json::{Body, Failure, Named, Params, Reply, ok};
+use crate::hub::{Command, Registration};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use aye_core::{Agent, AgentId, Invalid, Text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const MOST_EVENTS: u32 = 1000;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Agents {
+    agents: Vec<Agent>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListParams {
+    #[serde(default)]
+    all: bool,
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Params(params): Params<ListParams>,
+) -> Result<Reply<Agents>, Failure> {
+    Ok(ok(Agents { agents: app.hub.agents(params.all).await? }))
+}
+
+pub async fn get(State(app): State<App>, Named(id): Named<String>) -> Result<Reply<Agent>, Failure> {
+    Ok(ok(app.hub.agent(&id).await?))
+}
+
+pub async fn register(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Body(registration): Body<Registration>,
+) -> Result<Reply<Agent>, Failure> {
+    caller.speaks_for(&id)?;
+    Ok(ok(app.hub.register(id, registration).await?))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Events {
+    events: Vec<Numbered>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Numbered {
+    seq: u64,
+    event: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsParams {
+    #[serde(default)]
+    after: u64,
+    limit: Option<u32>,
+}
+
+pub async fn events(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Params(params): Params<EventsParams>,
+) -> Result<Reply<Events>, Failure> {
+    let agent = app.hub.agent(&id).await?;
+    let limit = params.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+    let events = app.hub.events(agent.id, params.after, limit).await?;
+    let events = events.into_iter().map(|(seq, event)| Numbered { seq, event }).collect();
+    Ok(ok(Events { events }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewEvents {
+    events: Vec<Value>,
+}
+
+pub async fn report_events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Body(body): Body<NewEvents>,
+) -> Result<StatusCode, Failure> {
+    caller.speaks_for(&id)?;
+    if !body.events.iter().all(Value::is_object) {
+        return Err(Invalid::new("events", "each event must be an object").into());
+    }
+    app.hub.report_events(id, body.events).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Commands {
+    commands: Vec<NumberedCommand>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct NumberedCommand {
+    n: u64,
+    #[schemars(with = "Command")]
+    command: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandsParams {
+    #[serde(default)]
+    after: u64,
+    wait: Option<u64>,
+}
+
+pub async fn commands(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Params(params): Params<CommandsParams>,
+) -> Result<Reply<Commands>, Failure> {
+    caller.speaks_for(&id)?;
+    let wait = WaitParams { wait: params.wait }.duration();
+    let commands = tokio::select! {
+        commands = app.hub.commands(&id, params.after, wait) => commands?,
+        () = app.stop.cancelled() => Vec::new(),
+        () = caller.credential.revoked.cancelled() => Vec::new(),
+    };
+    let commands = commands.into_iter().map(|(n, command)| NumberedCommand { n, command }).collect();
+    Ok(ok(Commands { commands }))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Queued {
+    /// The number under which the agent's adapter finds it.
+    n: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prompt {
+    text: Text,
+}
+
+pub async fn prompt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Body(prompt): Body<Prompt>,
+) -> Result<Reply<Queued>, Failure> {
+    queue(&app, &caller, id, Command::Prompt { text: prompt.text }).await
+}
+
+pub async fn interrupt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+) -> Result<Reply<Queued>, Failure> {
+    queue(&app, &caller, id, Command::Interrupt).await
+}
+
+pub async fn stop(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+) -> Result<Reply<Queued>, Failure> {
+    queue(&app, &caller, id, Command::Stop).await
+}
+
+async fn queue(app: &App, caller: &Caller, id: AgentId, command: Command) -> Result<Reply<Queued>, Failure> {
+    Ok(ok(Queued { n: app.hub.command(id, command, caller.who()).await? }))
+}

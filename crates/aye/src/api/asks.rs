@@ -1,0 +1,187 @@
+use super::App;
+use super::caller::Caller;
+use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
+use crate::hub::{AnswerCall, Raise};
+use crate::store::AskFilter;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use aye_core::lifecycle::Delivery;
+use aye_core::{AgentId, AnswerKey, Ask, AskId, Digest, Invalid, Key, Kind, Receipt, Withdrawal};
+use jiff::SignedDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+
+const LONGEST_WAIT: u64 = 50;
+const MOST_LISTED: u32 = 10_000;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Asks {
+    #[schemars(with = "Vec<aye_core::AskView>")]
+    asks: Vec<Ask>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListParams {
+    state: Option<String>,
+    agent: Option<AgentId>,
+    /// How the id begins.
+    id: Option<AskId>,
+    limit: Option<u32>,
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Params(params): Params<ListParams>,
+) -> Result<Reply<Asks>, Failure> {
+    let state = params.state.filter(|state| state != "all");
+    if state.as_deref().is_some_and(|state| !["open", "answered", "expired", "withdrawn"].contains(&state)) {
+        let why = "state must be open, answered, expired, withdrawn or all";
+        return Err(Failure::new(StatusCode::BAD_REQUEST, why));
+    }
+    let filter = AskFilter {
+        state,
+        agent: params.agent,
+        id_prefix: params.id.map(String::from),
+        limit: params.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED),
+    };
+    Ok(ok(Asks { asks: app.hub.asks(filter).await? }))
+}
+
+pub async fn get(State(app): State<App>, Named(id): Named<AskId>) -> Result<Reply<Ask>, Failure> {
+    Ok(ok(app.hub.ask(&id).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerBody {
+    #[schemars(with = "aye_core::Answer")]
+    pub answer: Value,
+    /// Of the ask as it was shown.
+    pub digest: Digest,
+    /// The sender's own name for this act: sending it again is not answering again.
+    pub key: Option<AnswerKey>,
+}
+
+pub async fn answer(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(ask): Named<AskId>,
+    Body(body): Body<AnswerBody>,
+) -> Result<Reply<Ask>, Failure> {
+    let call = AnswerCall { ask, answer: body.answer, digest: body.digest, key: body.key, by: caller.by() };
+    Ok(ok(app.hub.answer(call).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RaiseBody {
+    pub key: Key,
+    pub agent: AgentId,
+    pub kind: Kind,
+    #[schemars(with = "aye_core::Body")]
+    pub body: Value,
+    /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
+    #[schemars(with = "Option<String>")]
+    pub timeout: Option<Value>,
+    /// The agent's own name for the tool call behind this ask.
+    pub tool_use_id: Option<String>,
+}
+
+pub async fn raise(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(body): Body<RaiseBody, LARGE>,
+) -> Result<Reply<Ask>, Failure> {
+    caller.speaks_for(&body.agent)?;
+    let raise = Raise {
+        key: body.key,
+        agent: body.agent,
+        body: aye_core::Body::decode(body.kind, body.body).map_err(|invalid| invalid.under("body"))?,
+        timeout: body.timeout.map(|timeout| duration(&timeout)).transpose()?,
+        tool_use_id: body.tool_use_id,
+    };
+    let raised = app.hub.raise(raise).await?;
+    let status = if raised.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(Reply(status, raised.ask))
+}
+
+fn duration(timeout: &Value) -> Result<SignedDuration, Invalid> {
+    let read = match timeout {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(seconds) => seconds.as_i64().map(SignedDuration::from_secs),
+        _ => None,
+    };
+    let positive = read.filter(|duration: &SignedDuration| duration.is_positive());
+    positive.ok_or_else(|| Invalid::new("timeout", "must be a duration such as \"300s\" or \"5m\""))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitParams {
+    pub wait: Option<u64>,
+}
+
+impl WaitParams {
+    pub fn duration(&self) -> Duration {
+        Duration::from_secs(self.wait.unwrap_or(0).min(LONGEST_WAIT))
+    }
+}
+
+pub async fn resolution(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+    Params(params): Params<WaitParams>,
+) -> Result<Response, Failure> {
+    let agent = caller.agent()?;
+    let resolution = tokio::select! {
+        resolution = app.hub.resolution(&id, &agent, params.duration()) => resolution?,
+        () = app.stop.cancelled() => None,
+        () = caller.credential.revoked.cancelled() => None,
+    };
+    Ok(match resolution {
+        Some(resolution) => ok(resolution).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptBody {
+    pub receipt: Receipt,
+    /// What it was concluded from.
+    pub evidence: Option<String>,
+}
+
+pub async fn receipt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+    Body(body): Body<ReceiptBody>,
+) -> Result<Reply<Ask>, Failure> {
+    let delivery = Delivery { receipt: body.receipt, evidence: body.evidence };
+    Ok(ok(app.hub.receipt(id, caller.agent()?, delivery).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawBody {
+    pub why: Withdrawal,
+    /// What was answered in the agent's own terminal.
+    #[schemars(with = "Option<aye_core::Answer>")]
+    pub answer: Option<Value>,
+}
+
+pub async fn withdraw(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+    Body(body): Body<WithdrawBody>,
+) -> Result<Reply<Ask>, Failure> {
+    Ok(ok(app.hub.withdraw(id, caller.agent()?, body.why, body.answer).await?))
+}

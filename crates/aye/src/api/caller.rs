@@ -1,0 +1,155 @@
+//! Who is calling, and whether they may.
+
+use super::App;
+use super::json::Failure;
+use super::table::Needs;
+use crate::hub::Credential;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use aye_core::{AgentId, By, Role, Surface};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+pub const SESSION_COOKIE: &str = "aye_session";
+/// Where an operator's program says which surface the person used.
+const SURFACE_HEADER: &str = "aye-surface";
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub enum Peer {
+    Tcp(SocketAddr),
+    Unix { uid: u32, pid: Option<u32> },
+}
+
+impl Peer {
+    fn address(self) -> Option<IpAddr> {
+        match self {
+            Peer::Tcp(address) => Some(address.ip()),
+            Peer::Unix { .. } => None,
+        }
+    }
+}
+
+/// A caller whose token was right and whose role suffices.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub credential: Credential,
+    pub surface: Surface,
+}
+
+impl Caller {
+    pub fn by(&self) -> By {
+        By::Person { name: self.credential.name.clone(), surface: self.surface }
+    }
+
+    pub fn who(&self) -> String {
+        self.by().to_string()
+    }
+
+    /// An agent's token speaks for that agent alone.
+    pub fn speaks_for(&self, agent: &AgentId) -> Result<(), Failure> {
+        match self.credential.agent.as_ref() == Some(agent) {
+            true => Ok(()),
+            false => Err(Failure::new(StatusCode::FORBIDDEN, "this token belongs to another agent")),
+        }
+    }
+
+    pub fn agent(&self) -> Result<AgentId, Failure> {
+        let none = || Failure::new(StatusCode::FORBIDDEN, "this token belongs to no agent");
+        self.credential.agent.clone().ok_or_else(none)
+    }
+}
+
+/// Lets a request through to its handler if its caller may make it.
+pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied();
+    match permit(&app, needs, peer, request.headers()).await {
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Ok(None) => next.run(request).await,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+async fn permit(
+    app: &App,
+    needs: Needs,
+    peer: Option<Peer>,
+    headers: &HeaderMap,
+) -> Result<Option<Caller>, Failure> {
+    let needed = match needs {
+        Needs::Nothing => return Ok(None),
+        Needs::SameUser => return same_user(peer).map(|()| None),
+        Needs::AnyToken => None,
+        Needs::Role(role) => Some(role),
+    };
+    let caller = identify(app, peer, headers)?;
+    let role = caller.credential.role;
+    if needed.is_some_and(|needed| !role.may_act_as(needed)) {
+        let needed = needed.map_or("", Role::as_str);
+        let why = format!("this needs the role {needed}, and the token has the role {role}");
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    if needed == Some(Role::Operator)
+        && let Some(Peer::Unix { pid: Some(pid), .. }) = peer
+        && let Some(agent) = app.hub.agent_around(pid).await?
+    {
+        let why =
+            format!("this process runs inside the agent {agent}, and an agent never answers for a person");
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    if let Some(agent) = &caller.credential.agent {
+        app.hub.heard(agent).await?;
+    }
+    Ok(Some(caller))
+}
+
+fn same_user(peer: Option<Peer>) -> Result<(), Failure> {
+    match peer {
+        Some(Peer::Unix { uid, .. }) if uid == rustix::process::getuid().as_raw() => Ok(()),
+        _ => Err(Failure::new(
+            StatusCode::UNAUTHORIZED,
+            "only a process of the same user gets this, and only over the Unix socket; \
+             elsewhere use `aye token create --role agent --agent ID`",
+        )),
+    }
+}
+
+fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller, Failure> {
+    let unauthorized = |why: &str| Failure::new(StatusCode::UNAUTHORIZED, why);
+    let token = bearer(headers).or_else(|| session_cookie(headers));
+    let token = token.ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer <token>"))?;
+    let Some(credential) = app.hub.credential(token) else {
+        let from = peer.and_then(Peer::address);
+        return Err(match app.attempts.too_many(from, Instant::now()) {
+            true => {
+                Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute")
+            }
+            false => unauthorized("this token is not valid, or was revoked"),
+        });
+    };
+    let named = headers.get(SURFACE_HEADER).and_then(|name| name.to_str().ok()).and_then(Surface::named);
+    let surface = credential.surface.or(named).unwrap_or(Surface::Api);
+    Ok(Caller { credential, surface })
+}
+
+/// A header that is there but wrong is not made good by a cookie.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, token) = value.split_once(' ').unwrap_or_default();
+    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
+}
+
+fn session_cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| token)
+}
+
+pub fn has_session_cookie(headers: &HeaderMap) -> bool {
+    session_cookie(headers).is_some()
+}

@@ -1,0 +1,185 @@
+//! Questions by agent and tool call, for programs that know those and not our asks. An answer still
+//! goes to exactly one ask, bound to what that ask says.
+
+use super::App;
+use super::caller::Caller;
+use super::json::{Body, Failure, Named, Reply, ok};
+use crate::hub::{AnswerCall, Problem};
+use crate::store::AskFilter;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use aye_core::{AnswerKey, Ask, By, Invalid, Question};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+#[derive(Serialize, JsonSchema)]
+pub struct Pending {
+    pending: bool,
+    questions: Vec<PendingQuestion>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingQuestion {
+    tool_id: String,
+    session_id: String,
+    timestamp: Timestamp,
+    questions: Vec<PlainQuestion>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlainQuestion {
+    question: String,
+    header: String,
+    options: Vec<PlainOption>,
+    multi_select: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct PlainOption {
+    label: String,
+    description: String,
+}
+
+/// An unknown agent has nothing pending.
+pub async fn pending(State(app): State<App>, Named(id): Named<String>) -> Result<Reply<Pending>, Failure> {
+    let open = match open_questions(&app, &id).await {
+        Err(Problem::NoSuchAgent) => Vec::new(),
+        open => open?,
+    };
+    let questions: Vec<_> =
+        open.into_iter().map(|(ask, session, questions)| plain(&ask, session, &questions)).collect();
+    Ok(ok(Pending { pending: !questions.is_empty(), questions }))
+}
+
+fn plain(ask: &Ask, session: String, questions: &[Question]) -> PendingQuestion {
+    let option = |offer: &aye_core::Offer| PlainOption {
+        label: offer.label.clone(),
+        description: offer.description.clone(),
+    };
+    let question = |question: &Question| PlainQuestion {
+        question: question.question.clone(),
+        header: question.header.clone(),
+        options: question.options.iter().map(option).collect(),
+        multi_select: question.multi_select,
+    };
+    PendingQuestion {
+        tool_id: tool_call(ask).to_owned(),
+        session_id: session,
+        timestamp: ask.created_at,
+        questions: questions.iter().map(question).collect(),
+    }
+}
+
+fn tool_call(ask: &Ask) -> &str {
+    ask.tool_use_id.as_deref().unwrap_or(ask.key.as_str())
+}
+
+async fn open_questions(app: &App, agent: &str) -> Result<Vec<(Ask, String, Vec<Question>)>, Problem> {
+    let agent = app.hub.agent(agent).await?;
+    let session = agent.session.unwrap_or_else(|| agent.id.to_string());
+    let filter =
+        AskFilter { state: Some("open".into()), agent: Some(agent.id), limit: 1000, ..AskFilter::default() };
+    let asks = app.hub.asks(filter).await?;
+    let questions = asks.into_iter().filter_map(|ask| match &ask.body {
+        aye_core::Body::Question(body) => Some((ask.clone(), session.clone(), body.questions.clone())),
+        aye_core::Body::Permission(_) | aye_core::Body::Plan(_) => None,
+    });
+    Ok(questions.collect())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerQuestion {
+    /// May be left out only when exactly one question is pending.
+    tool_call_id: Option<String>,
+    /// One entry a question: a label, several labels, or `{"text": "…"}` for free text.
+    answers: Vec<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Success {
+    success: bool,
+}
+
+pub async fn answer(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+    Body(body): Body<AnswerQuestion>,
+) -> Result<Reply<Success>, Failure> {
+    let (ask, _) = find(&app, &id, body.tool_call_id.as_deref()).await?;
+    let answers = body.answers.into_iter().enumerate();
+    let answers =
+        answers.map(|(i, answer)| entry(answer, &format!("answers[{i}]"))).collect::<Result<Vec<_>, _>>()?;
+    send(&app, &ask, answers, None, caller.by()).await?;
+    Ok(ok(Success { success: true }))
+}
+
+/// The WebSocket's form: answers by the text of their question.
+pub async fn answer_by_text(
+    app: &App,
+    agent: &str,
+    tool_call: Option<&str>,
+    mut answers: Map<String, Value>,
+    key: Option<AnswerKey>,
+    by: By,
+) -> Result<Ask, Failure> {
+    let (ask, questions) = find(app, agent, tool_call).await?;
+    let mut entries = Vec::new();
+    for question in &questions {
+        let text = &question.question;
+        if questions.iter().filter(|other| other.question == *text).count() > 1 {
+            return Err(
+                Invalid::new("answers", format!("two questions read {text:?}: answer by position")).into()
+            );
+        }
+        let answer = answers.shift_remove(text);
+        let answer = answer.ok_or_else(|| Invalid::new("answers", format!("{text:?} is not answered")))?;
+        entries.push(entry(answer, &format!("answers[{text:?}]"))?);
+    }
+    match answers.keys().next() {
+        Some(unknown) => Err(Invalid::new("answers", format!("{unknown:?} was not asked")).into()),
+        None => send(app, &ask, entries, key, by).await,
+    }
+}
+
+async fn send(
+    app: &App,
+    ask: &Ask,
+    answers: Vec<Value>,
+    key: Option<AnswerKey>,
+    by: By,
+) -> Result<Ask, Failure> {
+    let (answer, digest) = (json!({ "answers": answers }), ask.digest.clone());
+    Ok(app.hub.answer(AnswerCall { ask: ask.id.clone(), answer, digest, key, by }).await?)
+}
+
+async fn find(app: &App, agent: &str, tool_call_id: Option<&str>) -> Result<(Ask, Vec<Question>), Failure> {
+    let mut open = open_questions(app, agent).await?;
+    if let Some(id) = tool_call_id {
+        open.retain(|(ask, _, _)| tool_call(ask) == id);
+    }
+    let several = open.len() > 1;
+    match open.pop() {
+        Some(_) if several => {
+            let why = "several questions are pending: say which by tool_call_id";
+            Err(Invalid::new("tool_call_id", why).into())
+        }
+        Some((ask, _, questions)) => Ok((ask, questions)),
+        None => Err(Failure::new(StatusCode::NOT_FOUND, "no such question is pending")),
+    }
+}
+
+fn entry(answer: Value, field: &str) -> Result<Value, Invalid> {
+    match answer {
+        Value::String(label) => Ok(json!({ "selected": [label] })),
+        Value::Array(labels) => Ok(json!({ "selected": labels })),
+        Value::Object(fields) => Ok(Value::Object(fields)),
+        _ => Err(Invalid::new(field, "must be a label, a list of labels, or {\"text\": …}")),
+    }
+}

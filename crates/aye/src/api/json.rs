@@ -1,0 +1,164 @@
+//! JSON in and out. What comes in is read strictly; what goes wrong says what and where.
+
+use crate::hub::Problem;
+use crate::store::StoreError;
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use aye_core::invalid::decode;
+use aye_core::{Ask, Invalid, Refused, State};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub const ORDINARY: usize = 256 * 1024;
+pub const LARGE: usize = 4 * 1024 * 1024;
+const SLOWEST_BODY: Duration = Duration::from_secs(30);
+
+/// A request's body, decoded; `LIMIT` is how many bytes it may have.
+pub struct Body<T, const LIMIT: usize = ORDINARY>(pub T);
+
+impl<T: DeserializeOwned, S: Sync, const LIMIT: usize> FromRequest<S> for Body<T, LIMIT> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let read = tokio::time::timeout(SLOWEST_BODY, to_bytes(request.into_body(), LIMIT)).await;
+        let bytes = read
+            .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))?
+            .map_err(|_| {
+                Failure::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("the body may have at most {LIMIT} bytes"),
+                )
+            })?;
+        let value = aye_core::json::parse(&bytes).map_err(|error| {
+            Failure::new(StatusCode::BAD_REQUEST, format!("not acceptable JSON: {error}"))
+        })?;
+        Ok(Self(decode(value)?))
+    }
+}
+
+/// What stands in the query of a request.
+pub struct Params<T>(pub T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let query = Query::try_from_uri(&parts.uri);
+        query
+            .map(|Query(params)| Self(params))
+            .map_err(|error| Failure::new(StatusCode::BAD_REQUEST, error.body_text()))
+    }
+}
+
+/// A name in the path of a request; one that cannot be a name names nothing.
+pub struct Named<T>(pub T);
+
+impl<T: TryFrom<String>, S: Send + Sync> FromRequestParts<S> for Named<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is nothing by that name");
+        let Path(name) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| nothing())?;
+        T::try_from(name).map(Self).map_err(|_| nothing())
+    }
+}
+
+/// A successful reply.
+pub struct Reply<T>(pub StatusCode, pub T);
+
+impl<T: Serialize> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_string(&self.1) {
+            Ok(text) => (self.0, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
+            Err(error) => {
+                tracing::error!(%error, "a reply could not be written");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+}
+
+pub fn ok<T: Serialize>(content: T) -> Reply<T> {
+    Reply(StatusCode::OK, content)
+}
+
+/// A call that was not carried out, and why.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: StatusCode,
+    pub error: String,
+    pub field: Option<String>,
+    pub ask: Option<Box<Ask>>,
+}
+
+impl Failure {
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into(), field: None, ask: None }
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut body = json!({ "error": self.error });
+        if let Some(field) = &self.field {
+            body["field"] = json!(field);
+        }
+        if let Some(ask) = &self.ask {
+            body["ask"] = json!(ask);
+        }
+        body
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        Reply(self.status, self.to_json()).into_response()
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self { field: Some(invalid.field), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, invalid.problem) }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let status = match &problem {
+            Problem::NoSuchAsk | Problem::NoSuchAgent | Problem::NoSuchToken => StatusCode::NOT_FOUND,
+            Problem::Refused { refused: Refused::Expired, .. } => StatusCode::GONE,
+            Problem::Refused { .. } | Problem::KeyReused | Problem::Conflict(_) => StatusCode::CONFLICT,
+            Problem::OtherDigest { .. } => StatusCode::PRECONDITION_FAILED,
+            Problem::NotAllowed(_) => StatusCode::FORBIDDEN,
+            Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
+            Problem::Store(StoreError::Closed) => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        if status.is_server_error() {
+            tracing::error!(error = %problem, "a call could not be carried out");
+        }
+        let error = problem.to_string();
+        match problem {
+            Problem::Invalid(invalid) => invalid.into(),
+            Problem::Refused { refused, ask } => {
+                let error = if refused == Refused::Ended { how_it_ended(&ask) } else { error };
+                Self { ask: Some(ask), ..Self::new(status, error) }
+            }
+            Problem::OtherDigest { ask } => Self { ask: Some(ask), ..Self::new(status, error) },
+            _ => Self::new(status, error),
+        }
+    }
+}
+
+fn how_it_ended(ask: &Ask) -> String {
+    match &ask.state {
+        State::Answered { by, .. } => format!("this ask was already answered by {by}"),
+        State::Open | State::Expired { .. } | State::Withdrawn { .. } => {
+            format!("this ask is no longer open: {}", ask.state.note().unwrap_or(ask.state.name()))
+        }
+    }
+}

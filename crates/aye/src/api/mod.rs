@@ -1,0 +1,155 @@
+//! The hub's HTTP and WebSocket interface, and who may use which part of it.
+
+mod agents;
+mod asks;
+mod attempts;
+mod caller;
+mod compat;
+mod guard;
+mod json;
+mod page;
+mod serve;
+mod table;
+mod tokens;
+mod ws;
+
+pub use guard::AllowedHosts;
+pub use serve::{Listeners, serve};
+
+use crate::hub::Hub;
+use attempts::Attempts;
+use axum::Router;
+use axum::middleware;
+use std::sync::Arc;
+use table::{Needs, Table};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What every handler may use.
+#[derive(Clone)]
+pub struct App {
+    pub hub: Hub,
+    pub hosts: Arc<AllowedHosts>,
+    /// Where a browser finds us; sign-in links begin with it.
+    pub url: Arc<str>,
+    attempts: Arc<Attempts>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl App {
+    pub fn new(
+        hub: Hub,
+        hosts: AllowedHosts,
+        url: String,
+        stop: CancellationToken,
+        tasks: TaskTracker,
+    ) -> Self {
+        let attempts = Arc::new(Attempts::default());
+        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, stop, tasks }
+    }
+
+    pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
+        Ok(format!("{}/sign-in/{}", self.url, self.hub.sign_in_code()?))
+    }
+}
+
+/// Every call there is, with who may make it: the router and its description come from this one table.
+fn table(app: &App) -> Table {
+    use aye_core::Role::{Agent, Operator, Viewer};
+    let mut t = Table::new(app.clone());
+    t.get("/api/health", Needs::Nothing, page::health, "Whether the hub is there").gives::<page::Health>();
+    t.get("/api/openapi.json", Viewer, table::openapi, "This description");
+    t.get("/api/me", Needs::AnyToken, tokens::me, "Who the token in use belongs to").gives::<tokens::Me>();
+
+    t.get("/api/asks", Viewer, asks::list, "Asks; open ones oldest first").gives::<asks::Asks>();
+    t.get("/api/asks/{id}", Viewer, asks::get, "One ask").gives::<aye_core::AskView>();
+    t.post(
+        "/api/asks/{id}/answer",
+        Operator,
+        asks::answer,
+        "Answer an ask; 409 when it has already ended, 410 when it expired, 412 when another one was shown",
+    )
+    .takes::<asks::AnswerBody>()
+    .gives::<aye_core::AskView>();
+    t.post("/api/asks", Agent, asks::raise, "Raise an ask; the same key again returns the same ask")
+        .takes::<asks::RaiseBody>()
+        .gives::<aye_core::AskView>();
+    t.get(
+        "/api/asks/{id}/resolution",
+        Agent,
+        asks::resolution,
+        "Wait for an ask's end; 204 when the wait ends first",
+    )
+    .gives::<crate::hub::Resolution>();
+    t.post("/api/asks/{id}/receipt", Agent, asks::receipt, "Report what became of an outcome")
+        .takes::<asks::ReceiptBody>()
+        .gives::<aye_core::AskView>();
+    t.post("/api/asks/{id}/withdraw", Agent, asks::withdraw, "Take an ask back")
+        .takes::<asks::WithdrawBody>()
+        .gives::<aye_core::AskView>();
+
+    t.get("/api/agents", Viewer, agents::list, "Agents; with all=true, ended ones too")
+        .gives::<agents::Agents>();
+    t.get("/api/agents/{id}", Viewer, agents::get, "One agent, by our id or its own session id")
+        .gives::<aye_core::Agent>();
+    t.put("/api/agents/{id}", Agent, agents::register, "Register an agent or report its state")
+        .takes::<crate::hub::Registration>()
+        .gives::<aye_core::Agent>();
+    t.get("/api/agents/{id}/events", Viewer, agents::events, "The conversation, oldest first")
+        .gives::<agents::Events>();
+    t.post("/api/agents/{id}/events", Agent, agents::report_events, "Report the conversation as it goes")
+        .takes::<agents::NewEvents>();
+    t.get("/api/agents/{id}/commands", Agent, agents::commands, "Wait for prompts, interrupts and stops")
+        .gives::<agents::Commands>();
+    t.post(
+        "/api/agents/{id}/token",
+        Needs::SameUser,
+        tokens::hand_out,
+        "The agent's own token, for a process of the same user on the Unix socket",
+    )
+    .gives::<tokens::Token>();
+    t.post("/api/agents/{id}/prompt", Operator, agents::prompt, "Send the agent a prompt")
+        .takes::<agents::Prompt>()
+        .gives::<agents::Queued>();
+    t.post("/api/agents/{id}/interrupt", Operator, agents::interrupt, "Interrupt the agent's turn")
+        .gives::<agents::Queued>();
+    t.post("/api/agents/{id}/stop", Operator, agents::stop, "End the agent's run").gives::<agents::Queued>();
+    t.get("/api/agents/{id}/pending-questions", Viewer, compat::pending, "The questions an agent waits for")
+        .gives::<compat::Pending>();
+    t.post(
+        "/api/agents/{id}/answer-question",
+        Operator,
+        compat::answer,
+        "Answer a pending question by its tool call",
+    )
+    .takes::<compat::AnswerQuestion>()
+    .gives::<compat::Success>();
+
+    t.get("/api/tokens", Operator, tokens::list, "All tokens, without their secrets")
+        .gives::<tokens::Tokens>();
+    t.post("/api/tokens", Operator, tokens::create, "Make a token")
+        .takes::<tokens::NewToken>()
+        .gives::<tokens::Token>();
+    t.delete("/api/tokens/{id}", Operator, tokens::revoke, "Revoke a token and close what it opened");
+    t.post("/api/sign-in-links", Operator, tokens::link, "A link that signs one browser in, once")
+        .gives::<tokens::Link>();
+
+    t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
+    t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
+    t.get("/", Needs::Nothing, page::index, "The page");
+    t
+}
+
+pub fn router(app: App) -> Router {
+    let (router, description) = table(&app).finish();
+    router
+        .layer(axum::Extension(Arc::new(description)))
+        .fallback(page::not_found)
+        .method_not_allowed_fallback(page::wrong_method)
+        .layer(middleware::map_response(page::harden))
+        .layer(middleware::from_fn_with_state(app, guard::guard))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! What is not an API call: health, the page, and the headers every response carries.
+
+use super::json::{Failure, Reply, ok};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{Html, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Health {
+    status: &'static str,
+    version: &'static str,
+}
+
+pub async fn health() -> Reply<Health> {
+    ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+pub async fn index() -> Html<&'static str> {
+    Html(include_str!("index.html"))
+}
+
+pub async fn not_found() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "there is nothing here; /api/openapi.json lists what there is")
+}
+
+pub async fn wrong_method() -> Failure {
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "this call goes by another method; see /api/openapi.json")
+}
+
+/// A browser may load nothing from elsewhere, show us in no frame, and keep nothing.
+pub async fn harden(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let fixed: [(HeaderName, &'static str); 5] = [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

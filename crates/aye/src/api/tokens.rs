@@ -1,0 +1,121 @@
+use super::App;
+use super::caller::{Caller, Peer, SESSION_COOKIE};
+use super::json::{Body, Failure, Named, Reply, ok};
+use crate::hub::{CredentialInfo, SignInError};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use aye_core::{AgentId, Invalid, Role, Text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const SESSION_SECONDS: u32 = 30 * 24 * 60 * 60;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Me {
+    role: Role,
+    agent: Option<AgentId>,
+    name: Text,
+}
+
+pub async fn me(Extension(caller): Extension<Caller>) -> Reply<Me> {
+    let credential = caller.credential;
+    ok(Me { role: credential.role, agent: credential.agent, name: credential.name })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Token {
+    token: String,
+}
+
+/// What an agent starts may speak for that agent or for a new one, never for another that is there.
+pub async fn hand_out(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    Named(agent): Named<AgentId>,
+) -> Result<Reply<Token>, Failure> {
+    if let Peer::Unix { pid: Some(pid), .. } = peer
+        && let Some(around) = app.hub.agent_around(pid).await?
+        && around != agent
+        && app.hub.agent(agent.as_str()).await.is_ok()
+    {
+        let why = format!("this process runs inside the agent {around} and may not speak for {agent}");
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    let token = app.hub.hand_out_agent_token(&agent, "a process of the same user").await?;
+    Ok(ok(Token { token }))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Tokens {
+    tokens: Vec<CredentialInfo>,
+}
+
+pub async fn list(State(app): State<App>) -> Result<Reply<Tokens>, Failure> {
+    Ok(ok(Tokens { tokens: app.hub.tokens().await? }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    role: Role,
+    /// The agent that an agent's token belongs to.
+    agent: Option<AgentId>,
+    /// Whose it is; the name that stands behind answers.
+    name: Option<Text>,
+}
+
+pub async fn create(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(new): Body<NewToken>,
+) -> Result<Reply<Token>, Failure> {
+    let who = caller.who();
+    let token = match (new.role, new.agent) {
+        (Role::Agent, Some(agent)) => app.hub.hand_out_agent_token(&agent, &who).await?,
+        (Role::Agent, None) => {
+            return Err(Invalid::new("agent", "an agent's token needs the agent it belongs to").into());
+        }
+        (Role::Viewer | Role::Operator, Some(_)) => {
+            return Err(Invalid::new("agent", "only an agent's token belongs to an agent").into());
+        }
+        (role @ (Role::Viewer | Role::Operator), None) => {
+            let name = new.name.unwrap_or(caller.credential.name);
+            app.hub.create_token(role, name, &who).await?
+        }
+    };
+    Ok(Reply(StatusCode::CREATED, Token { token }))
+}
+
+pub async fn revoke(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, Failure> {
+    app.hub.revoke_token(&id, &caller.who()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Link {
+    url: String,
+}
+
+pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {
+    Ok(Reply(StatusCode::CREATED, Link { url: app.sign_in_link()? }))
+}
+
+pub async fn sign_in(State(app): State<App>, Named(code): Named<String>) -> Result<Response, Failure> {
+    let token = match app.hub.sign_in(&code).await {
+        Ok(token) => token,
+        Err(error @ SignInError::NotValid) => return Err(Failure::new(StatusCode::GONE, error.to_string())),
+        Err(SignInError::Problem(problem)) => return Err(problem.into()),
+    };
+    let secure = if app.url.starts_with("https://") { "; Secure" } else { "" };
+    let cookie = format!(
+        "{SESSION_COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}"
+    );
+    Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, "/".to_owned())])
+        .into_response())
+}

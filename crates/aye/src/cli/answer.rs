@@ -1,0 +1,378 @@
+use super::{Done, INVALID, say, say_json};
+use crate::client::Client;
+use crate::home::Home;
+use crate::surfaces::terminal::{answer_lines, whole};
+use anyhow::Context;
+use aye_core::visible::visible;
+use aye_core::{AskId, AskView, Body, Question};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Answer an ask.
+#[derive(Args)]
+#[command(after_help = "\
+Questions:
+  aye answer k3v9 1                 the first option; `aye answer k3v9 SQLite` is the same
+  aye answer k3v9 1 3 --text more   several picks and your own words, where that is allowed
+  aye answer k3v9 2 - 1,3           three questions: the second skipped, two picks for the third
+  aye answer k3v9 1 --text 2=mine   your own words for the second question
+  aye answer k3v9 --reply \"…\"       one reply to all of it
+  aye answer k3v9 --skip            decline
+Permissions and plans:
+  aye answer k3v9 --allow           once; --scope session or always where it is offered
+  aye answer k3v9 --deny \"why\"      the agent reads why
+  aye answer k3v9 --outline         a plan: pause, and show me an outline first
+
+Exit codes: 0 recorded, 4 already ended, 5 invalid, 1 error.")]
+pub struct Answer {
+    /// The ask's id, or how it begins
+    #[arg(value_name = "ID", value_parser = ask_id)]
+    id: AskId,
+    /// Options by number or label; with several questions, one argument each
+    #[arg(value_name = "PICK")]
+    picks: Vec<String>,
+    /// Your own words; N= says for which of several questions
+    #[arg(long, value_name = "[N=]TEXT")]
+    text: Vec<String>,
+    /// A note beside the picks
+    #[arg(long, value_name = "[N=]TEXT")]
+    note: Vec<String>,
+    /// One reply to all questions
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["picks", "text", "note"])]
+    reply: Option<String>,
+    /// Decline to answer
+    #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply"])]
+    skip: bool,
+    /// Allow the tool, or approve the plan
+    #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply", "skip"])]
+    allow: bool,
+    /// How far the permission reaches: once, session or always
+    #[arg(long, requires = "allow", default_value = "once")]
+    scope: String,
+    /// Allow, but with this input instead
+    #[arg(long, value_name = "JSON", requires = "allow")]
+    input: Option<String>,
+    /// Approve this plan instead
+    #[arg(long, value_name = "FILE", requires = "allow")]
+    plan: Option<PathBuf>,
+    /// Refuse, and tell the agent why
+    #[arg(long, value_name = "WHY", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow"])]
+    deny: Option<String>,
+    /// Refuse and end the agent's turn
+    #[arg(long, requires = "deny")]
+    interrupt: bool,
+    /// Pause, and ask for an outline of the plan first
+    #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow", "deny"])]
+    outline: bool,
+    /// The answer as JSON, as the API takes it
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow", "deny", "outline"])]
+    answer: Option<String>,
+    /// Print the ask as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn ask_id(text: &str) -> Result<AskId, String> {
+    AskId::try_from(text.to_ascii_lowercase())
+        .map_err(|_| "this cannot be an id; `aye list` shows them".to_owned())
+}
+
+impl Answer {
+    pub async fn run(self, home: &Home) -> Done {
+        let client = Client::for_person(home)?;
+        let (_, ask) = client.find_ask(&self.id).await?;
+        let answer = match self.build(&ask.body) {
+            Ok(answer) => answer,
+            Err(problem) => {
+                let shown = whole(&ask, Timestamp::now());
+                anstream::eprintln!("{shown}\naye: {problem:#}");
+                return Ok(ExitCode::from(INVALID));
+            }
+        };
+        let call = json!({ "answer": answer, "digest": ask.digest });
+        let recorded = client.post(&format!("/api/asks/{}/answer", ask.id), call).await?;
+        if self.json {
+            say_json(&recorded)?;
+        } else {
+            let recorded = AskView::from_json(recorded)?;
+            let lines = recorded.answer.as_ref().map(answer_lines).unwrap_or_default();
+            say(&format!("Recorded: {}\n", visible(&lines.join(", "))))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn build(&self, body: &Body) -> anyhow::Result<Value> {
+        if let Some(json) = &self.answer {
+            return serde_json::from_str(json).context("--answer is not JSON");
+        }
+        match body {
+            Body::Question(questions) => self.reply(&questions.questions),
+            Body::Permission(_) | Body::Plan(_) => self.verdict(body),
+        }
+    }
+
+    fn reply(&self, questions: &[Question]) -> anyhow::Result<Value> {
+        anyhow::ensure!(
+            !self.allow && self.deny.is_none() && !self.outline,
+            "this is a question: pick an option, or give --text, --reply or --skip"
+        );
+        if self.skip {
+            return Ok(json!({ "skip": true }));
+        }
+        if let Some(reply) = &self.reply {
+            return Ok(json!({ "response": reply }));
+        }
+        let texts = by_question(&self.text, questions.len())?;
+        let notes = by_question(&self.note, questions.len())?;
+        let picks = self.picks_by_question(questions)?;
+        let each = picks.into_iter().zip(texts).zip(notes).zip(questions);
+        let answers = each.map(|(((picks, text), note), question)| entry(&picks, text, note, question));
+        Ok(json!({ "answers": answers.collect::<anyhow::Result<Vec<_>>>()? }))
+    }
+
+    /// With one question every argument is a pick of it; with several, each question has one argument.
+    fn picks_by_question(&self, questions: &[Question]) -> anyhow::Result<Vec<Vec<String>>> {
+        if let [_] = questions {
+            return Ok(vec![self.picks.clone()]);
+        }
+        anyhow::ensure!(
+            self.picks.len() <= questions.len(),
+            "there are {} questions and {} picks: give one for each, and - to skip one",
+            questions.len(),
+            self.picks.len()
+        );
+        let mut picks: Vec<_> =
+            self.picks.iter().zip(questions).map(|(pick, question)| split(pick, question)).collect();
+        picks.resize(questions.len(), Vec::new());
+        Ok(picks)
+    }
+
+    fn verdict(&self, body: &Body) -> anyhow::Result<Value> {
+        let kind = body.kind();
+        anyhow::ensure!(
+            self.allow || self.deny.is_some() || self.outline,
+            "this is a {kind}: --allow or --deny \"why\""
+        );
+        if self.outline {
+            return Ok(json!({ "decision": "outline" }));
+        }
+        let mut verdict = Map::new();
+        match (&self.deny, body) {
+            (Some(why), _) => {
+                verdict.insert("decision".into(), json!("deny"));
+                if !why.trim().is_empty() {
+                    verdict.insert("message".into(), json!(why));
+                }
+                if self.interrupt {
+                    verdict.insert("interrupt".into(), json!(true));
+                }
+            }
+            (None, Body::Plan(_)) => {
+                anyhow::ensure!(self.input.is_none(), "--input is for permissions; a plan takes --plan FILE");
+                verdict.insert("decision".into(), json!("allow"));
+                if let Some(path) = &self.plan {
+                    let plan = std::fs::read_to_string(path);
+                    let plan = plan.with_context(|| format!("cannot read {}", path.display()))?;
+                    verdict.insert("plan".into(), json!(plan));
+                }
+            }
+            (None, Body::Permission(_) | Body::Question(_)) => {
+                anyhow::ensure!(self.plan.is_none(), "--plan is for plans; a permission takes --input JSON");
+                verdict.insert("decision".into(), json!("allow"));
+                verdict.insert("scope".into(), json!(self.scope));
+                if let Some(input) = &self.input {
+                    verdict
+                        .insert("input".into(), serde_json::from_str(input).context("--input is not JSON")?);
+                }
+            }
+        }
+        Ok(Value::Object(verdict))
+    }
+}
+
+/// `1,3` is two picks, unless something on offer reads just so.
+fn split(pick: &str, question: &Question) -> Vec<String> {
+    let numbers = || pick.split(',').all(|part| part.trim().parse::<usize>().is_ok());
+    let is_label = question.options.iter().any(|offer| offer.label == pick);
+    match !is_label && numbers() {
+        true => pick.split(',').map(|part| part.trim().to_owned()).collect(),
+        false => vec![pick.to_owned()],
+    }
+}
+
+fn by_question(texts: &[String], questions: usize) -> anyhow::Result<Vec<Option<String>>> {
+    let mut by_question = vec![None; questions];
+    for text in texts {
+        let numbered = text.split_once('=').and_then(|(n, text)| Some((n.parse::<usize>().ok()?, text)));
+        let (n, text) = match numbered {
+            Some(numbered) if questions > 1 => numbered,
+            _ if questions == 1 => (1, text.as_str()),
+            _ => anyhow::bail!("there are several questions: say which, as in --text 2=…"),
+        };
+        let slot = n.checked_sub(1).and_then(|i| by_question.get_mut(i));
+        let slot = slot.with_context(|| format!("there is no question {n}"))?;
+        anyhow::ensure!(slot.is_none(), "question {n} is given two texts");
+        *slot = Some(text.to_owned());
+    }
+    Ok(by_question)
+}
+
+fn entry(
+    picks: &[String],
+    text: Option<String>,
+    note: Option<String>,
+    question: &Question,
+) -> anyhow::Result<Value> {
+    if let [pick] = picks
+        && pick == "-"
+        && text.is_none()
+    {
+        return Ok(json!({ "skip": true }));
+    }
+    let selected = picks.iter().filter(|pick| *pick != "-").map(|pick| label(pick, question));
+    let selected = selected.collect::<anyhow::Result<Vec<_>>>()?;
+    anyhow::ensure!(
+        !selected.is_empty() || text.is_some(),
+        "{:?} is not answered: pick an option, give --text, or skip it with -",
+        question.question
+    );
+    let mut entry = Map::new();
+    if !selected.is_empty() {
+        entry.insert("selected".into(), json!(selected));
+    }
+    for (field, words) in [("text", text), ("notes", note)] {
+        if let Some(words) = words {
+            entry.insert(field.into(), json!(words));
+        }
+    }
+    Ok(Value::Object(entry))
+}
+
+/// A label as it stands, else the number of one, else the one label that differs only in case.
+fn label(pick: &str, question: &Question) -> anyhow::Result<String> {
+    let labels = || question.options.iter().map(|offer| &offer.label);
+    if let Some(label) = labels().find(|label| *label == pick) {
+        return Ok(label.clone());
+    }
+    if let Ok(number) = pick.parse::<usize>() {
+        let nth = number.checked_sub(1).and_then(|i| question.options.get(i));
+        return nth.map(|offer| offer.label.clone()).with_context(|| format!("there is no option {number}"));
+    }
+    let mut alike = labels().filter(|label| label.to_lowercase() == pick.to_lowercase());
+    match (alike.next(), alike.next()) {
+        (Some(label), None) => Ok(label.clone()),
+        _ => anyhow::bail!("{pick:?} is not one of the options; for your own words use --text"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aye_core::Kind;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        answer: Answer,
+    }
+
+    #[track_caller]
+    fn built(body: &Body, words: &[&str]) -> Result<Value, String> {
+        let line =
+            Line::try_parse_from(["answer", "k3"].iter().chain(words)).map_err(|error| error.to_string())?;
+        let answer = line.answer.build(body).map_err(|error| error.to_string())?;
+        aye_core::Answer::read(body, answer.clone()).map_err(|error| error.to_string())?;
+        Ok(answer)
+    }
+
+    fn one() -> Body {
+        let body = json!({"questions": [{"question": "Which?", "multi_select": true, "free_text": true,
+            "options": [{"label": "Red, dark"}, {"label": "Blue"}, {"label": "7"}]}]});
+        Body::decode(Kind::Question, body).unwrap()
+    }
+
+    fn two() -> Body {
+        let options = json!([{"label": "a"}, {"label": "b"}, {"label": "c"}]);
+        let body = json!({"questions": [
+            {"question": "One?", "options": options, "free_text": true},
+            {"question": "Many?", "options": options, "multi_select": true, "free_text": true}]});
+        Body::decode(Kind::Question, body).unwrap()
+    }
+
+    fn permission() -> Body {
+        let body = json!({"tool": "Bash", "input": {}, "scopes": [{"scope": "once"}, {"scope": "session"}]});
+        Body::decode(Kind::Permission, body).unwrap()
+    }
+
+    #[test]
+    fn picks_are_numbers_or_labels_and_a_label_wins_over_a_number() {
+        let picked = |words: &[&str]| built(&one(), words).unwrap()["answers"][0]["selected"].clone();
+        assert_eq!(picked(&["1", "Blue"]), json!(["Red, dark", "Blue"]));
+        assert_eq!(picked(&["red, dark"]), json!(["Red, dark"]));
+        assert_eq!(picked(&["7"]), json!(["7"]));
+        assert!(built(&one(), &["4"]).unwrap_err().contains("no option 4"));
+        assert!(built(&one(), &["Green"]).unwrap_err().contains("use --text"));
+        assert!(built(&one(), &[]).unwrap_err().contains("not answered"));
+    }
+
+    #[test]
+    fn own_words_and_notes_go_with_the_picks() {
+        assert_eq!(
+            built(&one(), &["2", "--text", "3=three", "--note", "soft"]).unwrap(),
+            json!({"answers": [{"selected": ["Blue"], "text": "3=three", "notes": "soft"}]})
+        );
+    }
+
+    #[test]
+    fn several_questions_take_one_argument_each() {
+        assert_eq!(
+            built(&two(), &["-", "1,3", "--text", "2=mine"]).unwrap(),
+            json!({"answers": [{"skip": true}, {"selected": ["a", "c"], "text": "mine"}]})
+        );
+        assert_eq!(
+            built(&two(), &["--text", "1=own", "--text", "2=words"]).unwrap(),
+            json!({"answers": [{"text": "own"}, {"text": "words"}]})
+        );
+        assert!(built(&two(), &["1"]).unwrap_err().contains("Many?"));
+        assert!(built(&two(), &["1", "2", "3"]).unwrap_err().contains("2 questions and 3 picks"));
+        assert!(built(&two(), &["1", "2", "--text", "mine"]).unwrap_err().contains("say which"));
+    }
+
+    #[test]
+    fn a_whole_ask_can_be_declined_or_replied_to() {
+        assert_eq!(built(&two(), &["--skip"]).unwrap(), json!({"skip": true}));
+        assert_eq!(built(&two(), &["--reply", "later"]).unwrap(), json!({"response": "later"}));
+        assert!(built(&two(), &["--skip", "1"]).is_err());
+    }
+
+    #[test]
+    fn permissions_and_plans_are_allowed_or_denied() {
+        assert_eq!(
+            built(&permission(), &["--allow"]).unwrap(),
+            json!({"decision": "allow", "scope": "once"})
+        );
+        assert_eq!(
+            built(&permission(), &["--allow", "--scope", "session", "--input", "{\"a\":1}"]).unwrap(),
+            json!({"decision": "allow", "scope": "session", "input": {"a": 1}})
+        );
+        assert_eq!(
+            built(&permission(), &["--deny", "no", "--interrupt"]).unwrap(),
+            json!({"decision": "deny", "message": "no", "interrupt": true})
+        );
+        let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
+        assert_eq!(built(&plan, &["--outline"]).unwrap(), json!({"decision": "outline"}));
+        assert_eq!(built(&plan, &["--allow"]).unwrap(), json!({"decision": "allow"}));
+    }
+
+    #[test]
+    fn an_answer_of_the_wrong_kind_is_refused_before_it_is_sent() {
+        assert!(built(&one(), &["--allow"]).unwrap_err().contains("this is a question"));
+        assert!(built(&permission(), &["1"]).unwrap_err().contains("this is a permission"));
+        assert!(built(&permission(), &["--outline"]).unwrap_err().contains("decision"));
+        assert!(built(&permission(), &["--allow", "--scope", "always"]).unwrap_err().contains("not offered"));
+    }
+}

@@ -1,0 +1,115 @@
+use super::{DECLINED, Done, ERROR, INTERRUPTED, NOBODY_IN_TIME, say_json};
+use crate::agents::script::Script;
+use crate::home::Home;
+use crate::shutdown::Signals;
+use crate::surfaces::terminal::answer_lines;
+use aye_core::{Answer, Body, Kind, Offer, Question, QuestionDraft, Questions};
+use clap::Args;
+use jiff::SignedDuration;
+use serde_json::Value;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Ask a person, from any script, and wait for the answer.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye ask \"Deploy to production?\" --option yes --option \"no: leave it as it is\"
+  aye ask \"Which checks?\" --option lint --option test --multi
+  aye ask \"What should the release be called?\" --timeout 10m
+  answer=$(aye ask \"Go on?\" --option yes --option no) && [ \"$answer\" = yes ] && ./deploy
+
+Prints the answer, one line a pick.
+Exit codes: 0 answered, 2 declined, 3 nobody in time, 1 error, 130 interrupted.
+The hub may be restarted meanwhile: the ask stays, and so does this command.")]
+pub struct Ask {
+    question: String,
+    /// Something that may be picked, with what it means after a colon
+    #[arg(long = "option", value_name = "LABEL[: DESCRIPTION]")]
+    options: Vec<String>,
+    /// Several may be picked
+    #[arg(long)]
+    multi: bool,
+    /// Free text may be given too; always so without options
+    #[arg(long)]
+    text: bool,
+    /// How long a person has: 300s, 5m, 2h. Without it, for ever
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<SignedDuration>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Ask {
+    pub async fn run(self, home: &Home) -> Done {
+        let mut signals = Signals::listen()?;
+        let body = self.body().map_err(anyhow::Error::msg)?;
+        let script = Script::announce(home, &self.question).await?;
+        let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
+        let ask = script.raise(&body, timeout.as_deref()).await?;
+        let id = ask["id"].as_str().unwrap_or_default().to_owned();
+        let resolution = tokio::select! {
+            resolution = script.resolution(&id) => resolution?,
+            why = signals.wait() => {
+                // An answer that came in this very moment stays recorded, as undelivered.
+                if let Err(error) = script.withdraw(&id).await {
+                    anstream::eprintln!("aye: {error}");
+                }
+                script.end().await?;
+                anyhow::ensure!(why == "interrupted", "{why}: the question was taken back");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        };
+        let code = self.tell(&resolution)?;
+        if resolution["state"] != "withdrawn" {
+            script.receipt(&id, "delivered", "written to the script's standard output").await?;
+        }
+        script.end().await?;
+        Ok(ExitCode::from(code))
+    }
+
+    fn body(&self) -> Result<Body, String> {
+        let offer = |text: &String| {
+            let (label, description) = text.split_once(": ").unwrap_or((text, ""));
+            Offer {
+                label: label.trim().to_owned(),
+                description: description.trim().to_owned(),
+                preview: None,
+            }
+        };
+        let question = Question::try_from(QuestionDraft {
+            question: self.question.clone(),
+            header: String::new(),
+            options: self.options.iter().map(offer).collect(),
+            multi_select: self.multi,
+            free_text: self.text || self.options.is_empty(),
+        })?;
+        Ok(Body::Question(Questions::new(vec![question])?))
+    }
+
+    /// Prints the answer and says how to exit. The agent behind this script must never take silence for an answer.
+    fn tell(&self, resolution: &Value) -> anyhow::Result<u8> {
+        let outcome = &resolution["outcome"];
+        let code = match outcome["decision"].as_str() {
+            Some("answered") => 0,
+            Some("declined") => DECLINED,
+            Some("expired") => NOBODY_IN_TIME,
+            _ => ERROR,
+        };
+        if self.json {
+            say_json(&outcome["answer"])?;
+        } else if code == 0 {
+            let answer = Answer::decode(Kind::Question, outcome["answer"].clone())?;
+            let mut out = std::io::stdout().lock();
+            for line in answer_lines(&answer) {
+                writeln!(out, "{line}")?;
+            }
+            out.flush()?;
+        } else {
+            let message = outcome["message"].as_str().unwrap_or("the person declined to answer");
+            anstream::eprintln!("aye: {message}");
+        }
+        Ok(code)
+    }
+}

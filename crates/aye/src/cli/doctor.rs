@@ -1,0 +1,159 @@
+use super::{Done, ERROR, say, say_json};
+use crate::client::{CallError, Client};
+use crate::home::Home;
+use crate::store::{self, audit};
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+
+/// Say what is set up, what is missing, and the command that mends it.
+#[derive(Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+struct Finding {
+    about: &'static str,
+    fine: bool,
+    found: String,
+    mend: Option<String>,
+}
+
+impl Finding {
+    fn fine(about: &'static str, found: impl Into<String>) -> Self {
+        Self { about, fine: true, found: found.into(), mend: None }
+    }
+
+    fn wrong(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { about, fine: false, found: found.into(), mend: Some(mend.into()) }
+    }
+}
+
+impl Doctor {
+    pub async fn run(self, home: &Home) -> Done {
+        let findings =
+            vec![directory(home), files(home), trail(home), hub(home).await, token(home).await, claude()];
+        let fine = findings.iter().all(|finding| finding.fine);
+        if self.json {
+            let findings: Vec<_> = findings
+                .iter()
+                .map(|f| json!({ "about": f.about, "fine": f.fine, "found": f.found, "mend": f.mend }))
+                .collect();
+            say_json(&json!({ "fine": fine, "findings": findings }))?;
+        } else {
+            say(&in_words(&findings))?;
+        }
+        Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(ERROR) })
+    }
+}
+
+fn in_words(findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let mark = if finding.fine { paint(GOOD, "✓") } else { paint(BAD, "✗") };
+        out += &format!("{mark} {:<10} {}\n", finding.about, finding.found);
+        if let Some(mend) = &finding.mend {
+            out += &format!("  {:<10} {}\n", "", paint(DIM, mend));
+        }
+    }
+    out
+}
+
+fn directory(home: &Home) -> Finding {
+    let path = home.path().display();
+    match fs::metadata(home.path()) {
+        Err(_) => Finding::wrong("home", format!("{path} is not there yet"), "aye up"),
+        Ok(found) if found.mode() & 0o077 != 0 => {
+            Finding::wrong("home", format!("{path} can be read by others"), format!("chmod 700 {path}"))
+        }
+        Ok(_) => Finding::fine("home", path.to_string()),
+    }
+}
+
+fn files(home: &Home) -> Finding {
+    let entries = fs::read_dir(home.path()).into_iter().flatten().flatten();
+    let open = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.mode() & 0o077 != 0));
+    let open: Vec<_> = open.map(|entry| entry.path().display().to_string()).collect();
+    match open.is_empty() {
+        true => Finding::fine("files", "for you alone"),
+        false => {
+            let list = open.join(" ");
+            Finding::wrong("files", format!("others can read {list}"), format!("chmod go= {list}"))
+        }
+    }
+}
+
+fn trail(home: &Home) -> Finding {
+    let path = home.database();
+    if !path.exists() {
+        return Finding::wrong("trail", "there is none yet", "aye up");
+    }
+    let verified = store::open_to_read(&path)
+        .map_err(anyhow::Error::from)
+        .and_then(|mut connection| Ok(audit::verify(&mut connection, None)?));
+    match verified {
+        Ok(verified) => {
+            Finding::fine("trail", format!("whole: {} lines, {} asks", verified.lines, verified.asks))
+        }
+        Err(error) => {
+            Finding::wrong("trail", error.to_string(), "keep a copy of aye.db, then look with: aye log")
+        }
+    }
+}
+
+async fn hub(home: &Home) -> Finding {
+    let health = match Client::for_person(home) {
+        Ok(client) => client.get::<Value>("/api/health").await.map_err(anyhow::Error::from),
+        Err(error) => Err(error),
+    };
+    let ours = env!("CARGO_PKG_VERSION");
+    match health {
+        Ok(health) if health["version"] == ours => Finding::fine("hub", format!("running, version {ours}")),
+        Ok(health) => {
+            let theirs = health["version"].as_str().unwrap_or("unknown");
+            Finding::wrong(
+                "hub",
+                format!("version {theirs} is running, this is {ours}"),
+                "restart it: aye up",
+            )
+        }
+        Err(error) => Finding::wrong("hub", error.to_string().lines().next().unwrap_or_default(), "aye up"),
+    }
+}
+
+async fn token(home: &Home) -> Finding {
+    let me = match Client::for_person(home) {
+        Ok(client) => client.get::<Value>("/api/me").await,
+        Err(error) => return Finding::wrong("token", error.to_string(), "set AYE_TOKEN"),
+    };
+    match me {
+        Ok(me) if me["role"] == "operator" => {
+            Finding::fine("token", format!("operator, as {}", me["name"].as_str().unwrap_or_default()))
+        }
+        Ok(me) => Finding::wrong(
+            "token",
+            format!("its role is {}, which cannot answer", me["role"].as_str().unwrap_or_default()),
+            "aye token create --role operator",
+        ),
+        Err(CallError::Refused { error, .. }) => {
+            Finding::wrong("token", error, "unset AYE_TOKEN, or restart the hub to make a new operator.token")
+        }
+        Err(_) => Finding::wrong("token", "cannot be tried without a hub", "aye up"),
+    }
+}
+
+/// Not an error: scripts can ask without it.
+fn claude() -> Finding {
+    let named = std::env::var_os("AYE_CLAUDE").map(std::path::PathBuf::from).filter(|path| path.is_file());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = || std::env::split_paths(&path).map(|dir| dir.join("claude")).find(|path| path.is_file());
+    match named.or_else(on_path) {
+        Some(path) => Finding::fine("claude", path.display().to_string()),
+        None => Finding::fine("claude", "not found on PATH; scripts can ask all the same"),
+    }
+}

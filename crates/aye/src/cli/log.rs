@@ -1,0 +1,127 @@
+use super::{Done, say};
+use crate::home::Home;
+use crate::store::audit::{self, AuditFilter};
+use crate::store::{self, StoreError};
+use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
+use anyhow::{Context, bail};
+use aye_core::trail::Line;
+use aye_core::visible::one_line;
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Show the audit trail: everything that was asked and decided, by whom, and what became of it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye log --limit 20
+  aye log --agent nightly --since 2h
+  aye log --who ann --kind ask.answered --json
+
+Times are durations back from now (90m, 2h, 3d) or points in time (2026-05-01T08:00:00Z).
+Works with and without a running hub.")]
+pub struct Log {
+    /// Only of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Only of this ask
+    #[arg(long, value_name = "ID")]
+    ask: Option<String>,
+    /// Only by somebody whose name contains this
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    /// Only of kinds that begin like this: ask, ask.answered, receipt, agent, token, hub
+    #[arg(long)]
+    kind: Option<String>,
+    /// Not before
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Before
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Only the newest so many lines
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Log {
+    pub fn run(self, home: &Home) -> Done {
+        let path = home.database();
+        if !path.exists() {
+            bail!("there is no {}: start a hub with `aye up`, or set AYE_HOME", path.display());
+        }
+        let now = Timestamp::now();
+        let filter = AuditFilter {
+            since: self.since.as_deref().map(|since| moment(since, now)).transpose()?,
+            until: self.until.as_deref().map(|until| moment(until, now)).transpose()?,
+            agent: self.agent,
+            ask: self.ask,
+            who: self.who,
+            kind: self.kind,
+            limit: self.limit,
+        };
+        let connection = store::open_to_read(&path)?;
+        let zone = TimeZone::system();
+        let mut failed = None;
+        let read = audit::read(&connection, &filter, |line| {
+            let printed = if self.json { print_json(&line) } else { say(&in_words(&line, &zone)) };
+            printed.map_err(|error| {
+                failed = Some(error);
+                StoreError::Closed
+            })
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                read?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+fn print_json(line: &Line) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, line).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    if let Ok(back) = text.parse::<SignedDuration>() {
+        return now.checked_sub(back).context("that is too long ago");
+    }
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok());
+    if let Some(days) = days {
+        return now.checked_sub(SignedDuration::from_hours(24 * days)).context("that is too long ago");
+    }
+    text.parse().with_context(|| {
+        format!("{text:?} is neither a duration like 2h nor a time like 2026-05-01T08:00:00Z")
+    })
+}
+
+fn in_words(line: &Line, zone: &TimeZone) -> String {
+    let at = line.at.to_zoned(zone.clone()).strftime("%F %T");
+    let ask = line.ask.as_deref().unwrap_or("-");
+    let detail = &line.detail;
+    let told = match line.kind.as_str() {
+        "ask.answered" => detail["answer"].to_string(),
+        "ask.raised" => detail["kind"].as_str().unwrap_or_default().to_owned(),
+        "ask.expired" | "ask.withdrawn" => detail["why"].as_str().unwrap_or_default().to_owned(),
+        _ => detail["evidence"].as_str().or(detail["name"].as_str()).unwrap_or_default().to_owned(),
+    };
+    let alarm = matches!(line.kind.as_str(), "receipt.disputed" | "receipt.unknown" | "receipt.undelivered");
+    let kind = format!("{:<18}", line.kind);
+    format!(
+        "{}  {}  {}  {}  {}\n",
+        paint(DIM, at),
+        if alarm { paint(BAD, kind) } else { kind },
+        paint(NAME, format_args!("{ask:<10}")),
+        one_line(&line.who),
+        paint(DIM, one_line(&told)),
+    )
+}

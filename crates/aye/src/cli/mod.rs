@@ -1,0 +1,140 @@
+//! The commands, one file each.
+
+mod answer;
+mod ask;
+mod doctor;
+mod list;
+mod log;
+mod open;
+mod show;
+mod token;
+mod up;
+mod verify;
+
+use crate::client::CallError;
+use crate::home::Home;
+use crate::surfaces::terminal::style::{BAD, paint};
+use anstyle::AnsiColor;
+use clap::builder::Styles;
+use clap::{Parser, Subcommand};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Your coding agents ask; you answer, from wherever you are.
+#[derive(Parser)]
+#[command(name = "aye", version, styles = STYLES, max_term_width = 100, after_help = "\
+Environment:
+  AYE_HOME    where everything lives (default: the platform's data directory)
+  AYE_URL     a hub elsewhere, with AYE_TOKEN
+  AYE_LOG     what to log: info, debug, aye=trace, …
+  NO_COLOR    no colours
+
+Start with `aye up --demo`, then `aye list` in another terminal.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Up(up::Up),
+    Ask(ask::Ask),
+    List(list::List),
+    Show(show::Show),
+    Answer(answer::Answer),
+    Log(log::Log),
+    Verify(verify::Verify),
+    Token(token::Token),
+    Open(open::Open),
+    Doctor(doctor::Doctor),
+}
+
+/// How a command ends when nothing went wrong that the person must be told on standard error.
+pub type Done = anyhow::Result<ExitCode>;
+
+pub const ERROR: u8 = 1;
+pub const DECLINED: u8 = 2;
+pub const NOBODY_IN_TIME: u8 = 3;
+pub const ALREADY_ENDED: u8 = 4;
+pub const INVALID: u8 = 5;
+pub const INTERRUPTED: u8 = 130;
+
+pub fn run() -> ExitCode {
+    // Whatever this program creates is its owner's alone.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let arguments = Arguments::parse();
+    match carry_out(arguments.command) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("{} {error:#}", paint(BAD, "aye:"));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn carry_out(command: Command) -> Done {
+    let home = Home::from_env()?;
+    let small = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match command {
+        Command::Up(up) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(up.run(home))
+        }
+        Command::Ask(ask) => small()?.block_on(ask.run(&home)),
+        Command::List(list) => small()?.block_on(list.run(&home)),
+        Command::Show(show) => small()?.block_on(show.run(&home)),
+        Command::Answer(answer) => small()?.block_on(answer.run(&home)),
+        Command::Token(token) => small()?.block_on(token.run(&home)),
+        Command::Open(open) => small()?.block_on(open.run(&home)),
+        Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
+        Command::Log(log) => log.run(&home),
+        Command::Verify(verify) => verify.run(&home),
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    let status = error.downcast_ref::<CallError>().and_then(CallError::status);
+    match status.map(|status| status.as_u16()) {
+        Some(409 | 410) => ALREADY_ENDED,
+        Some(412 | 422) => INVALID,
+        _ => ERROR,
+    }
+}
+
+/// Whoever read our output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+/// Prints for people: colours only where they show.
+fn say(text: &str) -> anyhow::Result<()> {
+    Ok(anstream::stdout().lock().write_all(text.as_bytes())?)
+}
+
+/// Prints JSON and nothing else.
+fn say_json(value: &Value) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,130 @@
+use super::Done;
+use crate::agents::demo;
+use crate::api::{AllowedHosts, App, Listeners, serve};
+use crate::home::Home;
+use crate::hub::{Clock, Hub};
+use crate::shutdown::Signals;
+use crate::surfaces::terminal::notices;
+use crate::surfaces::terminal::style::{DIM, HEAD, paint};
+use crate::telemetry;
+use clap::Args;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long connections get to end by themselves.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(5);
+
+/// Run the hub: the one place where every agent's asks come together.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye up                          run the hub and open its page
+  aye up --demo                   with a scripted agent that asks, to see it work
+  aye up --listen 127.0.0.1:0     on any port that is free
+
+Ctrl-C or SIGTERM stops it. Agents that wait go on waiting, and nothing is lost.")]
+pub struct Up {
+    /// Where to listen; port 0 picks one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7177")]
+    listen: SocketAddr,
+    /// Do not open the page in a browser
+    #[arg(long)]
+    no_open: bool,
+    /// Add a scripted agent that asks one thing of each kind
+    #[arg(long)]
+    demo: bool,
+}
+
+impl Up {
+    pub async fn run(self, home: Home) -> Done {
+        telemetry::start();
+        anyhow::ensure!(
+            self.listen.ip().is_loopback(),
+            "aye listens on loopback only, and {} is not: use 127.0.0.1 or [::1], and reach it from elsewhere through ssh -L",
+            self.listen.ip()
+        );
+        let mut signals = Signals::listen()?;
+        home.prepare()?;
+        let _lock = home.lock()?;
+        allow_many_connections();
+
+        let listeners = Listeners::bind(self.listen, &home.socket()).await?;
+        let url = format!("http://{}", listeners.tcp.local_addr()?);
+        let hub = Hub::open(&home, Clock::system()).await?;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        hub.start_timers(&tasks, stop.clone());
+        let hosts = AllowedHosts::loopback_and(Vec::new());
+        let app = App::new(hub.clone(), hosts, url.clone(), stop.clone(), tasks.clone());
+        let link = app.sign_in_link()?;
+        tasks.spawn(serve(app, listeners));
+        self.greet(&url, &link)?;
+        if std::io::stdout().is_terminal() {
+            tasks.spawn(notices::run(hub.clone(), stop.clone()));
+        }
+        if self.demo {
+            tasks.spawn(demo::run(home.clone(), stop.clone()));
+        }
+
+        let why = signals.wait().await;
+        tracing::info!("{why}: stopping");
+        stop.cancel();
+        tasks.close();
+        if tokio::time::timeout(LONGEST_GOODBYE, tasks.wait()).await.is_err() {
+            tracing::warn!("some connections did not end by themselves");
+        }
+        hub.close().await;
+        if let Err(error) = std::fs::remove_file(home.socket()) {
+            tracing::debug!(%error, "the socket stays behind");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn greet(&self, url: &str, link: &str) -> anyhow::Result<()> {
+        let mut out = anstream::stdout();
+        writeln!(out, "aye is listening on {url}")?;
+        writeln!(out, "Sign in (once, within 15 minutes): {}", paint(HEAD, link))?;
+        if self.demo {
+            writeln!(
+                out,
+                "{}",
+                paint(
+                    DIM,
+                    "A demo agent is about to ask. In another terminal: aye list, aye show ID, aye answer ID 1"
+                )
+            )?;
+        }
+        out.flush()?;
+        if !self.no_open && std::io::stdout().is_terminal() {
+            open_in_browser(link);
+        }
+        Ok(())
+    }
+}
+
+/// Best effort: the link is printed anyway.
+fn open_in_browser(link: &str) {
+    let has_screen = cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if has_screen {
+        let quiet = || Stdio::null();
+        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).status();
+        if let Err(error) = opened {
+            tracing::debug!(%error, "no browser could be opened");
+        }
+    }
+}
+
+/// Every waiting adapter and every page holds a descriptor.
+fn allow_many_connections() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files stays low");
+    }
+}

@@ -1,0 +1,291 @@
+//! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
+
+use crate::home::Home;
+use anyhow::Context;
+use aye_core::{AgentId, AskId, AskView, Surface};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+const LARGEST_REPLY: usize = 256 * 1024 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error(
+        "no hub answers at {at}: {source}\nStart one with `aye up`, or point AYE_URL and AYE_TOKEN at one."
+    )]
+    Unreachable { at: String, source: io::Error },
+    #[error("the hub at {at} went away in the middle of a call: {source}")]
+    Interrupted { at: String, source: hyper::Error },
+    #[error("{error}")]
+    Refused { status: StatusCode, error: String, body: Value },
+    #[error("the hub's reply makes no sense: {0}")]
+    Garbled(String),
+}
+
+impl CallError {
+    /// Whether the hub may be back soon, and the same call may then succeed.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            CallError::Unreachable { .. } | CallError::Interrupted { .. } => true,
+            CallError::Refused { status, .. } => {
+                matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
+            }
+            CallError::Garbled(_) => false,
+        }
+    }
+
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            CallError::Refused { status, .. } => Some(*status),
+            CallError::Unreachable { .. } | CallError::Interrupted { .. } | CallError::Garbled(_) => None,
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Target {
+    Unix(PathBuf),
+    Tcp { authority: String },
+}
+
+/// One caller. Calls wait for each other; a program that does two things at once uses two.
+pub struct Client {
+    target: Target,
+    token: Option<String>,
+    line: Mutex<Option<Line>>,
+}
+
+/// An open connection, and the task that drives it, which ends with it.
+struct Line {
+    sender: SendRequest<Full<Bytes>>,
+    _driver: JoinSet<()>,
+}
+
+impl Client {
+    fn new(target: Target, token: Option<String>) -> Self {
+        Self { target, token, line: Mutex::new(None) }
+    }
+
+    /// A client with the person's own token: `AYE_TOKEN`, or the operator's from `AYE_HOME`.
+    pub fn for_person(home: &Home) -> anyhow::Result<Self> {
+        let target = target(home)?;
+        let token = match (std::env::var("AYE_TOKEN"), &target) {
+            (Ok(token), _) => Some(token),
+            (Err(_), Target::Unix(_)) => home.read_operator_token().context("cannot read operator.token")?,
+            (Err(_), Target::Tcp { .. }) => anyhow::bail!("AYE_URL is set, so AYE_TOKEN must be too"),
+        };
+        Ok(Self::new(target, token))
+    }
+
+    /// A client that speaks for an agent, with that agent's own token.
+    pub async fn for_agent(home: &Home, agent: &AgentId) -> anyhow::Result<Self> {
+        let target = target(home)?;
+        let token = match &target {
+            Target::Unix(_) => {
+                let path = format!("/api/agents/{agent}/token");
+                Self::new(target.clone(), None).send(Method::POST, &path, Some(json!({}))).await?
+            }
+            Target::Tcp { .. } => {
+                let person = Self::for_person(home)?;
+                let me = person.send(Method::GET, "/api/me", None).await?;
+                if me["role"] == "agent" {
+                    anyhow::ensure!(
+                        me["agent"] == agent.as_str(),
+                        "AYE_TOKEN belongs to the agent {}, not to {agent}",
+                        me["agent"]
+                    );
+                    return Ok(person);
+                }
+                let new = json!({ "role": "agent", "agent": agent });
+                person.send(Method::POST, "/api/tokens", Some(new)).await?
+            }
+        };
+        let token = token["token"].as_str().context("the hub handed out no token")?;
+        Ok(Self::new(target, Some(token.to_owned())))
+    }
+
+    /// The agent that `AYE_TOKEN` belongs to, if it is an agent's.
+    pub async fn own_agent(home: &Home) -> anyhow::Result<Option<AgentId>> {
+        if std::env::var_os("AYE_TOKEN").is_none() {
+            return Ok(None);
+        }
+        let me = Self::for_person(home)?.send(Method::GET, "/api/me", None).await?;
+        Ok(me["agent"].as_str().and_then(|agent| AgentId::try_from(agent).ok()))
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+        decode(self.send(Method::GET, path, None).await?)
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Result<Value, CallError> {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Result<Value, CallError> {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Value, CallError> {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    /// Calls until it gets through or is refused. Only for calls that may be repeated.
+    pub async fn insist(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match self.send(method.clone(), path, body.clone()).await {
+                Err(error) if error.is_passing() => {
+                    tracing::debug!(%error, "trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// An empty reply is null.
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        let mut slot = self.line.lock().await;
+        let kept = slot.take().filter(|line| !line.sender.is_closed());
+        let reused = kept.is_some();
+        let mut line = match kept {
+            Some(line) => line,
+            None => self.connect().await?,
+        };
+        let mut reply = line.sender.send_request(self.request(&method, path, body.as_ref())).await;
+        // The hub closed a kept connection before it saw the call: it is safe to call again.
+        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
+            line = self.connect().await?;
+            reply = line.sender.send_request(self.request(&method, path, body.as_ref())).await;
+        }
+        let value = self.read(reply.map_err(|error| self.interrupted(error))?).await?;
+        *slot = Some(line);
+        value
+    }
+
+    fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
+        let host = match &self.target {
+            Target::Unix(_) => "localhost",
+            Target::Tcp { authority } => authority,
+        };
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let mut request = Request::new(Full::new(Bytes::from(text)));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let mut set = |name: header::HeaderName, value: &str| {
+            if let Ok(value) = header::HeaderValue::from_str(value) {
+                request.headers_mut().insert(name, value);
+            }
+        };
+        set(header::HOST, host);
+        set(header::HeaderName::from_static("aye-surface"), Surface::Terminal.as_str());
+        if body.is_some() {
+            set(header::CONTENT_TYPE, "application/json");
+        }
+        if let Some(token) = &self.token {
+            set(header::AUTHORIZATION, &format!("Bearer {token}"));
+        }
+        request
+    }
+
+    /// The outer error means that the connection is spent; the inner one that the hub said no.
+    async fn read(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
+        let status = reply.status();
+        let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
+        let bytes = body.map_err(|error| CallError::Garbled(error.to_string()))?.to_bytes();
+        let value = match bytes.is_empty() {
+            true => Value::Null,
+            false => serde_json::from_slice(&bytes).map_err(|error| CallError::Garbled(error.to_string()))?,
+        };
+        if status.is_success() {
+            return Ok(Ok(value));
+        }
+        let error = match (value["error"].as_str(), value["field"].as_str()) {
+            (Some(error), Some(field)) if !field.is_empty() => format!("{field}: {error}"),
+            (Some(error), _) => error.to_owned(),
+            (None, _) => format!("the hub answered {status}"),
+        };
+        Ok(Err(CallError::Refused { status, error, body: value }))
+    }
+
+    async fn connect(&self) -> Result<Line, CallError> {
+        let unreachable = |source| CallError::Unreachable { at: self.at(), source };
+        match &self.target {
+            Target::Unix(path) => self.talk(UnixStream::connect(path).await.map_err(unreachable)?).await,
+            Target::Tcp { authority } => {
+                let stream = TcpStream::connect(authority).await.map_err(unreachable)?;
+                stream.set_nodelay(true).map_err(unreachable)?;
+                self.talk(stream).await
+            }
+        }
+    }
+
+    async fn talk<S>(&self, stream: S) -> Result<Line, CallError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|error| self.interrupted(error))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the hub ended");
+            }
+        });
+        Ok(Line { sender, _driver: driver })
+    }
+
+    fn interrupted(&self, source: hyper::Error) -> CallError {
+        CallError::Interrupted { at: self.at(), source }
+    }
+
+    fn at(&self) -> String {
+        match &self.target {
+            Target::Unix(path) => path.display().to_string(),
+            Target::Tcp { authority } => format!("http://{authority}"),
+        }
+    }
+
+    /// The ask whose id begins like this, as people type it.
+    pub async fn find_ask(&self, prefix: &AskId) -> anyhow::Result<(Value, AskView)> {
+        let found: Value = self.get(&format!("/api/asks?id={prefix}&limit=20")).await?;
+        let asks = found["asks"].as_array().cloned().unwrap_or_default();
+        let exact = asks.iter().find(|ask| ask["id"] == prefix.as_str());
+        let ask = match (exact, asks.as_slice()) {
+            (Some(ask), _) | (None, [ask]) => ask.clone(),
+            (None, []) => anyhow::bail!("there is no ask {prefix}; `aye list` shows the open ones"),
+            (None, _) => anyhow::bail!("several asks begin with {prefix}: type more of the id"),
+        };
+        let view =
+            AskView::from_json(ask.clone()).map_err(|invalid| CallError::Garbled(invalid.to_string()))?;
+        Ok((ask, view))
+    }
+}
+
+fn target(home: &Home) -> anyhow::Result<Target> {
+    let Ok(url) = std::env::var("AYE_URL") else {
+        return Ok(Target::Unix(home.socket()));
+    };
+    let authority = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+    let authority = authority.filter(|authority| !authority.is_empty() && !authority.contains('/'));
+    let authority =
+        authority.with_context(|| format!("AYE_URL must look like http://127.0.0.1:7177, not {url:?}"))?;
+    Ok(Target::Tcp { authority: authority.to_owned() })
+}
+
+fn decode<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
+    serde_json::from_value(value).map_err(|error| CallError::Garbled(error.to_string()))
+}

@@ -1,0 +1,182 @@
+//! `AYE_HOME`: where everything lives, for its owner alone.
+
+use anyhow::{Context, bail, ensure};
+use aye_core::Text;
+use aye_core::digest::{hex, sha256_hex};
+use etcetera::BaseStrategy;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest path a Unix socket can have on every platform we run on.
+const LONGEST_SOCKET_PATH: usize = 103;
+
+#[derive(Debug, Clone)]
+pub struct Home {
+    path: PathBuf,
+}
+
+/// Held by the one hub that uses a home; released by the system when that hub ends, however it ends.
+pub struct HomeLock {
+    _file: File,
+}
+
+impl Home {
+    /// `AYE_HOME`, or the platform's data directory.
+    pub fn from_env() -> anyhow::Result<Self> {
+        let path = match std::env::var_os("AYE_HOME").filter(|path| !path.is_empty()) {
+            Some(path) => std::path::absolute(path).context("AYE_HOME is not a path")?,
+            None => etcetera::choose_base_strategy()
+                .context("there is no home directory: set AYE_HOME")?
+                .data_dir()
+                .join("aye"),
+        };
+        Ok(Self { path })
+    }
+
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path.join("aye.db")
+    }
+
+    pub fn operator_token(&self) -> PathBuf {
+        self.path.join("operator.token")
+    }
+
+    /// In the home, or where that name would be too long for a socket, in the runtime directory.
+    pub fn socket(&self) -> PathBuf {
+        let socket = self.path.join("aye.sock");
+        if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {
+            return socket;
+        }
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map_or_else(
+            || PathBuf::from(format!("/tmp/aye-{}", rustix::process::getuid().as_raw())),
+            PathBuf::from,
+        );
+        let name = sha256_hex(self.path.as_os_str().as_bytes());
+        runtime.join(format!("aye-{}.sock", &name[..16]))
+    }
+
+    /// Makes the directories, and makes sure that nobody else can look inside.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        private_dir(&self.path)?;
+        match self.socket().parent() {
+            Some(parent) if parent != self.path => private_dir(parent),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refused while another hub uses this home.
+    pub fn lock(&self) -> anyhow::Result<HomeLock> {
+        let path = self.path.join("aye.lock");
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                let pid = file.read_to_string(&mut pid).map_or("?", |_| pid.trim());
+                bail!(
+                    "another hub (process {pid}) already uses {}.\n\
+                     Use that one, stop it with `kill {pid}`, or set AYE_HOME to another directory.",
+                    self.path.display()
+                );
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
+        }
+        file.set_len(0)?;
+        file.write_all(std::process::id().to_string().as_bytes())?;
+        Ok(HomeLock { _file: file })
+    }
+
+    pub fn read_operator_token(&self) -> std::io::Result<Option<String>> {
+        match fs::read_to_string(self.operator_token()) {
+            Ok(token) => Ok(Some(token.trim().to_owned())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn write_operator_token(&self, token: &str) -> std::io::Result<()> {
+        write_private(&self.operator_token(), format!("{token}\n").as_bytes())
+    }
+
+    /// What the agents' tokens are derived from; made at the first start.
+    pub fn agent_key(&self) -> anyhow::Result<[u8; 32]> {
+        let path = self.path.join("agent.key");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut key = [0; 32];
+                getrandom::fill(&mut key).context("the system has no randomness for a key")?;
+                write_private(&path, hex(&key).as_bytes())?;
+                hex(&key)
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let mut key = [0; 32];
+        let text = text.trim();
+        ensure!(
+            text.len() == 64 && text.is_ascii(),
+            "{} is damaged: remove it and start again",
+            path.display()
+        );
+        for (byte, digits) in key.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).unwrap_or_default();
+            *byte = u8::from_str_radix(digits, 16)
+                .with_context(|| format!("{} is damaged: remove it and start again", path.display()))?;
+        }
+        Ok(key)
+    }
+}
+
+/// Written beside and moved into place: a crash leaves the old file or the new one, never a half.
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+fn private_dir(path: &Path) -> anyhow::Result<()> {
+    let builder = || DirBuilder::new().recursive(true).mode(0o700).create(path);
+    builder().with_context(|| format!("cannot create {}", path.display()))?;
+    let metadata = fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?;
+    let uid = rustix::process::getuid().as_raw();
+    ensure!(
+        metadata.uid() == uid,
+        "{} belongs to another user: choose a directory of your own with AYE_HOME",
+        path.display()
+    );
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(path, Permissions::from_mode(0o700))
+            .with_context(|| format!("cannot make {} private", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The person's name on this machine; it stands behind answers given with the operator's token.
+pub fn user_name() -> Text {
+    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let uid = rustix::process::getuid().as_raw();
+    let fallback = if uid == 0 { "root".to_owned() } else { format!("user {uid}") };
+    match name.map(Text::try_from) {
+        Some(Ok(name)) => name,
+        _ => Text::from_displayed(&fallback),
+    }
+}

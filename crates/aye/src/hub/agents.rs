@@ -1,0 +1,190 @@
+//! Agents: registered by their adapters, steered by operators.
+
+use super::change::{change, publish_agent};
+use super::{Hub, Problem};
+use crate::store::{self, AgentRow, Profile, Tx};
+use aye_core::lifecycle::Delivery;
+use aye_core::{Agent, AgentId, Event, Reach, Receipt, Report, Text, Withdrawal};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What an adapter says of its agent. What is left out stays as it was.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Registration {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The agent's own name for its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The agent's process. What runs inside it can never answer over the Unix socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Report>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What an adapter is to do with its agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Command {
+    Prompt { text: Text },
+    Interrupt,
+    Stop,
+}
+
+impl Hub {
+    pub async fn register(&self, id: AgentId, registration: Registration) -> Result<Agent, Problem> {
+        let now = self.inner.clock.now();
+        let ends = registration.state == Some(Report::Ended);
+        if !ends {
+            self.heard(&id).await?;
+        }
+        let agent = id.clone();
+        let row = self.inner.store.write(move |tx| record(tx, agent, registration, now)).await?;
+        if ends {
+            self.inner.life.ended(&id);
+            self.forget_agent_token(&id).await?;
+        }
+        Ok(row.agent())
+    }
+
+    /// A sign of life; a lost agent is found again.
+    pub async fn heard(&self, id: &AgentId) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        if !self.inner.life.heard(id, now) {
+            return Ok(());
+        }
+        let id = id.clone();
+        let work = move |tx: &mut Tx| {
+            let Some(agent) = tx.agent(&id)? else { return Ok(()) };
+            tx.put_agent(&AgentRow { lost: false, ..agent })?;
+            tx.audit(now, "agent.found", id.as_str(), Some(&id), None, json!({}))?;
+            publish_agent(tx, &id)
+        };
+        self.inner.store.write(work).await
+    }
+
+    pub async fn report_events(&self, id: AgentId, events: Vec<Value>) -> Result<(), Problem> {
+        self.heard(&id).await?;
+        let work = move |tx: &mut Tx| {
+            tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
+            for event in events {
+                tx.publish_event(&id, event)?;
+            }
+            Ok(())
+        };
+        self.inner.store.write(work).await
+    }
+
+    /// Queues a command for a driven agent; the others listen to their own terminal only.
+    pub async fn command(&self, id: AgentId, command: Command, who: String) -> Result<u64, Problem> {
+        let now = self.inner.clock.now();
+        let agent = id.clone();
+        let work = move |tx: &mut Tx| {
+            let row = tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
+            if row.profile.reach != Reach::Driven {
+                return Err(Problem::Conflict(
+                    "only an agent started by `aye run` takes prompts, interrupts and stops",
+                ));
+            }
+            if row.report == Report::Ended {
+                return Err(Problem::Conflict("this agent has ended"));
+            }
+            let body = json!(command);
+            let n = tx.put_command(&agent, &body)?;
+            tx.audit(now, "agent.command", &who, Some(&agent), None, body)?;
+            Ok(n)
+        };
+        let n = self.inner.store.write(work).await?;
+        self.inner.feed.wake(&commands_of(&id));
+        Ok(n)
+    }
+
+    /// Waits until there are commands after `after`, but no longer than `wait`.
+    pub async fn commands(
+        &self,
+        id: &AgentId,
+        after: u64,
+        wait: Duration,
+    ) -> Result<Vec<(u64, Value)>, Problem> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let woken = self.inner.feed.wait_for(&commands_of(id));
+            let agent = id.clone();
+            let commands = self.inner.store.read(move |db| store::commands::after(db, &agent, after)).await?;
+            if !commands.is_empty() || tokio::time::timeout_at(until, woken).await.is_err() {
+                return Ok(commands);
+            }
+        }
+    }
+}
+
+/// An ask's id has no space, so this name never wakes the wrong one.
+fn commands_of(agent: &AgentId) -> String {
+    format!("commands of {agent}")
+}
+
+fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
+    let before = tx.agent(&id)?;
+    let process = told.pid.and_then(|pid| Some((pid, super::process_started(pid)?)));
+    let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
+    let row = AgentRow {
+        profile: Profile {
+            id: id.clone(),
+            kind: told.kind.map_or(known.profile.kind, String::from),
+            reach: told.reach.unwrap_or(known.profile.reach),
+            host: told.host.unwrap_or(known.profile.host),
+            cwd: told.cwd.unwrap_or(known.profile.cwd),
+            title: told.title.unwrap_or(known.profile.title),
+            session: told.session.or(known.profile.session),
+            process: process.or(known.profile.process),
+            cost: told.cost.or(known.profile.cost),
+        },
+        report: told.state.unwrap_or(known.report),
+        lost: false,
+        ..known
+    };
+    if before.as_ref() == Some(&row) {
+        return Ok(row);
+    }
+    tx.put_agent(&row)?;
+    if before.is_none() {
+        let detail = json!({ "kind": row.profile.kind, "reach": row.profile.reach, "cwd": row.profile.cwd });
+        tx.audit(now, "agent.registered", id.as_str(), Some(&id), None, detail)?;
+    }
+    if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
+        tx.audit(now, "agent.ended", id.as_str(), Some(&id), None, json!({}))?;
+        settle_all(tx, &id, now)?;
+    }
+    publish_agent(tx, &id)?;
+    tx.agent(&id)?.ok_or(Problem::NoSuchAgent)
+}
+
+/// Nothing can reach an agent that has ended: its open asks are withdrawn, its undelivered outcomes stay so.
+fn settle_all(tx: &mut Tx, agent: &AgentId, now: Timestamp) -> Result<(), Problem> {
+    for id in tx.open_asks_of(agent)? {
+        let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+        change(tx, ask, Event::Withdraw { why: Withdrawal::Gone, answer: None }, agent.as_str(), now)?;
+    }
+    for id in tx.undelivered_asks_of(agent)? {
+        let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+        let evidence = Some("the agent ended before it could be told".to_owned());
+        let delivery = Delivery { receipt: Receipt::Undelivered, evidence };
+        change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)?;
+    }
+    Ok(())
+}

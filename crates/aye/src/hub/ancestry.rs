@@ -1,0 +1,53 @@
+//! Which process runs inside which: what an agent starts must not answer the agent's own asks.
+
+use std::fs;
+
+/// Deeper trees of processes are not looked at, so that a loop in what the system tells cannot hold us.
+const DEEPEST: usize = 256;
+
+/// When a process started, in the system's own ticks; with the process id it names one process for ever.
+pub fn process_started(pid: u32) -> Option<u64> {
+    stat_fields(pid)?.get(19)?.parse().ok()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    stat_fields(pid)?.get(1)?.parse().ok().filter(|parent| *parent != 0)
+}
+
+/// The fields of `/proc/PID/stat` after the program's name, which may itself contain spaces and parentheses.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// The process itself and all that started it, nearest first, each with its start time.
+pub fn ancestors(pid: u32) -> Vec<(u32, u64)> {
+    let line = std::iter::successors(Some(pid), |pid| parent(*pid)).take(DEEPEST);
+    line.filter_map(|pid| Some((pid, process_started(pid)?))).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_runs_inside_its_parent_and_not_the_other_way_round() {
+        let me = (std::process::id(), process_started(std::process::id()).unwrap());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let above_child = ancestors(child.id());
+        let above_me = ancestors(me.0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(above_child[1], me);
+        assert_eq!(above_me[0], me);
+        assert!(!above_me.contains(&above_child[0]));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_ancestors() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(ancestors(child.id()), vec![]);
+    }
+}

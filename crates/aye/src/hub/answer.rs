@@ -1,0 +1,60 @@
+use super::change::change;
+use super::{Hub, Problem};
+use crate::store::Tx;
+use aye_core::{Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Refused, State};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// An answer as a surface sends it.
+#[derive(Debug, Clone)]
+pub struct AnswerCall {
+    pub ask: AskId,
+    pub answer: Value,
+    /// Of what the person was shown.
+    pub digest: Digest,
+    pub key: Option<AnswerKey>,
+    pub by: By,
+}
+
+impl Hub {
+    /// Returns once the answer is on disk.
+    pub async fn answer(&self, call: AnswerCall) -> Result<Ask, Problem> {
+        let now = self.inner.clock.now();
+        self.inner.store.write(move |tx| record(tx, call, now)).await?
+    }
+}
+
+/// The inner result may be a refusal that still leaves something written: an ask found past its deadline.
+fn record(tx: &mut Tx, call: AnswerCall, now: Timestamp) -> Result<Result<Ask, Problem>, Problem> {
+    let ask = tx.ask(&call.ask)?.ok_or(Problem::NoSuchAsk)?;
+    let answer = if ask.state.is_open() {
+        if ask.digest != call.digest {
+            return Err(Problem::OtherDigest { ask: Box::new(ask) });
+        }
+        Answer::read(&ask.body, call.answer)
+    } else {
+        Answer::decode(ask.body.kind(), call.answer)
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(invalid) if ask.state.is_open() => return Err(invalid.under("answer").into()),
+        Err(_) => return Err(already_ended(ask)),
+    };
+    let who = call.by.to_string();
+    let event = Event::Answer { answer, by: call.by, key: call.key };
+    match change(tx, ask, event, &who, now) {
+        Err(Problem::Refused { refused: Refused::Expired, ask }) if ask.state.is_open() => {
+            let ask = change(tx, *ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+            Ok(Err(Problem::Refused { refused: Refused::Expired, ask: Box::new(ask) }))
+        }
+        other => other.map(Ok),
+    }
+}
+
+fn already_ended(ask: Ask) -> Problem {
+    let refused = match ask.state {
+        State::Expired { .. } => Refused::Expired,
+        State::Open | State::Answered { .. } | State::Withdrawn { .. } => Refused::Ended,
+    };
+    Problem::Refused { refused, ask: Box::new(ask) }
+}

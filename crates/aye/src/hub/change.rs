@@ -1,0 +1,58 @@
+//! The only place where an ask changes: the step, its audit line and what the surfaces are told,
+//! all in one transaction.
+
+use super::Problem;
+use crate::store::{StoreError, Tx};
+use aye_core::{AgentId, Answer, Ask, Event, Receipt, State, Step, step};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
+    let state = match step(&ask.state, ask.deadline, event, now) {
+        Ok(Step::Changed(state)) => state,
+        Ok(Step::Unchanged) => return Ok(ask),
+        Err(refused) => return Err(Problem::Refused { refused, ask: Box::new(ask) }),
+    };
+    let ends = ask.state.is_open();
+    let written = match (ask.state.receipt(), state.delivery()) {
+        _ if ends => tx.end_ask(&ask.id, &state)?,
+        (Some(from), Some(to)) => tx.set_receipt(&ask.id, from, to)?,
+        (None, _) | (_, None) => false,
+    };
+    if !written {
+        return Err(StoreError::Unreadable(format!("ask {} changed behind the hub's back", ask.id)).into());
+    }
+    let ask = Ask { state, ..ask };
+    let (kind, detail) = audit_line(&ask, ends);
+    tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;
+    tx.publish_ask(&ask)?;
+    if ends && tx.open_asks_of(&ask.agent)?.is_empty() {
+        publish_agent(tx, &ask.agent)?;
+    }
+    Ok(ask)
+}
+
+pub fn publish_agent(tx: &mut Tx, agent: &AgentId) -> Result<(), Problem> {
+    let row = tx.agent(agent)?.ok_or(Problem::NoSuchAgent)?;
+    Ok(tx.publish_agent(&row.agent())?)
+}
+
+fn audit_line(ask: &Ask, ends: bool) -> (String, Value) {
+    if ends {
+        let detail = json!({
+            "digest": ask.digest,
+            "answer": ask.state.answer().map(Answer::to_json),
+            "by": ask.state.by(),
+            "why": match &ask.state {
+                State::Expired { why, .. } => json!(why),
+                State::Withdrawn { why, .. } => json!(why),
+                State::Open | State::Answered { .. } => Value::Null,
+            },
+        });
+        (format!("ask.{}", ask.state.name()), detail)
+    } else {
+        let receipt = ask.state.receipt().unwrap_or(Receipt::Unknown);
+        let evidence = ask.state.delivery().and_then(|delivery| delivery.evidence.clone());
+        (format!("receipt.{}", receipt.as_str()), json!({ "evidence": evidence }))
+    }
+}

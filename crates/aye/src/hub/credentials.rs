@@ -1,0 +1,293 @@
+//! Tokens: who holds one, what it is good for. Only their hashes are kept.
+
+use super::{Clock, Hub, Problem};
+use crate::home::Home;
+use crate::store::{self, Store, StoreError, TokenRow, Tx};
+use anyhow::Context;
+use aye_core::digest::hex;
+use aye_core::{AgentId, Role, Surface, Text};
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError, RwLock};
+use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+
+const SIGN_IN_LASTS: SignedDuration = SignedDuration::from_mins(15);
+const MOST_SIGN_IN_CODES: usize = 64;
+
+/// Who is calling, as far as their token tells.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub id: String,
+    pub role: Role,
+    pub agent: Option<AgentId>,
+    pub name: Text,
+    pub surface: Option<Surface>,
+    /// Ends everything that was opened with this token, once it is revoked.
+    pub revoked: CancellationToken,
+}
+
+/// A token as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CredentialInfo {
+    pub id: String,
+    pub role: Role,
+    pub agent: Option<AgentId>,
+    pub name: Text,
+    pub surface: Option<Surface>,
+    pub created_at: Timestamp,
+    pub revoked: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    #[error(
+        "this sign-in link is not valid any more: each works once, for 15 minutes. `aye open` prints a new one"
+    )]
+    NotValid,
+    #[error(transparent)]
+    Problem(#[from] Problem),
+}
+
+pub struct Credentials {
+    in_force: RwLock<HashMap<String, (Vec<u8>, Credential)>>,
+    sign_in_codes: Mutex<HashMap<Vec<u8>, Timestamp>>,
+    agent_key: [u8; 32],
+}
+
+impl Credentials {
+    /// Reads the tokens in force; makes the operator's at the first start.
+    pub async fn open(home: &Home, store: &Store, clock: &Clock) -> anyhow::Result<Self> {
+        let rows = store.read(store::tokens::all).await?;
+        let agent_key = home.agent_key()?;
+        let in_force =
+            rows.into_iter().filter(|(_, in_force)| *in_force).map(|(row, _)| entry(row)).collect();
+        let credentials =
+            Self { in_force: RwLock::new(in_force), sign_in_codes: Mutex::default(), agent_key };
+        let kept = home.read_operator_token().context("cannot read operator.token")?;
+        if !kept.is_some_and(|token| credentials.check(&token).is_some()) {
+            let name = crate::home::user_name();
+            let (token, row) = random_token(Role::Operator, None, name, None, clock.now())?;
+            record(store, &row, "hub", clock.now()).await?;
+            home.write_operator_token(&token).context("cannot write operator.token")?;
+            credentials.admit(row);
+        }
+        Ok(credentials)
+    }
+
+    pub fn check(&self, token: &str) -> Option<Credential> {
+        let (id, _) = token.strip_prefix("aye_")?.rsplit_once('_')?;
+        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        let (hash, credential) = in_force.get(id)?;
+        let same: bool = hash.ct_eq(&sha256(token)).into();
+        same.then(|| credential.clone())
+    }
+
+    fn admit(&self, row: TokenRow) {
+        let (id, entry) = entry(row);
+        self.in_force.write().unwrap_or_else(PoisonError::into_inner).insert(id, entry);
+    }
+
+    fn dismiss(&self, id: &str) {
+        let dismissed = self.in_force.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some((_, credential)) = dismissed {
+            credential.revoked.cancel();
+        }
+    }
+
+    fn is_in_force(&self, id: &str) -> bool {
+        self.in_force.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    }
+
+    /// One token an agent: derived, so that it can be handed out again and is kept nowhere.
+    fn agent_token(&self, agent: &AgentId) -> Option<String> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.agent_key).ok()?;
+        mac.update(agent.as_str().as_bytes());
+        Some(format!("aye_{}_{}", agent_token_id(agent), hex(&mac.finalize().into_bytes())))
+    }
+}
+
+fn agent_token_id(agent: &AgentId) -> String {
+    format!("agent:{agent}")
+}
+
+fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
+    let credential = Credential {
+        id: row.id.clone(),
+        role: row.role,
+        agent: row.agent,
+        name: row.name,
+        surface: row.surface,
+        revoked: CancellationToken::new(),
+    };
+    (row.id, (row.hash, credential))
+}
+
+fn sha256(text: &str) -> Vec<u8> {
+    Sha256::digest(text.as_bytes()).to_vec()
+}
+
+fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex(&bytes))
+}
+
+fn random_token(
+    role: Role,
+    agent: Option<AgentId>,
+    name: Text,
+    surface: Option<Surface>,
+    now: Timestamp,
+) -> Result<(String, TokenRow), getrandom::Error> {
+    let id = random_hex::<6>()?;
+    let token = format!("aye_{id}_{}", random_hex::<32>()?);
+    let hash = sha256(&token);
+    Ok((token, TokenRow { id, hash, role, agent, name, surface, created_at: now }))
+}
+
+async fn record(store: &Store, row: &TokenRow, who: &str, now: Timestamp) -> Result<(), StoreError> {
+    let (row, who) = (row.clone(), who.to_owned());
+    let work = move |tx: &mut Tx| {
+        tx.put_token(&row)?;
+        let detail = json!({ "token": row.id, "role": row.role, "name": row.name });
+        tx.audit(now, "token.created", &who, row.agent.as_ref(), None, detail)
+    };
+    store.write(work).await
+}
+
+const NO_RANDOMNESS: Problem = Problem::Conflict("the system has no randomness for a token");
+
+impl Hub {
+    pub fn credential(&self, token: &str) -> Option<Credential> {
+        self.inner.credentials.check(token)
+    }
+
+    pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {
+        let now = self.inner.clock.now();
+        let (token, row) = random_token(role, None, name, None, now).map_err(|_| NO_RANDOMNESS)?;
+        record(&self.inner.store, &row, who, now).await?;
+        self.inner.credentials.admit(row);
+        Ok(token)
+    }
+
+    /// The one token of an agent, the same each time it is asked for.
+    pub async fn hand_out_agent_token(&self, agent: &AgentId, who: &str) -> Result<String, Problem> {
+        let credentials = &self.inner.credentials;
+        let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
+        let id = agent_token_id(agent);
+        if credentials.is_in_force(&id) {
+            return Ok(token);
+        }
+        let now = self.inner.clock.now();
+        let name = Text::try_from(agent.as_str()).map_err(|_| Problem::NoSuchAgent)?;
+        let row = TokenRow {
+            id,
+            hash: sha256(&token),
+            role: Role::Agent,
+            agent: Some(agent.clone()),
+            name,
+            surface: None,
+            created_at: now,
+        };
+        let (kept, who) = (row.clone(), who.to_owned());
+        let work = move |tx: &mut Tx| {
+            if tx.is_token_revoked(&kept.id)? {
+                return Err(Problem::NotAllowed("the token of this agent was revoked"));
+            }
+            if tx.put_token_if_new(&kept)? {
+                let detail = json!({ "token": kept.id, "role": kept.role, "name": kept.name });
+                tx.audit(now, "token.created", &who, kept.agent.as_ref(), None, detail)?;
+            }
+            Ok(())
+        };
+        self.inner.store.write(work).await?;
+        credentials.admit(row);
+        Ok(token)
+    }
+
+    /// An agent that has ended needs no token; should it come back, it is handed the same one again.
+    pub(super) async fn forget_agent_token(&self, agent: &AgentId) -> Result<(), Problem> {
+        let id = agent_token_id(agent);
+        self.inner.credentials.dismiss(&id);
+        self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+        Ok(())
+    }
+
+    pub async fn tokens(&self) -> Result<Vec<CredentialInfo>, Problem> {
+        let rows = self.inner.store.read(store::tokens::all).await?;
+        let info = |(row, in_force): (TokenRow, bool)| CredentialInfo {
+            id: row.id,
+            role: row.role,
+            agent: row.agent,
+            name: row.name,
+            surface: row.surface,
+            created_at: row.created_at,
+            revoked: !in_force,
+        };
+        Ok(rows.into_iter().map(info).collect())
+    }
+
+    /// From here on the token opens nothing, and what it had opened is closed.
+    pub async fn revoke_token(&self, id: &str, who: &str) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let (token, who) = (id.to_owned(), who.to_owned());
+        let work = move |tx: &mut Tx| {
+            if !tx.revoke_token(&token, now)? {
+                return Err(Problem::NoSuchToken);
+            }
+            Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
+        };
+        self.inner.store.write(work).await?;
+        self.inner.credentials.dismiss(id);
+        Ok(())
+    }
+
+    /// A code that signs one browser in, once and soon.
+    pub fn sign_in_code(&self) -> Result<String, Problem> {
+        let code = random_hex::<32>().map_err(|_| NO_RANDOMNESS)?;
+        let now = self.inner.clock.now();
+        let mut codes = self.inner.credentials.sign_in_codes.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, until| *until > now);
+        if codes.len() >= MOST_SIGN_IN_CODES {
+            return Err(Problem::Conflict("too many sign-in links are waiting to be used"));
+        }
+        // Kept as a hash: finding it takes no comparison whose duration tells anything.
+        codes.insert(sha256(&code), now.saturating_add(SIGN_IN_LASTS).unwrap_or(now));
+        Ok(code)
+    }
+
+    /// Trades a code for a browser's session token.
+    pub async fn sign_in(&self, code: &str) -> Result<String, SignInError> {
+        let now = self.inner.clock.now();
+        let until = {
+            let mut codes =
+                self.inner.credentials.sign_in_codes.lock().unwrap_or_else(PoisonError::into_inner);
+            codes.remove(&sha256(code))
+        };
+        if until.is_none_or(|until| until <= now) {
+            return Err(SignInError::NotValid);
+        }
+        let name = crate::home::user_name();
+        let token = random_token(Role::Operator, None, name, Some(Surface::Web), now);
+        let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
+        record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;
+        self.inner.credentials.admit(row);
+        Ok(token)
+    }
+
+    /// Whether a process runs inside an agent that has not ended.
+    pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
+        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
+        let ancestors = super::ancestors(pid);
+        let around = agents
+            .into_iter()
+            .find(|agent| agent.profile.process.is_some_and(|process| ancestors.contains(&process)));
+        Ok(around.map(|agent| agent.profile.id))
+    }
+}

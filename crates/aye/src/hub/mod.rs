@@ -1,0 +1,138 @@
+//! The hub owns the asks: who may change them, when they end, and who is told. It keeps nothing in
+//! memory that it could not rebuild from the store.
+
+mod agents;
+mod ancestry;
+mod answer;
+mod change;
+mod clock;
+mod credentials;
+mod feed;
+mod life;
+mod problem;
+mod raise;
+mod settle;
+mod timers;
+
+pub use crate::store::{AskFilter, CatchUp, Change, Snapshot, Subject};
+pub use agents::{Command, Registration};
+use ancestry::{ancestors, process_started};
+pub use answer::AnswerCall;
+pub use clock::Clock;
+pub use credentials::{Credential, CredentialInfo, SignInError};
+pub use problem::Problem;
+pub use raise::{Raise, Raised};
+pub use settle::Resolution;
+
+use crate::home::Home;
+use crate::store::{self, Store, StoreError};
+use anyhow::Context;
+use aye_core::{Agent, AgentId, Ask, AskId};
+use credentials::Credentials;
+use feed::Feed;
+use life::Life;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A handle to the hub; clones share it.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    feed: Arc<Feed>,
+    clock: Clock,
+    life: Life,
+    credentials: Credentials,
+    /// Rung when a deadline may have moved closer.
+    sooner: Notify,
+}
+
+impl Hub {
+    /// Opens the store and takes up where the last hub left off.
+    pub async fn open(home: &Home, clock: Clock) -> anyhow::Result<Self> {
+        let feed = Arc::new(Feed::new());
+        let tell = feed.clone();
+        let store = Store::open(&home.database(), move |changes| tell.publish(changes))?;
+        let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
+        let agents = store.read(|db| store::agents::list(db, false)).await?;
+        let life = Life::starting_now(&agents, clock.now());
+        let inner = Inner { store, feed, clock, life, credentials, sooner: Notify::new() };
+        let hub = Self { inner: Arc::new(inner) };
+        hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION") })).await?;
+        Ok(hub)
+    }
+
+    /// Starts what the hub does by itself: deadlines, and agents that fall silent.
+    pub fn start_timers(&self, tasks: &TaskTracker, stop: CancellationToken) {
+        tasks.spawn(timers::run(self.clone(), stop));
+    }
+
+    /// Writes what is under way and closes the store.
+    pub async fn close(&self) {
+        if let Err(error) = self.note("hub.stopped", json!({})).await {
+            tracing::warn!(%error, "the end of the hub could not be recorded");
+        }
+        self.inner.store.close().await;
+    }
+
+    async fn note(&self, kind: &'static str, detail: serde_json::Value) -> Result<(), StoreError> {
+        let now = self.inner.clock.now();
+        self.inner.store.write(move |tx| tx.audit(now, kind, "hub", None, None, detail)).await
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    pub async fn ask(&self, id: &AskId) -> Result<Ask, Problem> {
+        let id = id.clone();
+        self.inner.store.read(move |db| store::asks::ask(db, &id)).await?.ok_or(Problem::NoSuchAsk)
+    }
+
+    pub async fn asks(&self, filter: AskFilter) -> Result<Vec<Ask>, Problem> {
+        Ok(self.inner.store.read(move |db| store::asks::list(db, &filter)).await?)
+    }
+
+    /// By our id, or by the agent's own session id.
+    pub async fn agent(&self, id: &str) -> Result<Agent, Problem> {
+        let id = id.to_owned();
+        let row = self.inner.store.read(move |db| store::agents::find(db, &id)).await?;
+        Ok(row.ok_or(Problem::NoSuchAgent)?.agent())
+    }
+
+    pub async fn agents(&self, all: bool) -> Result<Vec<Agent>, Problem> {
+        let rows = self.inner.store.read(move |db| store::agents::list(db, all)).await?;
+        Ok(rows.iter().map(store::AgentRow::agent).collect())
+    }
+
+    pub async fn events(
+        &self,
+        agent: AgentId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, serde_json::Value)>, Problem> {
+        Ok(self.inner.store.read(move |db| store::outbox::events(db, &agent, after, limit)).await?)
+    }
+
+    /// Changes from now on, in order. A receiver that lags is told so and catches up from the store.
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.inner.feed.subscribe()
+    }
+
+    pub async fn snapshot(&self) -> Result<Snapshot, Problem> {
+        Ok(self.inner.store.read(store::outbox::snapshot).await?)
+    }
+
+    pub async fn catch_up(&self, after: u64) -> Result<CatchUp, Problem> {
+        Ok(self.inner.store.read(move |db| store::outbox::catch_up(db, after)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

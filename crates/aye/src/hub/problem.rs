@@ -1,0 +1,28 @@
+use crate::store::StoreError;
+use aye_core::{Ask, Invalid, Refused};
+
+/// Why the hub did not do what it was asked to. Nothing was changed, except that an ask past its
+/// deadline has been ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("there is no such ask")]
+    NoSuchAsk,
+    #[error("there is no such agent")]
+    NoSuchAgent,
+    #[error("there is no such token in force")]
+    NoSuchToken,
+    #[error("{refused}")]
+    Refused { refused: Refused, ask: Box<Ask> },
+    #[error("the ask is not the one that was shown: look at it again before answering")]
+    OtherDigest { ask: Box<Ask> },
+    #[error("this key was used for another ask, and a key names one ask for ever")]
+    KeyReused,
+    #[error("{0}")]
+    NotAllowed(&'static str),
+    #[error("{0}")]
+    Conflict(&'static str),
+    #[error("{}", .0.problem)]
+    Invalid(#[from] Invalid),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,82 @@
+use super::change::publish_agent;
+use super::{Hub, Problem};
+use crate::store::{AgentRow, NewAsk, Tx};
+use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+/// An ask as an adapter raises it.
+#[derive(Debug, Clone)]
+pub struct Raise {
+    pub key: Key,
+    pub agent: AgentId,
+    pub body: Body,
+    pub timeout: Option<SignedDuration>,
+    pub tool_use_id: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct Raised {
+    pub ask: Ask,
+    pub new: bool,
+}
+
+impl Hub {
+    /// Raising the same key again returns the same ask, whatever became of it meanwhile.
+    pub async fn raise(&self, raise: Raise) -> Result<Raised, Problem> {
+        let now = self.inner.clock.now();
+        let id =
+            AskId::from_random(getrandom::u64().map_err(|_| Problem::Conflict("no randomness to be had"))?);
+        self.heard(&raise.agent).await?;
+        let has_deadline = raise.timeout.is_some();
+        let raised = self.inner.store.write(move |tx| record(tx, raise, id, now)).await?;
+        if has_deadline {
+            self.inner.sooner.notify_one();
+        }
+        Ok(raised)
+    }
+}
+
+fn record(tx: &mut Tx, raise: Raise, id: AskId, now: Timestamp) -> Result<Raised, Problem> {
+    let agent = match tx.agent(&raise.agent)? {
+        Some(agent) => agent,
+        None => register_script(tx, &raise.agent, now)?,
+    };
+    if let Some(ask) = tx.ask_by_key(&raise.agent, &raise.key)? {
+        // The folder of the first raise counts: an agent that moved on still means the same ask.
+        return match ask.digest == Digest::of(&ask.cwd, &raise.body) {
+            true => Ok(Raised { ask, new: false }),
+            false => Err(Problem::KeyReused),
+        };
+    }
+    if agent.report == Report::Ended {
+        tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
+    }
+    let deadline = raise.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
+    let ask = tx.insert_ask(NewAsk {
+        id,
+        agent: raise.agent.clone(),
+        key: raise.key,
+        cwd: agent.profile.cwd,
+        tool_use_id: raise.tool_use_id,
+        body: raise.body,
+        created_at: now,
+        deadline,
+    })?;
+    let detail =
+        json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
+    tx.audit(now, "ask.raised", raise.agent.as_str(), Some(&raise.agent), Some(&ask.id), detail)?;
+    tx.publish_ask(&ask)?;
+    if agent.open_asks == 0 {
+        publish_agent(tx, &raise.agent)?;
+    }
+    Ok(Raised { ask, new: true })
+}
+
+/// An agent nobody announced is a script.
+fn register_script(tx: &mut Tx, id: &AgentId, now: Timestamp) -> Result<AgentRow, Problem> {
+    let row = AgentRow::unannounced(id.clone(), now);
+    tx.put_agent(&row)?;
+    tx.audit(now, "agent.registered", id.as_str(), Some(id), None, json!({ "kind": "script" }))?;
+    Ok(row)
+}

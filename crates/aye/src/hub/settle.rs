@@ -1,0 +1,121 @@
+//! What adapters do with an ask after raising it: wait for its end, report what became of the
+//! outcome, or take the ask back.
+
+use super::change::change;
+use super::{Hub, Problem};
+use crate::store::Tx;
+use aye_core::lifecycle::Delivery;
+use aye_core::{AgentId, Answer, Ask, AskId, Event, Expiry, State, Withdrawal};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How an ask ended, as its adapter needs it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Resolution {
+    pub state: &'static str,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Outcome {
+    /// `answered` or `declined` for a question, `allow`, `deny` or `outline`; `expired` or `withdrawn`: not approved.
+    pub decision: &'static str,
+    pub answer: Option<Answer>,
+    /// What the agent should be told in words, where there is something to tell.
+    pub message: Option<String>,
+}
+
+impl Resolution {
+    pub fn of(ask: &Ask) -> Option<Self> {
+        let outcome = match &ask.state {
+            State::Open => return None,
+            State::Answered { answer, .. } => Outcome {
+                decision: answer.decision(),
+                answer: Some(answer.clone()),
+                message: answer.message().map(str::to_owned),
+            },
+            State::Expired { why: Expiry::Deadline, .. } => Outcome {
+                decision: "expired",
+                answer: None,
+                message: Some(
+                    "Nobody answered in time. This was not approved; do not take it as an answer.".into(),
+                ),
+            },
+            State::Expired { why: Expiry::Unattended, .. } => Outcome {
+                decision: "expired",
+                answer: None,
+                message: Some(
+                    "Nobody is there to answer. This was not approved; do not take it as an answer.".into(),
+                ),
+            },
+            State::Withdrawn { .. } => {
+                Outcome { decision: "withdrawn", answer: None, message: ask.state.note().map(str::to_owned) }
+            }
+        };
+        Some(Resolution { state: ask.state.name(), outcome })
+    }
+}
+
+impl Hub {
+    /// Waits until the ask has ended, but no longer than `wait`.
+    pub async fn resolution(
+        &self,
+        id: &AskId,
+        agent: &AgentId,
+        wait: Duration,
+    ) -> Result<Option<Resolution>, Problem> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let ended = self.inner.feed.wait_for(id.as_str());
+            let ask = self.ask(id).await?;
+            only_by(agent, &ask)?;
+            if let Some(resolution) = Resolution::of(&ask) {
+                return Ok(Some(resolution));
+            }
+            if tokio::time::timeout_at(until, ended).await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+
+    pub async fn receipt(&self, id: AskId, agent: AgentId, delivery: Delivery) -> Result<Ask, Problem> {
+        let now = self.inner.clock.now();
+        let work = move |tx: &mut Tx| {
+            let ask = own_ask(tx, &id, &agent)?;
+            change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)
+        };
+        self.inner.store.write(work).await
+    }
+
+    pub async fn withdraw(
+        &self,
+        id: AskId,
+        agent: AgentId,
+        why: Withdrawal,
+        answer: Option<Value>,
+    ) -> Result<Ask, Problem> {
+        let now = self.inner.clock.now();
+        let work = move |tx: &mut Tx| {
+            let ask = own_ask(tx, &id, &agent)?;
+            let answer = answer.map(|answer| Answer::read(&ask.body, answer)).transpose();
+            let answer = answer.map_err(|invalid| invalid.under("answer"))?;
+            change(tx, ask, Event::Withdraw { why, answer }, agent.as_str(), now)
+        };
+        self.inner.store.write(work).await
+    }
+}
+
+fn own_ask(tx: &Tx, id: &AskId, agent: &AgentId) -> Result<Ask, Problem> {
+    let ask = tx.ask(id)?.ok_or(Problem::NoSuchAsk)?;
+    only_by(agent, &ask)?;
+    Ok(ask)
+}
+
+fn only_by(agent: &AgentId, ask: &Ask) -> Result<(), Problem> {
+    match ask.agent == *agent {
+        true => Ok(()),
+        false => Err(Problem::NotAllowed("only the agent that raised this ask may do that")),
+    }
+}

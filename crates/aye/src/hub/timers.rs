@@ -1,0 +1,88 @@
+//! What happens because time passes: asks past their deadline end, silent agents are lost.
+
+use super::change::{change, publish_agent};
+use super::{Hub, Problem};
+use crate::store::{self, AgentRow, Tx};
+use aye_core::{Event, Expiry};
+use jiff::SignedDuration;
+use serde_json::json;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+const LONGEST_NAP: Duration = Duration::from_secs(5);
+const OUTBOX_KEPT: u64 = 200_000;
+const NAPS_BETWEEN_PRUNES: u32 = 720;
+
+pub async fn run(hub: Hub, stop: CancellationToken) {
+    let mut naps = 0;
+    loop {
+        match hub.tick().await {
+            Ok(()) => {}
+            Err(error) => tracing::error!(%error, "the timers could not do their work; they try again"),
+        }
+        if naps % NAPS_BETWEEN_PRUNES == 0
+            && let Err(error) = hub.inner.store.write(|tx| tx.prune_outbox(OUTBOX_KEPT)).await
+        {
+            tracing::error!(%error, "old changes could not be forgotten");
+        }
+        naps += 1;
+        let nap = hub.next_nap().await;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = hub.inner.sooner.notified() => {}
+            () = tokio::time::sleep(nap) => {}
+        }
+    }
+}
+
+impl Hub {
+    /// Does what is due now.
+    pub async fn tick(&self) -> Result<(), Problem> {
+        self.expire_due().await?;
+        self.mark_lost().await
+    }
+
+    async fn next_nap(&self) -> Duration {
+        let deadline = self.inner.store.read(store::asks::next_deadline).await.ok().flatten();
+        let until =
+            |deadline| self.inner.clock.now().duration_until(deadline).max(SignedDuration::from_millis(1));
+        deadline
+            .map(until)
+            .and_then(|nap| Duration::try_from(nap).ok())
+            .map_or(LONGEST_NAP, |nap| nap.min(LONGEST_NAP))
+    }
+
+    async fn expire_due(&self) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let next = self.inner.store.read(store::asks::next_deadline).await?;
+        if next.is_none_or(|deadline| deadline > now) {
+            return Ok(());
+        }
+        let work = move |tx: &mut Tx| {
+            for id in tx.due_asks(now)? {
+                let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+                change(tx, ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+            }
+            Ok(())
+        };
+        self.inner.store.write(work).await
+    }
+
+    async fn mark_lost(&self) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let silent = self.inner.life.fallen_silent(now);
+        if silent.is_empty() {
+            return Ok(());
+        }
+        let work = move |tx: &mut Tx| {
+            for id in silent {
+                let Some(agent) = tx.agent(&id)? else { continue };
+                tx.put_agent(&AgentRow { lost: true, ..agent })?;
+                tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;
+                publish_agent(tx, &id)?;
+            }
+            Ok(())
+        };
+        self.inner.store.write(work).await
+    }
+}

@@ -1,0 +1,15 @@
+//! `aye`: your coding agents ask; you answer, from wherever you are. The folders stand in the order
+//! in which an ask travels; see `docs/architecture.md`.
+
+pub mod agents;
+pub mod client;
+pub mod hub;
+pub mod store;
+
+pub mod api;
+pub mod surfaces;
+
+pub mod cli;
+pub mod home;
+pub mod shutdown;
+pub mod telemetry;

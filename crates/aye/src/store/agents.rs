@@ -1,0 +1,146 @@
+use super::asks::{name, time, unreadable, unword, word};
+use super::{StoreError, Tx};
+use aye_core::{Agent, AgentId, AgentState, Reach, Report};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+/// An agent as the hub knows it: what everybody sees, and what only the hub needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentRow {
+    pub profile: Profile,
+    pub report: Report,
+    pub lost: bool,
+    pub open_asks: u32,
+    pub created_at: Timestamp,
+}
+
+/// What an adapter tells of its agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    pub id: AgentId,
+    pub kind: String,
+    pub reach: Reach,
+    pub host: String,
+    pub cwd: String,
+    pub title: String,
+    pub session: Option<String>,
+    /// The agent's process, with its start time: a process id alone is soon another process.
+    pub process: Option<(u32, u64)>,
+    pub cost: Option<f64>,
+}
+
+impl AgentRow {
+    /// An agent nobody has told us anything about is a script.
+    pub fn unannounced(id: AgentId, now: Timestamp) -> Self {
+        let profile = Profile {
+            id,
+            kind: "script".into(),
+            reach: Reach::Script,
+            host: String::new(),
+            cwd: String::new(),
+            title: String::new(),
+            session: None,
+            process: None,
+            cost: None,
+        };
+        Self { profile, report: Report::Working, lost: false, open_asks: 0, created_at: now }
+    }
+
+    pub fn agent(&self) -> Agent {
+        let profile = self.profile.clone();
+        Agent {
+            id: profile.id,
+            kind: profile.kind,
+            reach: profile.reach,
+            host: profile.host,
+            cwd: profile.cwd,
+            title: profile.title,
+            session: profile.session,
+            state: AgentState::of(self.report, self.lost, self.open_asks),
+            cost: profile.cost,
+            open_asks: self.open_asks,
+            created_at: self.created_at,
+        }
+    }
+}
+
+const SELECT: &str = "SELECT agents.*,
+    (SELECT count(*) FROM asks WHERE asks.state = 'open' AND asks.agent = agents.id) AS open_asks
+    FROM agents";
+
+impl Tx<'_> {
+    pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
+        agent(self.connection, id)
+    }
+
+    pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
+        let profile = &row.profile;
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO agents (id, kind, reach, host, cwd, title, session, pid, pid_started, report, lost, cost, created_at)
+             VALUES (:id, :kind, :reach, :host, :cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at)
+             ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, title = :title,
+                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost",
+        )?;
+        statement.execute(named_params! {
+            ":id": profile.id.as_str(),
+            ":kind": profile.kind,
+            ":reach": word(&profile.reach)?,
+            ":host": profile.host,
+            ":cwd": profile.cwd,
+            ":title": profile.title,
+            ":session": profile.session,
+            ":pid": profile.process.map(|(pid, _)| pid),
+            ":pid_started": profile.process.map(|(_, started)| started),
+            ":report": word(&row.report)?,
+            ":lost": row.lost,
+            ":cost": profile.cost,
+            ":created_at": row.created_at.as_millisecond(),
+        })?;
+        Ok(())
+    }
+}
+
+/// By our id, or by the agent's own session id.
+pub fn find(connection: &Connection, id: &str) -> Result<Option<AgentRow>, StoreError> {
+    let sql =
+        format!("{SELECT} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1");
+    one(connection, &sql, id)
+}
+
+pub fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
+    one(connection, &format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
+}
+
+/// Agents that have not ended, oldest first; with `all`, the others too.
+pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
+    let condition = if all { "" } else { "WHERE report <> 'ended'" };
+    let sql = format!("{SELECT} {condition} ORDER BY created_at, id LIMIT 10000");
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([], |row| Ok(read_row(row)))?.map(|row| row?).collect()
+}
+
+fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {
+    connection.prepare_cached(sql)?.query_row([id], |row| Ok(read_row(row))).optional()?.transpose()
+}
+
+fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
+    let pid: Option<u32> = row.get("pid")?;
+    let started: Option<i64> = row.get("pid_started")?;
+    Ok(AgentRow {
+        profile: Profile {
+            id: name(row, "id")?,
+            kind: row.get("kind")?,
+            reach: unword(&row.get::<_, String>("reach")?)?,
+            host: row.get("host")?,
+            cwd: row.get("cwd")?,
+            title: row.get("title")?,
+            session: row.get("session")?,
+            process: pid.zip(started.map(i64::cast_unsigned)),
+            cost: row.get("cost")?,
+        },
+        report: unword(&row.get::<_, String>("report")?).map_err(unreadable)?,
+        lost: row.get("lost")?,
+        open_asks: row.get("open_asks")?,
+        created_at: time(row.get("created_at")?)?,
+    })
+}

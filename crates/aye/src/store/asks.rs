@@ -1,0 +1,266 @@
+use super::{StoreError, Tx};
+use aye_core::lifecycle::Delivery;
+use aye_core::{
+    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Receipt, State, Withdrawal,
+};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const COLUMNS: &str = "id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline,
+    state, answer, by, answer_key, why, ended_at, receipt, evidence";
+
+/// An ask as it is raised.
+#[derive(Debug, Clone)]
+pub struct NewAsk {
+    pub id: AskId,
+    pub agent: AgentId,
+    pub key: Key,
+    pub cwd: String,
+    pub tool_use_id: Option<String>,
+    pub body: Body,
+    pub created_at: Timestamp,
+    pub deadline: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct AskFilter {
+    /// `open`, `answered`, `expired`, `withdrawn`; all without it.
+    pub state: Option<String>,
+    pub agent: Option<AgentId>,
+    /// How the id begins, as people type it.
+    pub id_prefix: Option<String>,
+    pub limit: u32,
+}
+
+impl Tx<'_> {
+    pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
+        ask(self.connection, id)
+    }
+
+    pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM asks WHERE agent = ?1 AND key = ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let found =
+            statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
+        found.transpose()
+    }
+
+    pub fn insert_ask(&self, new: NewAsk) -> Result<Ask, StoreError> {
+        let digest = Digest::of(&new.cwd, &new.body);
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?;
+        statement.execute((
+            new.id.as_str(),
+            new.agent.as_str(),
+            new.key.as_str(),
+            &new.cwd,
+            &new.tool_use_id,
+            new.body.kind().as_str(),
+            new.body.to_json().to_string(),
+            digest.as_str(),
+            new.created_at.as_millisecond(),
+            new.deadline.map(Timestamp::as_millisecond),
+        ))?;
+        Ok(Ask {
+            id: new.id,
+            key: new.key,
+            agent: new.agent,
+            cwd: new.cwd,
+            tool_use_id: new.tool_use_id,
+            body: new.body,
+            digest,
+            created_at: new.created_at,
+            deadline: new.deadline,
+            state: State::Open,
+        })
+    }
+
+    /// Ends an open ask. One conditional write: whoever comes second changes nothing.
+    pub fn end_ask(&self, id: &AskId, state: &State) -> Result<bool, StoreError> {
+        let (key, why) = match state {
+            State::Open => return Ok(false),
+            State::Answered { key, .. } => (key.as_ref().map(AnswerKey::as_str), None),
+            State::Expired { why, .. } => (None, Some(word(why)?)),
+            State::Withdrawn { why, .. } => (None, Some(word(why)?)),
+        };
+        let by = state.by().map(serde_json::to_string).transpose().map_err(unreadable)?;
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE asks SET state = :state, answer = :answer, by = :by, answer_key = :key, why = :why,
+                 ended_at = :ended_at, receipt = :receipt
+             WHERE id = :id AND state = 'open'",
+        )?;
+        let changed = statement.execute(named_params! {
+            ":id": id.as_str(),
+            ":state": state.name(),
+            ":answer": state.answer().map(|answer| answer.to_json().to_string()),
+            ":by": by,
+            ":key": key,
+            ":why": why,
+            ":ended_at": state.ended_at().map(Timestamp::as_millisecond),
+            ":receipt": state.receipt().map(Receipt::as_str),
+        })?;
+        Ok(changed == 1)
+    }
+
+    pub fn set_receipt(&self, id: &AskId, from: Receipt, to: &Delivery) -> Result<bool, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("UPDATE asks SET receipt = ?3, evidence = ?4 WHERE id = ?1 AND receipt = ?2")?;
+        let changed = statement.execute((id.as_str(), from.as_str(), to.receipt.as_str(), &to.evidence))?;
+        Ok(changed == 1)
+    }
+
+    pub fn open_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
+        ids(self.connection, "SELECT id FROM asks WHERE state = 'open' AND agent = ?1", &[&agent.as_str()])
+    }
+
+    pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
+        ids(
+            self.connection,
+            "SELECT id FROM asks WHERE receipt = 'pending' AND agent = ?1",
+            &[&agent.as_str()],
+        )
+    }
+
+    pub fn due_asks(&self, now: Timestamp) -> Result<Vec<AskId>, StoreError> {
+        let sql = "SELECT id FROM asks WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline LIMIT 256";
+        ids(self.connection, sql, &[&now.as_millisecond()])
+    }
+}
+
+pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM asks WHERE id = ?1"))?;
+    statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
+}
+
+/// Open asks come oldest first, as they should be answered; ended ones newest first.
+pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, StoreError> {
+    let open = filter.state.as_deref() == Some("open");
+    let state = match (open, &filter.state) {
+        (true, _) => "state = 'open' AND :state = 'open'",
+        (false, Some(_)) => "state = :state",
+        (false, None) => "(:state IS NULL)",
+    };
+    let order = if open { "n" } else { "n DESC" };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM asks
+         WHERE {state} AND (:agent IS NULL OR agent = :agent) AND (:prefix IS NULL OR id GLOB :prefix || '*')
+         ORDER BY {order} LIMIT :limit"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(
+        named_params! {
+            ":state": filter.state,
+            ":agent": filter.agent.as_ref().map(AgentId::as_str),
+            ":prefix": filter.id_prefix,
+            ":limit": filter.limit,
+        },
+        |row| Ok(read_row(row)),
+    )?;
+    rows.map(|row| row?).collect()
+}
+
+pub fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let sql = "SELECT min(deadline) FROM asks WHERE state = 'open' AND deadline IS NOT NULL";
+    let millis: Option<i64> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    millis.map(time).transpose()
+}
+
+fn ids(connection: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<AskId>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
+    rows.map(|id| AskId::try_from(id?).map_err(unreadable)).collect()
+}
+
+pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
+    let kind: Kind = row.get::<_, String>("kind")?.parse().map_err(unreadable)?;
+    let body = Body::decode(kind, json(&row.get::<_, String>("body")?)?).map_err(unreadable)?;
+    Ok(Ask {
+        id: name(row, "id")?,
+        key: name(row, "key")?,
+        agent: name(row, "agent")?,
+        cwd: row.get("cwd")?,
+        tool_use_id: row.get("tool_use_id")?,
+        digest: Digest::from(row.get::<_, String>("digest")?),
+        created_at: time(row.get("created_at")?)?,
+        deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,
+        state: read_state(row, kind)?,
+        body,
+    })
+}
+
+fn read_state(row: &Row, kind: Kind) -> Result<State, StoreError> {
+    let state: String = row.get("state")?;
+    if state == "open" {
+        return Ok(State::Open);
+    }
+    let at = time(row.get("ended_at")?)?;
+    let answer = || -> Result<Option<Answer>, StoreError> {
+        let text: Option<String> = row.get("answer")?;
+        let decode = |text: String| Answer::decode(kind, json(&text)?).map_err(unreadable);
+        text.map(decode).transpose()
+    };
+    let delivery = || -> Result<Delivery, StoreError> {
+        Ok(Delivery { receipt: unword(&row.get::<_, String>("receipt")?)?, evidence: row.get("evidence")? })
+    };
+    match state.as_str() {
+        "answered" => Ok(State::Answered {
+            answer: answer()?.ok_or_else(|| unreadable("an answered ask without an answer"))?,
+            by: serde_json::from_str::<By>(&row.get::<_, String>("by")?).map_err(unreadable)?,
+            key: row
+                .get::<_, Option<String>>("answer_key")?
+                .map(AnswerKey::try_from)
+                .transpose()
+                .map_err(unreadable)?,
+            at,
+            delivery: delivery()?,
+        }),
+        "expired" => Ok(State::Expired {
+            why: unword::<Expiry>(&row.get::<_, String>("why")?)?,
+            at,
+            delivery: delivery()?,
+        }),
+        "withdrawn" => Ok(State::Withdrawn {
+            why: unword::<Withdrawal>(&row.get::<_, String>("why")?)?,
+            answer: answer()?,
+            at,
+        }),
+        other => Err(unreadable(format!("an ask in the state {other:?}"))),
+    }
+}
+
+pub(super) fn unreadable(error: impl ToString) -> StoreError {
+    StoreError::Unreadable(error.to_string())
+}
+
+pub(super) fn time(millis: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_millisecond(millis).map_err(unreadable)
+}
+
+pub(super) fn json(text: &str) -> Result<Value, StoreError> {
+    serde_json::from_str(text).map_err(unreadable)
+}
+
+pub(super) fn name<T: TryFrom<String, Error = &'static str>>(
+    row: &Row,
+    column: &str,
+) -> Result<T, StoreError> {
+    T::try_from(row.get::<_, String>(column)?).map_err(unreadable)
+}
+
+/// The word an enum is written as, in the database as in the API.
+pub(super) fn word<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => Ok(word),
+        other => Err(unreadable(format!("{other:?} is not a word"))),
+    }
+}
+
+pub(super) fn unword<T: DeserializeOwned>(word: &str) -> Result<T, StoreError> {
+    serde_json::from_value(Value::String(word.to_owned())).map_err(unreadable)
+}

@@ -1,0 +1,211 @@
+//! The truth: what was asked, what was answered, and the trail of how it came to be.
+
+pub mod agents;
+pub mod asks;
+pub mod audit;
+pub mod commands;
+pub mod outbox;
+pub mod tokens;
+mod writer;
+
+pub use agents::{AgentRow, Profile};
+pub use asks::{AskFilter, NewAsk};
+pub use audit::{AuditFilter, Verified, VerifyError};
+pub use outbox::{CatchUp, Change, Snapshot, Subject};
+pub use tokens::TokenRow;
+pub use writer::Tx;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use writer::Writer;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
+const READERS: usize = 4;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    #[error("the disk is full: nothing was changed. Free some space and try again")]
+    Full,
+    #[error("the database refused: {0}")]
+    Sqlite(Arc<rusqlite::Error>),
+    #[error("the database holds something this program cannot read: {0}")]
+    Unreadable(String),
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full,
+            _ => StoreError::Sqlite(Arc::new(error)),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{path} was written by a newer aye (schema {found}, this one knows {known}): use that version")]
+    Newer { path: PathBuf, found: usize, known: usize },
+    #[error("cannot open {path}: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot open {path}: {source}")]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+}
+
+/// A handle to the database: one writer that commits in groups, and a few readers.
+#[derive(Clone)]
+pub struct Store {
+    writer: Arc<Writer>,
+    readers: Arc<Readers>,
+}
+
+struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Store {
+    /// Opens the database for the one hub that writes it. `published` is called with what each commit
+    /// tells the surfaces, in order, after it is on disk.
+    pub fn open(path: &Path, published: impl Fn(Vec<Change>) + Send + 'static) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+        private_file(path).map_err(io)?;
+        let mut connection = Connection::open(path).map_err(sqlite)?;
+        configure(&connection).map_err(sqlite)?;
+        migrate(&mut connection, path)?;
+        let readers =
+            (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
+        let writer = Writer::start(connection, Box::new(published)).map_err(io)?;
+        Ok(Self {
+            writer: Arc::new(writer),
+            readers: Arc::new(Readers { idle: Mutex::new(readers), permits: Semaphore::new(READERS) }),
+        })
+    }
+
+    /// Runs `work` inside the next commit and returns once that is on disk. If `work` returns an error,
+    /// nothing it did is kept.
+    pub async fn write<T, E>(
+        &self,
+        work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.writer.write(work).await
+    }
+
+    /// Reads one consistent state of the database.
+    pub async fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+    {
+        let _permit = self.readers.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let readers = self.readers.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut connection = idle().pop().ok_or(StoreError::Closed)?;
+            let result = consistent(&mut connection, work);
+            idle().push(connection);
+            result
+        });
+        read.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
+    /// and only the writer can.
+    pub async fn close(&self) {
+        self.readers.permits.close();
+        self.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.writer.close().await;
+    }
+}
+
+/// Opens the database only to look, beside a running hub or without one.
+pub fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let connection = open_reader(path).map_err(sqlite)?;
+    let found = schema_version(&connection).map_err(sqlite)?;
+    match found > MIGRATIONS.len() {
+        true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
+        false => Ok(connection),
+    }
+}
+
+fn consistent<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+    work(&transaction)
+}
+
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    Ok(connection)
+}
+
+/// Created before SQLite sees it: SQLite gives `-wal` and `-shm` the mode of the database.
+fn private_file(path: &Path) -> std::io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            for suffix in ["", "-wal", "-shm"] {
+                let mut name = path.as_os_str().to_owned();
+                name.push(suffix);
+                match File::open(PathBuf::from(name)) {
+                    Ok(file) => file.set_permissions(Permissions::from_mode(0o600))?,
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+fn schema_version(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let found = schema_version(connection).map_err(sqlite)?;
+    let known = MIGRATIONS.len();
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    for (i, migration) in MIGRATIONS.iter().enumerate().skip(found) {
+        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        tx.execute_batch(migration).map_err(sqlite)?;
+        tx.pragma_update(None, "user_version", i + 1).map_err(sqlite)?;
+        tx.commit().map_err(sqlite)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! What the surfaces are told: numbered changes, written with what they tell of.
+
+use super::asks::{json, unreadable};
+use super::{AskFilter, StoreError, Tx, agents, asks};
+use aye_core::{Agent, AgentId, Ask, AskId};
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One numbered change, ready to be sent.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub seq: u64,
+    pub subject: Subject,
+    pub text: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    Ask(Box<Ask>),
+    Agent(AgentId),
+    Event(AgentId),
+}
+
+/// Everything a surface needs to begin, as of one number.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub seq: u64,
+    pub asks: Vec<Ask>,
+    pub agents: Vec<Agent>,
+}
+
+/// What somebody who has seen the changes up to a number must be sent.
+#[derive(Debug)]
+pub enum CatchUp {
+    /// The missed changes as `(seq, text)`, and whether there are more than these.
+    Missed { changes: Vec<(u64, String)>, more: bool },
+    /// The number is not one we can continue from.
+    Unknown,
+}
+
+const CATCH_UP_AT_ONCE: usize = 256;
+
+/// An ask's part that changes; the rest stands in the asks themselves.
+const STANDING: [&str; 6] = ["state", "receipt", "answer", "by", "ended_at", "note"];
+
+impl Tx<'_> {
+    pub fn publish_ask(&mut self, ask: &Ask) -> Result<(), StoreError> {
+        let whole = serde_json::to_value(ask).map_err(unreadable)?;
+        let standing: Value = STANDING.iter().map(|field| (*field, whole[*field].clone())).collect();
+        let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
+        let text = message("ask", seq, "ask", whole);
+        self.changes.push(Change { seq, subject: Subject::Ask(Box::new(ask.clone())), text: text.into() });
+        Ok(())
+    }
+
+    pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
+        let detail = serde_json::to_value(agent).map_err(unreadable)?;
+        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail)?;
+        let text = message("agent", seq, "agent", detail);
+        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text: text.into() });
+        Ok(())
+    }
+
+    pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
+        let seq = self.put_in_outbox("event", agent.as_str(), &event)?;
+        let text = event_message(seq, agent.as_str(), event);
+        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text: text.into() });
+        Ok(())
+    }
+
+    fn put_in_outbox(&self, kind: &str, subject: &str, detail: &Value) -> Result<u64, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT INTO outbox (type, subject, detail) VALUES (?1, ?2, ?3)")?;
+        let seq = statement.insert((kind, subject, detail.to_string()))?;
+        Ok(seq.cast_unsigned())
+    }
+
+    /// Forgets all but the newest changes: who is further behind begins with a snapshot.
+    pub fn prune_outbox(&self, keep: u64) -> Result<(), StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM outbox WHERE seq <= (SELECT max(seq) FROM outbox) - ?1")?;
+        statement.execute([keep])?;
+        Ok(())
+    }
+}
+
+fn message(kind: &str, seq: u64, field: &str, content: Value) -> String {
+    json!({ "type": kind, "seq": seq, field: content }).to_string()
+}
+
+fn event_message(seq: u64, agent: &str, event: Value) -> String {
+    json!({ "type": "event", "seq": seq, "agent": agent, "event": event }).to_string()
+}
+
+pub fn snapshot(connection: &Connection) -> Result<Snapshot, StoreError> {
+    let open = AskFilter { state: Some("open".into()), limit: u32::MAX, ..AskFilter::default() };
+    Ok(Snapshot {
+        seq: last_seq(connection)?,
+        asks: asks::list(connection, &open)?,
+        agents: agents::list(connection, false)?.iter().map(agents::AgentRow::agent).collect(),
+    })
+}
+
+pub fn last_seq(connection: &Connection) -> Result<u64, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'")?;
+    let seq: Option<i64> = statement.query_row([], |row| row.get(0)).optional()?;
+    Ok(seq.unwrap_or(0).cast_unsigned())
+}
+
+pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreError> {
+    let last = last_seq(connection)?;
+    let mut first = connection.prepare_cached("SELECT min(seq) FROM outbox")?;
+    let first: Option<i64> = first.query_row([], |row| row.get(0))?;
+    let first = first.map_or(last + 1, i64::cast_unsigned);
+    if after > last || after + 1 < first {
+        return Ok(CatchUp::Unknown);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
+    let mut changes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, u64>(0)?;
+        let (kind, subject): (String, String) = (row.get(1)?, row.get(2)?);
+        let detail = json(&row.get::<_, String>(3)?)?;
+        let text = match kind.as_str() {
+            "ask" => message("ask", seq, "ask", ask_as_it_stood(connection, &subject, detail)?),
+            "agent" => message("agent", seq, "agent", detail),
+            _ => event_message(seq, &subject, detail),
+        };
+        changes.push((seq, text));
+    }
+    let more = changes.len() == CATCH_UP_AT_ONCE;
+    Ok(CatchUp::Missed { changes, more })
+}
+
+/// The conversation of one agent, oldest first, as `(seq, event)`.
+pub fn events(
+    connection: &Connection,
+    agent: &AgentId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<(u64, Value)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, detail FROM outbox WHERE type = 'event' AND subject = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let mut rows = statement.query((agent.as_str(), after, limit))?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
+    }
+    Ok(events)
+}
+
+fn ask_as_it_stood(connection: &Connection, id: &str, standing: Value) -> Result<Value, StoreError> {
+    let id = AskId::try_from(id).map_err(unreadable)?;
+    let ask =
+        asks::ask(connection, &id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
+    let mut ask = serde_json::to_value(ask).map_err(unreadable)?;
+    if let Value::Object(fields) = standing {
+        for (field, value) in fields {
+            ask[field.as_str()] = value;
+        }
+    }
+    Ok(ask)
+}

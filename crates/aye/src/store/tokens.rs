@@ -1,0 +1,94 @@
+use super::asks::{time, unreadable};
+use super::{StoreError, Tx};
+use aye_core::{AgentId, Role, Surface, Text};
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+/// A credential as it is kept: never the token itself, only its hash.
+#[derive(Debug, Clone)]
+pub struct TokenRow {
+    pub id: String,
+    pub hash: Vec<u8>,
+    pub role: Role,
+    pub agent: Option<AgentId>,
+    /// Whose it is; the name that stands behind an answer.
+    pub name: Text,
+    /// Set where the credential itself says which surface it belongs to, as a browser's session does.
+    pub surface: Option<Surface>,
+    pub created_at: Timestamp,
+}
+
+impl Tx<'_> {
+    pub fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO tokens (id, hash, role, agent, name, surface, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        statement.execute((
+            &token.id,
+            &token.hash,
+            token.role.as_str(),
+            token.agent.as_ref().map(AgentId::as_str),
+            token.name.as_str(),
+            token.surface.map(Surface::as_str),
+            token.created_at.as_millisecond(),
+        ))?;
+        Ok(())
+    }
+
+    /// Whether it was not there yet.
+    pub fn put_token_if_new(&self, token: &TokenRow) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1")?;
+        let new = !statement.exists([&token.id])?;
+        if new {
+            self.put_token(token)?;
+        }
+        Ok(new)
+    }
+
+    pub fn is_token_revoked(&self, id: &str) -> Result<bool, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
+        Ok(statement.exists([id])?)
+    }
+
+    /// A revoked token stays, so that it is never handed out again.
+    pub fn forget_token(&self, id: &str) -> Result<(), StoreError> {
+        let mut statement =
+            self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL")?;
+        statement.execute([id])?;
+        Ok(())
+    }
+
+    /// Whether there was such a token in force.
+    pub fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?;
+        Ok(statement.execute((id, at.as_millisecond()))? == 1)
+    }
+}
+
+/// Every token, with whether it is still in force.
+pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, bool)>, StoreError> {
+    let mut statement = connection.prepare(
+        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at IS NULL FROM tokens ORDER BY created_at",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut tokens = Vec::new();
+    while let Some(row) = rows.next()? {
+        let agent: Option<String> = row.get(3)?;
+        let surface: Option<String> = row.get(5)?;
+        let token = TokenRow {
+            id: row.get(0)?,
+            hash: row.get(1)?,
+            role: row.get::<_, String>(2)?.parse().map_err(unreadable)?,
+            agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
+            name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
+            surface: surface.as_deref().and_then(Surface::named),
+            created_at: time(row.get(6)?)?,
+        };
+        tokens.push((token, row.get(7)?));
+    }
+    Ok(tokens)
+}

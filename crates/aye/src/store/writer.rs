@@ -1,0 +1,146 @@
+//! The one writer. Changes that arrive while a commit is under way share the next one, so that many
+//! answers cost one fsync; each is told of its success only after that fsync.
+
+use super::outbox::Change;
+use super::{StoreError, audit};
+use aye_core::trail::Chain;
+use rusqlite::Connection;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
+
+const QUEUE: usize = 1024;
+const LARGEST_GROUP: usize = 256;
+
+/// What a change may use while it runs inside a commit.
+pub struct Tx<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) chain: Chain,
+    pub(super) changes: Vec<Change>,
+}
+
+/// Tells a caller how its change ended; `Err` when the commit as a whole failed.
+type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Runs a change and says whether to keep it; without a transaction to run in, it only passes the error on.
+type Job = Box<dyn FnOnce(Result<&mut Tx, StoreError>) -> (bool, Tell) + Send>;
+
+pub struct Writer {
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub fn start(
+        connection: Connection,
+        published: Box<dyn Fn(Vec<Change>) + Send>,
+    ) -> Result<Self, std::io::Error> {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("aye-writer".into())
+            .spawn(move || write_groups(&connection, receiver, &*published))?;
+        Ok(Self { jobs: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
+    }
+
+    pub async fn write<T, E>(
+        &self,
+        work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |tx| {
+            let result = tx.map_err(E::from).and_then(work);
+            let keep = result.is_ok();
+            let tell = move |committed: Result<(), StoreError>| {
+                // A caller that went away does not need to know.
+                drop(reply.send(committed.map_err(E::from).and(result)));
+            };
+            (keep, Box::new(tell))
+        });
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let jobs = jobs.ok_or(StoreError::Closed)?;
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    pub async fn close(&self) {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && tokio::task::spawn_blocking(move || thread.join()).await.is_err()
+        {
+            tracing::error!("the writer did not end as it should");
+        }
+    }
+}
+
+fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, published: &dyn Fn(Vec<Change>)) {
+    while let Some(first) = jobs.blocking_recv() {
+        let chain = match begin(connection) {
+            Ok(chain) => chain,
+            Err(error) => {
+                tracing::error!(%error, "a commit could not begin");
+                let (_, tell) = first(Err(error.clone()));
+                tell(Err(error));
+                continue;
+            }
+        };
+        let mut tx = Tx { connection, chain, changes: Vec::new() };
+        let mut waiting = Vec::new();
+        match run_group(&mut tx, first, &mut jobs, &mut waiting) {
+            Ok(()) => {
+                let changes = tx.changes;
+                waiting.into_iter().for_each(|tell| tell(Ok(())));
+                published(changes);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a commit failed; nothing of it was kept");
+                if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+                    tracing::error!("and it could not be rolled back");
+                }
+                waiting.into_iter().for_each(|tell| tell(Err(error.clone())));
+            }
+        }
+    }
+}
+
+fn begin(connection: &Connection) -> Result<Chain, StoreError> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    audit::chain_head(connection).inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))
+}
+
+fn run_group(
+    tx: &mut Tx,
+    first: Job,
+    jobs: &mut mpsc::Receiver<Job>,
+    waiting: &mut Vec<Tell>,
+) -> Result<(), StoreError> {
+    let mut next = Some(first);
+    while let Some(job) = next {
+        run_job(tx, job, waiting)?;
+        next = if waiting.len() < LARGEST_GROUP { jobs.try_recv().ok() } else { None };
+    }
+    Ok(tx.connection.execute_batch("COMMIT")?)
+}
+
+fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
+    let (chain, changes) = (tx.chain.clone(), tx.changes.len());
+    let savepoint = tx.connection.execute_batch("SAVEPOINT job").map_err(StoreError::from);
+    let failed = savepoint.clone();
+    let (keep, tell) = job(savepoint.map(|()| &mut *tx));
+    waiting.push(tell);
+    failed?;
+    // SQLite itself gives the whole transaction up on some errors, a full disk among them.
+    if tx.connection.is_autocommit() {
+        return Err(StoreError::Full);
+    }
+    if !keep {
+        tx.connection.execute_batch("ROLLBACK TO job")?;
+        tx.chain = chain;
+        tx.changes.truncate(changes);
+    }
+    Ok(tx.connection.execute_batch("RELEASE job")?)
+}

@@ -1,0 +1,3 @@
+//! Where people see asks and answer them.
+
+pub mod terminal;

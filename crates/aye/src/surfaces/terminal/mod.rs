@@ -1,0 +1,249 @@
+//! Asks as text on a terminal. What an agent says is shown, never obeyed.
+
+pub mod notices;
+pub mod style;
+
+use anstyle::Style;
+use aye_core::visible::{one_line, visible};
+use aye_core::{
+    Answer, AskView, Body, Choice, Display, DisplayKind, Permission, Plan, PlanVerdict, Question, Receipt,
+    Reply, Scope, Verdict,
+};
+use jiff::Timestamp;
+use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
+
+/// A short line for lists, at most `width` characters; never the only thing shown where approving is possible.
+pub fn summary(body: &Body, width: usize) -> String {
+    let text = match body {
+        Body::Question(questions) => {
+            let more = questions.questions.len() - 1;
+            let first = questions.questions.first().map_or("", |question| question.question.as_str());
+            if more > 0 { format!("{first} (and {more} more)") } else { first.to_owned() }
+        }
+        Body::Permission(permission) => {
+            let first = permission.display.text.lines().next().unwrap_or_default();
+            format!("{}: {first}", permission.tool)
+        }
+        Body::Plan(plan) => {
+            plan.plan.as_str().lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+        }
+    };
+    shorten(&one_line(text.trim()), width)
+}
+
+pub fn shorten(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// How long ago, in the largest unit that fits.
+pub fn age(from: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(from).as_secs().max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The whole ask: exactly what an approval would be bound to, and how to answer.
+pub fn whole(ask: &AskView, now: Timestamp) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    let state = match ask.receipt {
+        Some(receipt) => format!("{}, {}", ask.state, receipt.as_str()),
+        None => ask.state.clone(),
+    };
+    line(format!("{}  {} · {state} · {} ago", paint(NAME, &ask.id), ask.kind, age(ask.created_at, now)));
+    let folder = if ask.cwd.is_empty() { String::new() } else { format!(" in {}", one_line(&ask.cwd)) };
+    line(paint(DIM, format!("asked by {}{folder}", one_line(ask.agent.as_str()))));
+    if let Some(deadline) = ask.deadline.filter(|_| ask.state == "open") {
+        let left = deadline.duration_since(now).as_secs().max(0);
+        line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
+    }
+    line(String::new());
+    line(body(&ask.body).trim_end().to_owned());
+    line(String::new());
+    if ask.state == "open" {
+        line(paint(DIM, how_to_answer(ask)));
+    } else {
+        line(outcome(ask));
+    }
+    out
+}
+
+fn body(body: &Body) -> String {
+    match body {
+        Body::Question(questions) => {
+            let several = questions.questions.len() > 1;
+            let each = questions.questions.iter().enumerate();
+            each.map(|(i, q)| question(q, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
+        }
+        Body::Permission(permission) => permission_text(permission),
+        Body::Plan(Plan { plan }) => visible(plan.as_str()).into_owned(),
+    }
+}
+
+fn question(question: &Question, number: Option<usize>) -> String {
+    let mut out = String::new();
+    let number = number.map(|number| format!("{number}. ")).unwrap_or_default();
+    let header = if question.header.is_empty() {
+        String::new()
+    } else {
+        format!("  [{}]", one_line(&question.header))
+    };
+    let text = visible(&question.question);
+    put(&mut out, format_args!("{number}{}{}", paint(HEAD, text), paint(DIM, header)));
+    let widest =
+        question.options.iter().map(|offer| one_line(&offer.label).chars().count()).max().unwrap_or(0);
+    for (i, offer) in question.options.iter().enumerate() {
+        let label = format!("{:<width$}", one_line(&offer.label), width = widest.min(40));
+        let description = paint(DIM, one_line(&offer.description));
+        put(&mut out, format_args!("  {}  {}  {description}", paint(NAME, i + 1), label));
+        if let Some(preview) = &offer.preview {
+            for line in preview.lines() {
+                put(&mut out, format_args!("       {} {}", paint(DIM, "│"), visible(line)));
+            }
+        }
+    }
+    let hint = match (question.multi_select, question.free_text, question.options.is_empty()) {
+        (_, true, true) => "in your own words",
+        (true, true, false) => "any of these, and your own words",
+        (true, false, _) => "any of these",
+        (false, true, false) => "one of these, or your own words",
+        (false, false, _) => "one of these",
+    };
+    put(&mut out, format_args!("  {}", paint(DIM, hint)));
+    out
+}
+
+fn permission_text(permission: &Permission) -> String {
+    let mut out = String::new();
+    put(&mut out, format_args!("May {} run?", paint(HEAD, one_line(&permission.tool))));
+    display(&mut out, &permission.display);
+    // A display made for people may leave things out; what will run is the input.
+    if permission.display.kind != DisplayKind::Json {
+        let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
+        put(&mut out, format_args!("\n{}", paint(DIM, "the whole input:")));
+        for line in input.lines() {
+            put(&mut out, format_args!("  {}", paint(DIM, visible(line))));
+        }
+    }
+    for grant in &permission.scopes {
+        let rule = grant.rule.as_deref().unwrap_or(match grant.scope {
+            Scope::Once => "this time only",
+            Scope::Session => "for the rest of this session",
+            Scope::Always => "from now on",
+        });
+        put(
+            &mut out,
+            format_args!("  --scope {:<8} {}", grant.scope.to_string(), paint(DIM, one_line(rule))),
+        );
+    }
+    out
+}
+
+fn display(out: &mut String, display: &Display) {
+    for line in display.text.lines() {
+        let style = match (display.kind, line.chars().next()) {
+            (DisplayKind::Diff, Some('+')) => GOOD,
+            (DisplayKind::Diff, Some('-')) => BAD,
+            _ => Style::new(),
+        };
+        put(out, format_args!("  {}", paint(style, visible(line))));
+    }
+}
+
+fn how_to_answer(ask: &AskView) -> String {
+    let id = &ask.id;
+    match &ask.body {
+        Body::Question(questions) => match questions.questions.as_slice() {
+            [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"   or --skip"),
+            [only] => {
+                let picks = if only.multi_select { "1 2" } else { "1" };
+                let text = if only.free_text { "   or --text \"…\"" } else { "" };
+                format!("aye answer {id} {picks}{text}   or --skip")
+            }
+            several => {
+                let picks = vec!["1"; several.len()].join(" ");
+                format!("aye answer {id} {picks}   (one for each question; - skips one, 1,2 picks two)")
+            }
+        },
+        Body::Permission(_) => format!("aye answer {id} --allow   or --deny \"why\""),
+        Body::Plan(_) => format!("aye answer {id} --allow   or --deny \"why\"   or --outline"),
+    }
+}
+
+fn outcome(ask: &AskView) -> String {
+    let mut out = String::new();
+    let by = ask.by.as_ref().map(|by| format!(" by {}", one_line(&by.to_string()))).unwrap_or_default();
+    put(&mut out, format_args!("{}{by}", paint(HEAD, &ask.state)));
+    if let Some(answer) = &ask.answer {
+        for line in answer_lines(answer) {
+            put(&mut out, format_args!("  {}", visible(&line)));
+        }
+    }
+    if let Some(note) = &ask.note {
+        put(&mut out, format_args!("  {}", paint(DIM, one_line(note))));
+    }
+    if let Some(receipt) = ask.receipt {
+        put(&mut out, format_args!("  {}", receipt_words(receipt)));
+    }
+    out.trim_end().to_owned()
+}
+
+fn receipt_words(receipt: Receipt) -> String {
+    match receipt {
+        Receipt::Pending => paint(DIM, "recorded; the agent has not been told yet"),
+        Receipt::Delivered => paint(DIM, "delivered to the agent"),
+        Receipt::Confirmed => paint(GOOD, "confirmed by the agent's own transcript"),
+        Receipt::Disputed => paint(BAD, "ALARM: the agent's transcript shows something else"),
+        Receipt::Superseded => paint(BAD, "the agent's own terminal was first after all"),
+        Receipt::Undelivered => paint(BAD, "the agent was gone before it could be told"),
+        Receipt::Unknown => paint(BAD, "nobody knows whether it reached the agent"),
+    }
+}
+
+/// An answer as lines of plain words, free of any styling.
+pub fn answer_lines(answer: &Answer) -> Vec<String> {
+    match answer {
+        Answer::Question(Reply::Each { answers }) => answers.iter().flat_map(choice_lines).collect(),
+        Answer::Question(Reply::Response { response }) => vec![response.to_string()],
+        Answer::Question(Reply::Skip { message, .. }) => {
+            vec![message.as_ref().map_or("declined".into(), |why| format!("declined: {why}"))]
+        }
+        Answer::Permission(Verdict::Allow { scope, input }) => {
+            let edited = if input.is_some() { ", with edited input" } else { "" };
+            vec![format!("allowed ({scope}){edited}")]
+        }
+        Answer::Plan(PlanVerdict::Allow { plan }) => {
+            vec![if plan.is_some() { "allowed, edited" } else { "allowed" }.into()]
+        }
+        Answer::Permission(Verdict::Deny { message, .. }) | Answer::Plan(PlanVerdict::Deny { message }) => {
+            vec![message.as_ref().map_or("denied".into(), |why| format!("denied: {why}"))]
+        }
+        Answer::Plan(PlanVerdict::Outline) => vec!["paused: an outline first".into()],
+    }
+}
+
+fn choice_lines(choice: &Choice) -> Vec<String> {
+    match choice {
+        Choice::Skipped { .. } => vec![aye_core::answer::SKIPPED.to_owned()],
+        Choice::Given { selected, text, notes: _ } => {
+            selected.iter().cloned().chain(text.iter().map(ToString::to_string)).collect()
+        }
+    }
+}
+
+fn put(out: &mut String, line: std::fmt::Arguments) {
+    *out += &format!("{line}\n");
+}
+
+#[cfg(test)]
+mod tests;

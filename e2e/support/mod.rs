@@ -1,0 +1,203 @@
+//! A real hub in a home of its own, and the plainest possible client.
+#![allow(dead_code)]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+pub struct Hub {
+    pub home: PathBuf,
+    pub address: String,
+    pub link: String,
+    child: Child,
+    /// The directory goes with the last hub that used it.
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl Hub {
+    /// Starts a hub in a new home.
+    pub fn start() -> Self {
+        let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+        let mut hub = Self::start_in(dir.path().join("home"));
+        hub._dir = Some(dir);
+        hub
+    }
+
+    pub fn start_in(home: PathBuf) -> Self {
+        let mut command = aye(&home);
+        command.args(["up", "--no-open", "--listen", "127.0.0.1:0"]);
+        Self::start_with(command, home)
+    }
+
+    pub fn start_with(mut command: Command, home: PathBuf) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = || lines.next().expect("the hub ended before it listened").unwrap();
+        let address = line().strip_prefix("aye is listening on http://").expect("the first line").to_owned();
+        let link = line().split_once("http://").expect("the sign-in link").1.to_owned();
+        Self { home, address, link: format!("http://{link}"), child, _dir: None }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL: nothing is flushed, nothing is said.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how the hub ended.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap()
+    }
+
+    /// The same home, with a new process.
+    pub fn restart(&mut self) {
+        let next = Self::start_in(self.home.clone());
+        let (address, link) = (next.address.clone(), next.link.clone());
+        self.address = address;
+        self.link = link;
+        let mut next = std::mem::ManuallyDrop::new(next);
+        std::mem::swap(&mut self.child, &mut next.child);
+    }
+
+    pub fn operator(&self) -> String {
+        let token = std::fs::read_to_string(self.home.join("operator.token")).unwrap();
+        token.trim().to_owned()
+    }
+
+    /// An agent's own token, made by the operator.
+    pub fn agent(&self, id: &str) -> String {
+        let made = self.post("/api/tokens", &self.operator(), json!({"role": "agent", "agent": id}));
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.body["token"].as_str().unwrap().to_owned()
+    }
+
+    pub fn get(&self, path: &str, token: &str) -> Reply {
+        self.call("GET", path, &[("Authorization", &format!("Bearer {token}"))], None)
+    }
+
+    pub fn post(&self, path: &str, token: &str, body: Value) -> Reply {
+        self.send("POST", path, token, body)
+    }
+
+    pub fn put(&self, path: &str, token: &str, body: Value) -> Reply {
+        self.send("PUT", path, token, body)
+    }
+
+    fn send(&self, method: &str, path: &str, token: &str, body: Value) -> Reply {
+        let headers =
+            [("Authorization", format!("Bearer {token}")), ("Content-Type", "application/json".to_owned())];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        self.call(method, path, &headers, Some(body.to_string().as_bytes()))
+    }
+
+    /// A call with exactly these headers; `Host` is ours unless given.
+    pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Reply {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        call_on(stream, &self.address, method, path, headers, body)
+    }
+
+    /// Raises an ask and returns it.
+    pub fn raise(&self, token: &str, agent: &str, key: &str, kind: &str, body: Value) -> Value {
+        let raise = json!({"key": key, "agent": agent, "kind": kind, "body": body});
+        let raised = self.post("/api/asks", token, raise);
+        assert_eq!(raised.status, 201, "{}", raised.body);
+        raised.body
+    }
+
+    pub fn answer(&self, ask: &Value, answer: Value) -> Reply {
+        let call = json!({"answer": answer, "digest": ask["digest"]});
+        self.post(&format!("/api/asks/{}/answer", ask["id"].as_str().unwrap()), &self.operator(), call)
+    }
+
+    /// Runs a command against this hub.
+    pub fn aye(&self, arguments: &[&str]) -> Output {
+        aye(&self.home).args(arguments).output().unwrap()
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program itself, in a home of its own and with nothing of ours in its environment.
+pub fn aye(home: &std::path::Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
+    command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
+    command
+}
+
+pub fn yes_or_no() -> Value {
+    json!({"questions": [{"question": "Go on?", "options": [{"label": "yes"}, {"label": "no"}]}]})
+}
+
+pub fn saying(label: &str) -> Value {
+    json!({"answers": [{"selected": [label]}]})
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: Value,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// One request on one connection; the reply is read to its end.
+pub fn call_on<S: Read + Write>(
+    mut stream: S,
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Reply {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        head += &format!("Host: {host}\r\n");
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if let Some(body) = body {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    // The hub may refuse a body before it has read all of it, and close.
+    let _ = stream.write_all(body.unwrap_or_default());
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply but {text:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+}
+
+/// Waits for something that another process does, and fails loudly if it never happens.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited ten seconds for {what}");
+}
