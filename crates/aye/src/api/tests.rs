@@ -1,1 +1,58 @@
+use super::*;
+use crate::home::Home;
+use crate::hub::Clock;
 
+/// Who may call what, in full: a change here is a change of the contract.
+#[tokio::test]
+async fn the_table_of_calls_is_the_one_agreed_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&Home::at(dir.path()), Clock::system()).await.unwrap();
+    let hosts = AllowedHosts::loopback_and(Vec::new());
+    let app =
+        App::new(hub, hosts, "http://127.0.0.1:7177".into(), CancellationToken::new(), TaskTracker::new());
+    let (_, description) = table(&app).finish();
+    let mut lines = Vec::new();
+    for (path, operations) in description.0["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let who = operation["description"].as_str().unwrap();
+            let who = who.trim_start_matches("Who: ").trim_end_matches('.');
+            lines.push(format!("{method:<6} {path:<36} {who}"));
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    get    /api/health                          anybody
+    get    /api/openapi.json                    viewer
+    get    /api/me                              any token
+    get    /api/asks                            viewer
+    post   /api/asks                            agent
+    get    /api/asks/{id}                       viewer
+    post   /api/asks/{id}/answer                operator
+    get    /api/asks/{id}/resolution            agent
+    post   /api/asks/{id}/receipt               agent
+    post   /api/asks/{id}/withdraw              agent
+    get    /api/agents                          viewer
+    get    /api/agents/{id}                     viewer
+    put    /api/agents/{id}                     agent
+    get    /api/agents/{id}/events              viewer
+    post   /api/agents/{id}/events              agent
+    get    /api/agents/{id}/commands            agent
+    post   /api/agents/{id}/token               a process of the same user, on the Unix socket
+    post   /api/agents/{id}/prompt              operator
+    post   /api/agents/{id}/interrupt           operator
+    post   /api/agents/{id}/stop                operator
+    get    /api/agents/{id}/pending-questions   viewer
+    post   /api/agents/{id}/answer-question     operator
+    get    /api/tokens                          operator
+    post   /api/tokens                          operator
+    delete /api/tokens/{id}                     operator
+    post   /api/sign-in-links                   operator
+    get    /api/ws                              viewer
+    get    /sign-in/{code}                      anybody
+    get    /                                    anybody
+    "#);
+    let text = description.0.to_string();
+    for part in text.split("\"$ref\":\"#/components/schemas/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(description.0["components"]["schemas"][name].is_object(), "{name} is described");
+    }
+}

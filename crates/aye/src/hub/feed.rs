@@ -1,6 +1,7 @@
 //! Who is told of changes: everybody who follows them all, and those who wait for one thing.
 
 use crate::store::{Change, Subject};
+use aye_core::Receipt;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{broadcast, oneshot};
@@ -24,10 +25,12 @@ impl Feed {
 
     pub fn publish(&self, changes: Vec<Change>) {
         for change in changes {
-            if let Subject::Ask(ask) = &change.subject
-                && !ask.state.is_open()
-            {
-                self.wake(ask.id.as_str());
+            if let Subject::Ask(ask) = &change.subject {
+                let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
+                tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
+                if !ask.state.is_open() {
+                    self.wake(ask.id.as_str());
+                }
             }
             // Nobody following is not an error.
             drop(self.changes.send(change));

@@ -103,9 +103,17 @@ fn question(question: &Question, number: Option<usize>) -> String {
     let widest =
         question.options.iter().map(|offer| one_line(&offer.label).chars().count()).max().unwrap_or(0);
     for (i, offer) in question.options.iter().enumerate() {
-        let label = format!("{:<width$}", one_line(&offer.label), width = widest.min(40));
-        let description = paint(DIM, one_line(&offer.description));
-        put(&mut out, format_args!("  {}  {}  {description}", paint(NAME, i + 1), label));
+        let (number, label) = (paint(NAME, i + 1), one_line(&offer.label));
+        match offer.description.is_empty() {
+            true => put(&mut out, format_args!("  {number}  {label}")),
+            false => {
+                let description = paint(DIM, one_line(&offer.description));
+                put(
+                    &mut out,
+                    format_args!("  {number}  {label:<width$}  {description}", width = widest.min(40)),
+                );
+            }
+        }
         if let Some(preview) = &offer.preview {
             for line in preview.lines() {
                 put(&mut out, format_args!("       {} {}", paint(DIM, "│"), visible(line)));

@@ -1,0 +1,246 @@
+//! The hub with a real store and a clock that the test moves.
+
+mod model;
+
+use super::*;
+use aye_core::lifecycle::Delivery;
+use aye_core::{AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+struct Desk {
+    dir: tempfile::TempDir,
+    clock: Clock,
+    hub: Hub,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
+        let hub = open(&dir, &clock).await;
+        Self { dir, clock, hub }
+    }
+
+    /// What a SIGKILL leaves: whatever was committed, and nothing that was in memory.
+    async fn crash_and_restart(&mut self) {
+        self.hub.inner.store.close().await;
+        self.hub = open(&self.dir, &self.clock).await;
+    }
+
+    async fn pass(&self, seconds: i64) {
+        self.clock.advance(SignedDuration::from_secs(seconds));
+        self.hub.tick().await.unwrap();
+    }
+
+    async fn raise(&self, key: &str, timeout: Option<i64>) -> Ask {
+        self.hub.raise(raise("agent", key, "1. x", timeout)).await.unwrap().ask
+    }
+
+    async fn answer(&self, ask: &Ask, words: &str) -> Result<Ask, Problem> {
+        self.hub.answer(call(ask, "ann", words, None)).await
+    }
+
+    async fn trail(&self) -> Vec<String> {
+        let lines = self.hub.inner.store.read(|db| {
+            let mut kinds = Vec::new();
+            let each = |line: aye_core::trail::Line| {
+                kinds.push(line.kind);
+                Ok(())
+            };
+            store::audit::read(db, &store::AuditFilter::default(), each)?;
+            Ok(kinds)
+        });
+        lines.await.unwrap()
+    }
+}
+
+async fn open(dir: &tempfile::TempDir, clock: &Clock) -> Hub {
+    Hub::open(&Home::at(dir.path()), clock.clone()).await.unwrap()
+}
+
+fn agent(name: &str) -> AgentId {
+    AgentId::try_from(name).unwrap()
+}
+
+fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
+    Raise {
+        key: Key::try_from(key).unwrap(),
+        agent: agent(name),
+        body: Body::decode(Kind::Plan, json!({ "plan": plan })).unwrap(),
+        timeout: timeout.map(SignedDuration::from_secs),
+        tool_use_id: None,
+    }
+}
+
+fn denial(words: &str) -> Value {
+    json!({ "decision": "deny", "message": words })
+}
+
+fn call(ask: &Ask, name: &str, words: &str, key: Option<&str>) -> AnswerCall {
+    AnswerCall {
+        ask: ask.id.clone(),
+        answer: denial(words),
+        digest: ask.digest.clone(),
+        key: key.map(|key| AnswerKey::try_from(key).unwrap()),
+        by: By::Person { name: Text::try_from(name).unwrap(), surface: Surface::Api },
+    }
+}
+
+#[tokio::test]
+async fn an_answer_a_second_before_the_deadline_wins_and_one_after_it_does_not() {
+    let desk = Desk::new().await;
+    let (early, late) = (desk.raise("early", Some(10)).await, desk.raise("late", Some(10)).await);
+    desk.clock.advance(SignedDuration::from_secs(9));
+    assert_eq!(desk.answer(&early, "in time").await.unwrap().state.name(), "answered");
+    desk.clock.advance(SignedDuration::from_secs(2));
+    // The timer has not fired yet: the deadline counts, not the timer.
+    let refused = desk.answer(&late, "too late").await.unwrap_err();
+    assert!(
+        matches!(refused, Problem::Refused { refused: Refused::Expired, ref ask } if ask.state.name() == "expired")
+    );
+    assert_eq!(desk.hub.ask(&late.id).await.unwrap().state.name(), "expired");
+}
+
+#[tokio::test]
+async fn a_deadline_that_passes_while_the_hub_is_down_is_kept_at_the_next_start() {
+    let mut desk = Desk::new().await;
+    let ask = desk.raise("k", Some(10)).await;
+    desk.crash_and_restart().await;
+    desk.pass(9).await;
+    assert!(desk.hub.ask(&ask.id).await.unwrap().state.is_open());
+    desk.pass(1).await;
+    let ended = desk.hub.ask(&ask.id).await.unwrap();
+    assert_eq!(ended.state.note(), Some("nobody answered in time"));
+    assert_eq!(ended.state.receipt(), Some(Receipt::Pending));
+}
+
+#[tokio::test]
+async fn the_timers_end_an_ask_by_themselves() {
+    let dir = tempfile::tempdir().unwrap();
+    let hub = open(&dir, &Clock::system()).await;
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    hub.start_timers(&tasks, stop.clone());
+    let mut call = raise("agent", "k", "x", None);
+    call.timeout = Some(SignedDuration::from_millis(30));
+    let ask = hub.raise(call).await.unwrap().ask;
+    let ended = hub.resolution(&ask.id, &agent("agent"), Duration::from_secs(10)).await.unwrap().unwrap();
+    assert_eq!(ended.outcome.decision, "expired");
+    assert!(ended.outcome.message.unwrap().contains("not approved"));
+    stop.cancel();
+    tasks.close();
+    tasks.wait().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_falls_silent_is_lost_and_found_again_and_its_asks_stay_open() {
+    let desk = Desk::new().await;
+    let ask = desk.raise("k", None).await;
+    let state = async || desk.hub.agent("agent").await.unwrap().state.to_string();
+    desk.pass(59).await;
+    assert_eq!(state().await, "waiting");
+    desk.pass(1).await;
+    assert_eq!(state().await, "lost");
+    assert!(desk.hub.ask(&ask.id).await.unwrap().state.is_open());
+    desk.hub.heard(&agent("agent")).await.unwrap();
+    assert_eq!(state().await, "waiting");
+    let trail = desk.trail().await;
+    assert_eq!(trail[2..], ["agent.registered", "ask.raised", "agent.lost", "agent.found"]);
+}
+
+#[tokio::test]
+async fn after_a_hub_start_silence_is_counted_anew() {
+    let mut desk = Desk::new().await;
+    desk.raise("k", None).await;
+    desk.clock.advance(SignedDuration::from_secs(50));
+    desk.crash_and_restart().await;
+    desk.pass(50).await;
+    assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "waiting");
+    desk.pass(10).await;
+    assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "lost");
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_ask_and_never_an_old_approval_of_another() {
+    let desk = Desk::new().await;
+    let ask = desk.raise("k", None).await;
+    let again = desk.hub.raise(raise("agent", "k", "1. x", None)).await.unwrap();
+    assert_eq!((again.ask.id.clone(), again.new), (ask.id.clone(), false));
+    let other = desk.hub.raise(raise("agent", "k", "2. y", None)).await;
+    assert!(matches!(other, Err(Problem::KeyReused)));
+    // Another agent's key is another key.
+    assert!(desk.hub.raise(raise("other", "k", "1. x", None)).await.unwrap().new);
+}
+
+#[tokio::test]
+async fn an_agent_that_ends_takes_its_open_asks_back_and_leaves_its_answers_undelivered() {
+    let desk = Desk::new().await;
+    let (open, answered) = (desk.raise("open", None).await, desk.raise("answered", None).await);
+    desk.answer(&answered, "no").await.unwrap();
+    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    desk.hub.register(agent("agent"), ended).await.unwrap();
+    assert_eq!(desk.hub.ask(&open.id).await.unwrap().state.note(), Some("the agent is gone"));
+    assert_eq!(desk.hub.ask(&answered.id).await.unwrap().state.receipt(), Some(Receipt::Undelivered));
+    assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "ended");
+}
+
+#[tokio::test]
+async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
+    let mut desk = Desk::new().await;
+    let home = Home::at(desk.dir.path());
+    let operator = home.read_operator_token().unwrap().unwrap();
+    let name = Text::try_from("ann").unwrap();
+    let viewer = desk.hub.create_token(aye_core::Role::Viewer, name, "test").await.unwrap();
+    let id = desk.hub.credential(&viewer).unwrap().id;
+    desk.hub.revoke_token(&id, "test").await.unwrap();
+    desk.crash_and_restart().await;
+    assert!(desk.hub.credential(&operator).is_some());
+    assert!(desk.hub.credential(&viewer).is_none());
+    assert!(desk.hub.credential(&operator.replace("aye_", "aye_x")).is_none());
+    assert!(desk.hub.credential(&operator[..operator.len() - 1]).is_none());
+}
+
+#[tokio::test]
+async fn a_sign_in_code_works_once_and_not_for_long() {
+    let desk = Desk::new().await;
+    let code = desk.hub.sign_in_code().unwrap();
+    assert!(desk.hub.sign_in(&code).await.is_ok());
+    assert!(matches!(desk.hub.sign_in(&code).await, Err(SignInError::NotValid)));
+    let stale = desk.hub.sign_in_code().unwrap();
+    desk.clock.advance(SignedDuration::from_mins(15));
+    assert!(matches!(desk.hub.sign_in(&stale).await, Err(SignInError::NotValid)));
+}
+
+#[tokio::test]
+async fn many_answers_share_a_commit_and_each_is_told_of_its_own() {
+    let desk = Desk::new().await;
+    let mut asks = Vec::new();
+    for n in 0..40 {
+        asks.push(desk.raise(&format!("k{n}"), None).await);
+    }
+    let answers = asks.iter().flat_map(|ask| [desk.answer(ask, "a"), desk.answer(ask, "b")]);
+    let results = futures_util::future::join_all(answers).await;
+    let won = results.iter().filter(|result| result.is_ok()).count();
+    assert_eq!((won, results.len()), (40, 80));
+    assert!(
+        results
+            .iter()
+            .all(|result| matches!(result, Ok(_) | Err(Problem::Refused { refused: Refused::Ended, .. })))
+    );
+}
+
+#[tokio::test]
+async fn only_the_agent_that_raised_an_ask_may_settle_it() {
+    let desk = Desk::new().await;
+    let ask = desk.raise("k", None).await;
+    let delivery = Delivery { receipt: Receipt::Delivered, evidence: None };
+    let other = agent("other");
+    let refusals = [
+        desk.hub.withdraw(ask.id.clone(), other.clone(), Withdrawal::Gone, None).await.err(),
+        desk.hub.receipt(ask.id.clone(), other.clone(), delivery).await.err(),
+        desk.hub.resolution(&ask.id, &other, Duration::ZERO).await.err(),
+    ];
+    assert!(refusals.iter().all(|problem| matches!(problem, Some(Problem::NotAllowed(_)))));
+    assert!(matches!(desk.hub.ask(&ask.id).await.unwrap().state, State::Open));
+}

@@ -1,0 +1,45 @@
+//! The folders depend on each other in one direction only; this reads the `use` lines and holds that.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+    let mut open = vec![root];
+    let mut found = Vec::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no sources");
+    found
+}
+
+#[track_caller]
+fn never_uses(folder: &str, others: &[&str]) {
+    for path in sources(folder) {
+        let text = fs::read_to_string(&path).unwrap();
+        for other in others {
+            assert!(!text.contains(&format!("crate::{other}")), "{} uses {other}", path.display());
+        }
+    }
+}
+
+#[test]
+fn agents_know_the_hub_only_through_its_client() {
+    never_uses("agents", &["hub", "store", "api", "surfaces", "cli"]);
+}
+
+#[test]
+fn surfaces_know_neither_agents_nor_the_store() {
+    never_uses("surfaces", &["agents", "store", "api", "cli"]);
+}
+
+#[test]
+fn the_hub_and_the_store_know_nobody_above_them() {
+    never_uses("hub", &["agents", "api", "surfaces", "cli", "client"]);
+    never_uses("store", &["hub", "agents", "api", "surfaces", "cli", "client"]);
+}
