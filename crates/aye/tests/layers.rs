@@ -1,5 +1,7 @@
 //! The folders depend on each other in one direction only; this reads the `use` lines and holds that.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
