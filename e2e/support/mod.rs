@@ -1,5 +1,5 @@
 //! A real hub in a home of its own, and the plainest possible client.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
