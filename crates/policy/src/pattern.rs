@@ -195,7 +195,11 @@ mod tests {
     #[test]
     fn a_star_is_any_run_and_everything_else_is_itself() {
         check("git status", &["git status"], &["git status ", "git statu", "Git status", ""]);
-        check("cargo test*", &["cargo test", "cargo test -p a", "cargo testing"], &["cargo tes", " cargo test"]);
+        check(
+            "cargo test*",
+            &["cargo test", "cargo test -p a", "cargo testing"],
+            &["cargo tes", " cargo test"],
+        );
         check("cargo test *", &["cargo test -p a", "cargo test "], &["cargo test", "cargo testing"]);
         check("a*b*c", &["abc", "a b b c", "abcbc"], &["ab", "acb", "abcd"]);
         check("*", &["", "anything\nat all"], &[]);
@@ -223,7 +227,9 @@ mod tests {
             assert!(matches("/src/**", path), "{path}");
         }
         assert!(!matches("/src/**", "/srcs"));
-        assert!(matches("/src/*", "/src/web") && !matches("/src/*", "/src/web/a") && !matches("/src/*", "/src"));
+        assert!(
+            matches("/src/*", "/src/web") && !matches("/src/*", "/src/web/a") && !matches("/src/*", "/src")
+        );
         assert!(matches("/home/*/src/**/web", "/home/a/src/web"));
         assert!(matches("/home/*/src/**/web", "/home/a/src/web/b/web"));
         assert!(!matches("/home/*/src/**/web", "/home/a/src/web/b"));
