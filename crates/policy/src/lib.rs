@@ -6,6 +6,7 @@
 pub mod call;
 pub mod decision;
 pub mod file;
+pub mod grants;
 pub mod home;
 pub mod pattern;
 pub mod policy;
@@ -16,6 +17,7 @@ pub mod shell;
 pub use call::ToolCall;
 pub use decision::{Action, Decision, Source};
 pub use file::{OutlinePreapproval, PolicyFile, Timeout, Timeouts, WhenUnattended};
+pub use grants::{Exactly, Grant, NotGrantable};
 pub use home::Home;
 pub use policy::Policy;
 pub use problem::{Flaw, Problem};

@@ -85,8 +85,10 @@ impl Policy {
         let Some(undecided) = judged.iter().find(|part| part.rule.is_none()) else {
             let rules: Vec<&Rule> = judged.iter().filter_map(|part| part.rule).collect();
             let source = Source::of(rules);
-            let because =
-                format!("{source} allows {}", if judged.len() > 1 { "every part of it" } else { "it" });
+            let because = match judged.len() {
+                1 => format!("{source} allows it"),
+                _ => format!("every part of it is allowed by {source}"),
+            };
             return Decision { action: Action::Allow, source, because };
         };
         if let Some(glob) = self.auto_approve.iter().find(|glob| glob.matches(call.tool)) {

@@ -1,5 +1,7 @@
 //! What a small policy says about shell commands, one line a command.
 
+#![allow(clippy::unwrap_used)]
+
 use aye_policy::{Action, Home, Policy, PolicyFile, ToolCall};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -21,7 +23,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
         rule("allow", "git status"),
         rule("allow", "git log*"),
         rule("allow", "cargo test*"),
-        rule("allow", "time cargo test*"),
+        rule("allow", "time *cargo test*"),
     ]});
     serde_json::from_value::<PolicyFile>(rules).unwrap().check().unwrap()
 });
@@ -200,6 +202,8 @@ fn redirections_here_documents_and_assignments_are_never_allowed() {
         ("FOO='a b' git status", Ask),
         ("FOO+=1 git status", Ask),
         ("PATH=/tmp", Ask),
+        ("time cargo test A=1", Allow),
+        ("time cargo test; A=1 time cargo test", Ask),
         ("a[0]=1 git status", Ask),
         ("export PATH=/tmp; git status", Ask),
         ("rm >log file", Deny),
@@ -225,6 +229,11 @@ fn control_flow_functions_and_comments_are_never_allowed_but_looked_into() {
         ("[ -f x ] && git status", Ask),
         ("((x)) && git status", Ask),
         ("coproc git status", Ask),
+        ("time A=1 cargo test", Ask),
+        ("time -p A=1 cargo test", Ask),
+        ("time if cargo test", Ask),
+        ("time { cargo test", Ask),
+        ("time ! cargo test", Ask),
         ("git status # fine", Ask),
         ("# git status", Ask),
         ("git log a#b", Allow),

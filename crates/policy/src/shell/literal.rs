@@ -2,7 +2,7 @@
 //! joined by plain operators, and refuses everything else. Only what it takes can ever be allowed.
 
 use super::Opaque;
-use super::words::{is_bare, is_reserved, line};
+use super::words::{is_bare, is_reserved, is_setting, line};
 use aye_core::visible::is_hidden;
 use std::iter::Peekable;
 use std::str::Chars;
@@ -163,19 +163,25 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn negate(&mut self) -> Result<(), Opaque> {
+        if !self.command_may_start() {
+            return Err(Opaque::Unparsable);
+        }
+        self.pieces.push(Piece::Opens('!'));
+        Ok(())
+    }
+
     fn word(&mut self) -> Result<(), Opaque> {
         let Some(Word { text, bare, assigns }) = self.take_word()? else { return Ok(()) };
-        if self.words.is_empty() {
+        // `time` is part of the shell's own language, and a command begins after it once more.
+        if self.words.iter().all(|word| word == "time" || word == "-p") {
             match text.as_str() {
                 "{" if bare => return self.open_bracket('{', '}'),
                 "}" if bare => return self.close_bracket('}'),
-                _ if !self.command_may_start() => return Err(Opaque::Unparsable),
-                "!" if bare => {
-                    self.pieces.push(Piece::Opens('!'));
-                    return Ok(());
-                }
+                "!" if bare => return self.negate(),
+                _ if self.words.is_empty() && !self.command_may_start() => return Err(Opaque::Unparsable),
                 word if bare && is_reserved(word) => return Err(Opaque::ControlFlow),
-                _ if assigns => return Err(Opaque::Assignment),
+                word if assigns || is_setting(word) => return Err(Opaque::Assignment),
                 _ => {}
             }
         }

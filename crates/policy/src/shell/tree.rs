@@ -6,7 +6,7 @@ use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 /// The grammar takes time that grows with the square of some inputs; these limits keep the worst below a tenth of a second.
 const LONGEST: usize = 16 * 1024;
-const MOST_NESTING_SIGNS: usize = 800;
+const MOST_NESTING_SIGNS: usize = 500;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {

@@ -12,6 +12,14 @@ pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
+/// Commands that set variables or names for all that follow.
+const SETTING: [&str; 8] =
+    ["export", "declare", "typeset", "local", "readonly", "unset", "unsetenv", "alias"];
+
+pub fn is_setting(word: &str) -> bool {
+    SETTING.contains(&word)
+}
+
 /// Whether a character outside quotes means itself in every shell we know, given the one written before it
 /// in the same word. Not so: globs, braces, a leading `~`, and `=name` of zsh. Letters beyond ASCII are
 /// left out too: some systems take one of their bytes for a blank.
