@@ -38,7 +38,8 @@ impl ShellTool {
         SHELL_TOOLS.iter().find(|shell| shell.name == tool)
     }
 
-    /// The first field that may give the command more power than its words say, such as one that lifts a sandbox.
+    /// The first field that may give the command more power than its words say, such as one that lifts a
+    /// sandbox.
     pub fn unusual_field<'a>(
         &self,
         input: &'a Map<String, Value>,

@@ -138,7 +138,8 @@ fn approvable(pattern: String) -> Result<Glob, Problem> {
     }
 }
 
-/// The tool that a pattern means to answer in a person's place. `*` does not mean it: it stands for all the others.
+/// The tool that a pattern means to answer in a person's place. `*` does not mean it: it stands for all the
+/// others.
 fn person_only(glob: &Glob) -> Option<&'static str> {
     PERSON_ONLY.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
 }

@@ -1,6 +1,6 @@
-//! Grants: what a person allowed on the way, for a session or for a project. A grant is exact, so that it never allows
-//! anything its maker did not see: the same folder, the same tool, the same command or input. A grant
-//! speaks only where no rule did (see [`crate::Decision::is_open_to_grants`]).
+//! Grants: what a person allowed on the way, for a session or for a project. A grant is exact, so that it
+//! never allows anything its maker did not see: the same folder, the same tool, the same command or input.
+//! A grant speaks only where no rule did (see [`crate::Decision::is_open_to_grants`]).
 
 use crate::call::{ShellTool, ToolCall};
 use crate::pattern::plain_path;

@@ -1,11 +1,12 @@
-//! Places that belong to aye itself: its tokens, its database, its configuration. An input that names one is never
-//! approved without a person, because whoever reaches it can approve anything.
+//! Places that belong to aye itself: its tokens, its database, its configuration. An input that names one
+//! is never approved without a person, because whoever reaches it can approve anything.
 //!
-//! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`, `$HOME`), from
-//! the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case, and as `AYE_HOME` by name. It does not
-//! see links, wildcards (`~/.local/share/a*`), a folder above it (`grep -r token ~`), a place reached by an earlier
-//! `cd`, or a name put together when the command runs. Separation from an agent of the same user is weak at
-//! best; where it must be strong, the hub runs as another user.
+//! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`,
+//! `$HOME`), from the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case,
+//! and as `AYE_HOME` by name. It does not see links, wildcards (`~/.local/share/a*`), a folder above it
+//! (`grep -r token ~`), a place reached by an earlier `cd`, or a name put together when the command runs.
+//! Separation from an agent of the same user is weak at best; where it must be strong, the hub runs as
+//! another user.
 
 use crate::pattern::settle_path;
 use serde_json::{Map, Value};

@@ -18,7 +18,8 @@ pub enum BadPattern {
     PartOfDeep,
 }
 
-/// A pattern over text: `*` is any run of characters, the empty run, spaces, slashes and line breaks included.
+/// A pattern over text: `*` is any run of characters, the empty run, spaces, slashes and line breaks
+/// included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     written: String,

@@ -2,11 +2,12 @@
 //!
 //! Rules come first, in order, then `auto_approve`, and whatever neither decides goes to a person.
 //!
-//! A shell command is judged part by part. For each part the first rule that matches decides; over the parts,
-//! deny beats ask, and ask beats allow. So a compound command is allowed only if every part is allowed by some
-//! rule that stands before any rule that would deny or ask about that part. A part that no rule matches goes to a
-//! person, unless `auto_approve` names the shell tool. A command that is not plain (see [`crate::shell`]) matches no allow
-//! rule at all, not even one without a `command`; only `auto_approve`, which never looks at commands, lets it pass.
+//! A shell command is judged part by part. For each part the first rule that matches decides; over the
+//! parts, deny beats ask, and ask beats allow. So a compound command is allowed only if every part is
+//! allowed by some rule that stands before any rule that would deny or ask about that part. A part that no
+//! rule matches goes to a person, unless `auto_approve` names the shell tool. A command that is not plain
+//! (see [`crate::shell`]) matches no allow rule at all, not even one without a `command`; only
+//! `auto_approve`, which never looks at commands, lets it pass.
 //!
 //! Above all rules: questions and plans are never approved here, and neither is an input that names a
 //! place of aye's own (see [`crate::home`]).
@@ -43,7 +44,8 @@ impl Policy {
         decision
     }
 
-    /// What each part gets from the first rule that matches it. A call that runs no shell has one part: itself.
+    /// What each part gets from the first rule that matches it. A call that runs no shell has one part:
+    /// itself.
     fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
         let may_decide = |rule: &&Rule| {
             let answers_for_a_person = rule.verb == Verb::Allow && call.is_person_only();

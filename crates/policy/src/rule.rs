@@ -41,8 +41,8 @@ pub enum Verb {
     Ask,
 }
 
-/// What a rule must match or must not. A mere text is a command for a rule over commands, else the name of a tool.
-/// Conditions that an example says nothing about are taken as met.
+/// What a rule must match or must not. A mere text is a command for a rule over commands, else the name of
+/// a tool. Conditions that an example says nothing about are taken as met.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Example {
@@ -100,8 +100,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Everything but the command. What an allow rule is bound to must be written plainly: a `..` never widens it,
-    /// while a rule that denies or asks looks through it.
+    /// Everything but the command. What an allow rule is bound to must be written plainly: a `..` never
+    /// widens it, while a rule that denies or asks looks through it.
     pub(crate) fn applies_to(&self, call: &ToolCall) -> bool {
         let shell = ShellTool::named(call.tool);
         self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)

@@ -1,13 +1,15 @@
 //! Shell commands, taken apart.
 //!
-//! Two readers look at every command. The *literal* reader takes only what every shell reads alike: plain words
-//! joined by `;`, `&`, `&&`, `||`, `|`, `|&` and line breaks, in `( )` and `{ }`, behind `!`. The *grammar* reads
-//! all of bash. A command can be allowed only if the literal reader takes it and the grammar finds the very same
-//! commands in it; where they differ, one of them is wrong about what will run, and a person decides.
+//! Two readers look at every command. The *literal* reader takes only what every shell reads alike: plain
+//! words joined by `;`, `&`, `&&`, `||`, `|`, `|&` and line breaks, in `( )` and `{ }`, behind `!`. The
+//! *grammar* reads all of bash. A command can be allowed only if the literal reader takes it and the
+//! grammar finds the very same commands in it; where they differ, one of them is wrong about what will run,
+//! and a person decides.
 //!
-//! Rules that deny or ask see more: every command the grammar finds anywhere, what wrappers such as `sudo` and
-//! `bash -c` lead to, and, where the grammar is at a loss, pieces cut from the raw text. They are a net, not a
-//! wall: what is only known when the command runs (`$x`, an alias, a script, `base64 -d | sh`) is not seen.
+//! Rules that deny or ask see more: every command the grammar finds anywhere, what wrappers such as `sudo`
+//! and `bash -c` lead to, and, where the grammar is at a loss, pieces cut from the raw text. They are a
+//! net, not a wall: what is only known when the command runs (`$x`, an alias, a script, `base64 -d | sh`)
+//! is not seen.
 
 mod literal;
 mod reach;

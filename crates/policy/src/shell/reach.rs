@@ -1,5 +1,5 @@
-//! What a command leads to: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Used only by rules that deny
-//! or ask, so where it is unclear which word comes next, every reading counts.
+//! What a command leads to: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Used only by rules that
+//! deny or ask, so where it is unclear which word comes next, every reading counts.
 
 use super::{crude_pieces, tree};
 
@@ -119,8 +119,8 @@ fn next_commands(words: &[String]) -> Vec<Vec<String>> {
     next
 }
 
-/// Where the command behind a wrapper's options may begin. A long option may or may not take the next word, so what
-/// seems to be the command may be a value, and the command comes later.
+/// Where the command behind a wrapper's options may begin. A long option may or may not take the next word,
+/// so what seems to be the command may be a value, and the command comes later.
 fn command_starts(words: &[String], valued: &str) -> Vec<usize> {
     let mut starts = vec![];
     let mut at = 1;
@@ -176,8 +176,8 @@ fn next_texts(words: &[String]) -> Vec<String> {
     }
 }
 
-/// `bash -lc TEXT`: the text is the first word after the option that is no option itself. A value of another option
-/// may stand between, so the next word counts as well.
+/// `bash -lc TEXT`: the text is the first word after the option that is no option itself. A value of
+/// another option may stand between, so the next word counts as well.
 fn given_by_option(words: &[String]) -> Vec<String> {
     let has_c = |word: &String| {
         word == "--command" || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
