@@ -168,6 +168,7 @@ mod tests {
         let named = |text: &str| home.is_named("/", json!({"command": text}).as_object().unwrap());
         assert!(named("cat ~/Library/Application\\ Support/aye/x"));
         assert!(named("cat ~/\"Library/Application Support\"/aye/x"));
+        assert!(named("cat ~/Library/x/../Application\\ Support/aye/x"));
         assert!(!named("cat ~/Library/Application\\ Support/other"));
     }
 }

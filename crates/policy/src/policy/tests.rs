@@ -62,6 +62,7 @@ fn each_part_gets_its_first_rule_and_deny_beats_ask_beats_allow() {
     ]));
     let because = |command: &str| bash(&policy, command).because;
     assert_eq!(because("git status && git log"), "every part of it is allowed by rule 1 and rule 3");
+    assert_eq!(because("git log && git show"), "every part of it is allowed by rule 3");
     assert_eq!(because("git log; git push -f"), "rule 2 asks about `git push -f`");
     assert_eq!(
         because("git push; sudo rm x"),

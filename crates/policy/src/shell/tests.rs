@@ -17,6 +17,8 @@ fn there_is_one_way_to_write_a_plain_command() {
     check("a \\\n b", Ok("a b"));
     check("echo \"a\\\"b\\$c\\d\" '' e\\ f", Ok(r#"echo 'a"b$c\d' '' 'e f'"#));
     check("'A=1' 'if'", Ok("'A=1' if"));
+    check("'if' a", Ok("'if' a"));
+    check("'!' a; \\! b", Ok("'!' a ; '!' b"));
 }
 
 #[test]
@@ -55,6 +57,7 @@ fn the_reason_why_a_command_cannot_be_allowed_is_the_one_a_person_sees() {
         ("'declare' a=1", Opaque::Assignment),
         ("alias git=x", Opaque::Assignment),
         ("a\\\nb", Opaque::Disputed),
+        ("%\\\n", Opaque::Disputed),
     ] {
         check(text, Err(why));
     }
