@@ -63,14 +63,6 @@ impl Glob {
         &self.written
     }
 
-    /// The exact text, where the pattern can match no other.
-    pub fn exact(&self) -> Option<&str> {
-        match self.pieces.as_slice() {
-            [only] => Some(only),
-            _ => None,
-        }
-    }
-
     pub fn matches_everything(&self) -> bool {
         self.pieces.len() > 1 && self.pieces.iter().all(String::is_empty)
     }
