@@ -1,0 +1,68 @@
+//! A tool call that an agent would make, and what is known of the tools.
+
+use crate::home::Home;
+use crate::shell::Script;
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall<'a> {
+    /// `claude`, …
+    pub agent_kind: &'a str,
+    pub cwd: &'a str,
+    pub tool: &'a str,
+    pub input: &'a Map<String, Value>,
+    pub home: &'a Home,
+}
+
+/// Tools that exist to ask a person: approving them by rule would invent the answer.
+pub const PERSON_ONLY: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
+
+/// A tool whose input is a command for the shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellTool {
+    pub name: &'static str,
+    /// The field that holds the command.
+    pub command: &'static str,
+    /// Fields that change nothing about what the command may do.
+    harmless: &'static [&'static str],
+}
+
+pub const SHELL_TOOLS: [ShellTool; 1] = [ShellTool {
+    name: "Bash",
+    command: "command",
+    harmless: &["description", "timeout", "run_in_background"],
+}];
+
+impl ShellTool {
+    pub fn named(tool: &str) -> Option<&'static ShellTool> {
+        SHELL_TOOLS.iter().find(|shell| shell.name == tool)
+    }
+
+    /// The first field that may give the command more power than its words say, such as one that lifts a
+    /// sandbox.
+    pub fn unusual_field<'a>(
+        &self,
+        input: &'a Map<String, Value>,
+        accepted: impl Fn(&str) -> bool,
+    ) -> Option<&'a str> {
+        let unset = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
+        let usual = |field: &str| field == self.command || self.harmless.contains(&field) || accepted(field);
+        input.iter().find(|(field, value)| !usual(field) && !unset(value)).map(|(field, _)| field.as_str())
+    }
+}
+
+impl ToolCall<'_> {
+    pub fn is_person_only(&self) -> bool {
+        PERSON_ONLY.contains(&self.tool)
+    }
+
+    pub fn names_home(&self) -> bool {
+        self.home.is_named(self.cwd, self.input)
+    }
+
+    /// The command taken apart, for a shell tool. A command that is missing or no text cannot be parsed.
+    pub fn script(&self) -> Option<Script> {
+        let shell = ShellTool::named(self.tool)?;
+        Some(Script::read(self.input.get(shell.command).and_then(Value::as_str).unwrap_or_default()))
+    }
+}

@@ -1,0 +1,65 @@
+//! What a policy decided, by which rule, and why.
+
+use crate::rule::{Rule, RuleId};
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub action: Action,
+    pub source: Source,
+    /// In plain words, for whoever wonders.
+    pub because: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Allow,
+    /// The agent is told this.
+    Deny {
+        message: String,
+    },
+    Ask,
+}
+
+/// What in the policy decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// In the order of the file, each once. Several only where several allowed the parts of one command.
+    Rules(Vec<RuleId>),
+    AutoApprove,
+    /// Nothing did, so it goes to a person.
+    Nothing,
+}
+
+impl Decision {
+    pub(crate) fn ask(because: String) -> Self {
+        Self { action: Action::Ask, source: Source::Nothing, because }
+    }
+
+    /// Whether a grant may still allow it. A rule that asks means every time, so a grant does not silence it.
+    pub fn is_open_to_grants(&self) -> bool {
+        self.action == Action::Ask && self.source == Source::Nothing
+    }
+}
+
+impl Source {
+    pub(crate) fn of<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
+        let mut ids: Vec<RuleId> = rules.into_iter().map(|rule| rule.id.clone()).collect();
+        ids.sort_by_key(|id| id.number);
+        ids.dedup();
+        Source::Rules(ids)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Source::Rules(ids) => {
+                let ids: Vec<String> = ids.iter().map(|id| format!("rule {id}")).collect();
+                f.write_str(&ids.join(" and "))
+            }
+            Source::AutoApprove => f.write_str("auto_approve"),
+            Source::Nothing => f.write_str("no rule"),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The policy as it stands in the configuration, and the check that makes a [`Policy`] of it.
+
+use crate::call::{PERSON_ONLY, ShellTool};
+use crate::pattern::{BadPattern, FolderGlob, Glob};
+use crate::policy::Policy;
+use crate::problem::{Flaw, Problem};
+use crate::rule::{Example, Rule, RuleDraft, RuleId, Verb};
+use aye_core::ask::Kind;
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyFile {
+    pub auto_approve: Vec<String>,
+    pub timeout: Timeouts,
+    pub when_unattended: WhenUnattended,
+    pub outline_preapproval: OutlinePreapproval,
+    pub rules: Vec<RuleDraft>,
+}
+
+/// How long an ask of each kind waits for a person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    pub question: Timeout,
+    pub permission: Timeout,
+    pub plan: Timeout,
+}
+
+impl Timeouts {
+    pub fn of(&self, kind: Kind) -> Option<SignedDuration> {
+        let Timeout(after) = match kind {
+            Kind::Question => self.question,
+            Kind::Permission => self.permission,
+            Kind::Plan => self.plan,
+        };
+        after
+    }
+}
+
+/// `never`, or a duration such as `300s` or `1h 30m`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Timeout(pub Option<SignedDuration>);
+
+impl TryFrom<String> for Timeout {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Self, String> {
+        if written == "never" {
+            return Ok(Timeout(None));
+        }
+        match written.parse::<SignedDuration>() {
+            Ok(after) if after.is_positive() => Ok(Timeout(Some(after))),
+            Ok(_) => Err(format!("{written:?} leaves no time to answer")),
+            Err(error) => Err(format!("must be \"never\" or a duration such as \"300s\": {error}")),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenUnattended {
+    #[default]
+    Wait,
+    Reject,
+}
+
+/// Which plan passes when a person approves one that was refused meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutlinePreapproval {
+    #[default]
+    Same,
+    Next,
+}
+
+impl PolicyFile {
+    /// Writes out a leading `~`, which patterns themselves do not know.
+    pub fn expand_home(&mut self, user_home: &str) {
+        let expand = |path: &mut String| match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => *path = format!("{user_home}{rest}"),
+            Some(_) | None => {}
+        };
+        for rule in &mut self.rules {
+            rule.cwd.iter_mut().chain(rule.input.values_mut()).for_each(expand);
+            for example in rule.matches.iter_mut().chain(&mut rule.not_matches) {
+                if let Example::Call(call) = example {
+                    call.cwd.iter_mut().for_each(expand);
+                }
+            }
+        }
+    }
+
+    /// Everything that is wrong at once, so that it can be mended at once.
+    pub fn check(self) -> Result<Policy, Vec<Problem>> {
+        let mut problems = vec![];
+        let mut auto_approve = vec![];
+        for pattern in self.auto_approve {
+            match approvable(pattern) {
+                Ok(glob) => auto_approve.push(glob),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let mut rules = vec![];
+        for (i, draft) in self.rules.into_iter().enumerate() {
+            let id = RuleId { number: i + 1, name: draft.name.clone() };
+            match check_rule(id.clone(), draft) {
+                Ok(rule) => rules.push(rule),
+                Err(flaws) => {
+                    problems.extend(flaws.into_iter().map(|flaw| Problem::Rule { rule: id.clone(), flaw }));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let (timeout, when_unattended) = (self.timeout, self.when_unattended);
+        Ok(Policy {
+            auto_approve,
+            rules,
+            timeout,
+            when_unattended,
+            outline_preapproval: self.outline_preapproval,
+        })
+    }
+}
+
+/// Every tool, or tools none of which asks a person.
+fn approvable(pattern: String) -> Result<Glob, Problem> {
+    match Glob::new(&pattern) {
+        Err(source) => Err(Problem::AutoApprovePattern { pattern, source }),
+        Ok(glob) => match person_only(&glob) {
+            Some(tool) => Err(Problem::AutoApprovePersonOnly { pattern, tool }),
+            None => Ok(glob),
+        },
+    }
+}
+
+/// The tool that a pattern means to answer in a person's place. `*` does not mean it: it stands for all the
+/// others.
+fn person_only(glob: &Glob) -> Option<&'static str> {
+    PERSON_ONLY.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
+}
+
+fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
+    let mut flaws = vec![];
+    let rule = compile(id, &draft, &mut flaws);
+    let unconditional = draft.agent.is_none()
+        && draft.cwd.is_none()
+        && draft.tool.is_none()
+        && draft.command.is_none()
+        && draft.input.is_empty();
+    if unconditional && draft.action == Verb::Allow {
+        flaws.push(Flaw::Unconditional);
+    }
+    if draft.action == Verb::Allow
+        && let Some(tool) = rule.tool.as_ref().and_then(person_only)
+    {
+        flaws.push(Flaw::PersonOnly { tool });
+    }
+    if draft.message.is_some() && draft.action != Verb::Deny {
+        flaws.push(Flaw::StrayMessage);
+    }
+    match (rule.shell(), &rule.tool) {
+        (None, Some(tool)) if draft.command.is_some() => {
+            flaws.push(Flaw::NotAShell { tool: tool.to_string() });
+        }
+        (Some(ShellTool { name, command, .. }), _) if draft.input.contains_key(*command) => {
+            flaws.push(Flaw::CommandAsInput { tool: name, field: (*command).to_owned() });
+        }
+        (Some(_) | None, _) => {}
+    }
+    // Examples of a rule that is wrong already would only repeat the complaint.
+    if flaws.is_empty() {
+        flaws.extend(check_examples(&rule, &draft));
+    }
+    if flaws.is_empty() { Ok(rule) } else { Err(flaws) }
+}
+
+fn compile(id: RuleId, draft: &RuleDraft, flaws: &mut Vec<Flaw>) -> Rule {
+    let mut glob = |field: &str, pattern: &String| kept(field, pattern, Glob::new(pattern), flaws);
+    let tool = draft.tool.as_ref().and_then(|pattern| glob("tool", pattern));
+    let command = draft.command.as_ref().and_then(|pattern| glob("command", pattern));
+    let field = |(field, pattern): (&String, &String)| {
+        Some((field.clone(), glob(&format!("input.{field}"), pattern)?))
+    };
+    let input = draft.input.iter().filter_map(field).collect();
+    let cwd = draft.cwd.as_ref().and_then(|pattern| kept("cwd", pattern, FolderGlob::new(pattern), flaws));
+    let (agent, message) = (draft.agent.clone(), draft.message.clone());
+    Rule { id, agent, cwd, tool, command, input, verb: draft.action, message }
+}
+
+fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut Vec<Flaw>) -> Option<T> {
+    let flaw = |source| Flaw::Pattern { field: field.to_owned(), pattern: pattern.to_owned(), source };
+    made.map_err(|source| flaws.push(flaw(source))).ok()
+}
+
+fn check_examples(rule: &Rule, draft: &RuleDraft) -> Vec<Flaw> {
+    let vague = |example: &&Example| {
+        matches!(example, Example::Text(_)) && rule.command.is_none() && rule.tool.is_none()
+    };
+    if draft.matches.iter().chain(&draft.not_matches).any(|example| vague(&example)) {
+        return vec![Flaw::VagueExample];
+    }
+    let missed = draft.matches.iter().filter(|example| !rule.matches_example(example));
+    let matched = draft.not_matches.iter().filter(|example| rule.matches_example(example));
+    missed
+        .map(|example| Flaw::MissesExample(example.to_string()))
+        .chain(matched.map(|example| Flaw::MatchesCounterexample(example.to_string())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

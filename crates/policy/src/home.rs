@@ -1,0 +1,174 @@
+//! Places that belong to aye itself: its tokens, its database, its configuration. An input that names one
+//! is never approved without a person, because whoever reaches it can approve anything.
+//!
+//! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`,
+//! `$HOME`), from the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case,
+//! and as `AYE_HOME` by name. It does not see links, wildcards (`~/.local/share/a*`), a folder above it
+//! (`grep -r token ~`), a place reached by an earlier `cd`, or a name put together when the command runs.
+//! Separation from an agent of the same user is weak at best; where it must be strong, the hub runs as
+//! another user.
+
+use crate::pattern::settle_path;
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Home {
+    /// Settled, and in lower case: some file systems do not know the difference.
+    places: Vec<String>,
+    user: Option<String>,
+}
+
+impl Home {
+    /// The folders and files that belong to aye, as absolute paths, and the user's home folder.
+    pub fn new(places: &[&str], user_home: Option<&str>) -> Self {
+        let settle = |path: &str| settle_path("/", &path.to_lowercase());
+        let places = places.iter().filter(|place| !place.is_empty());
+        Self { places: places.map(|place| settle(place)).collect(), user: user_home.map(settle) }
+    }
+
+    pub fn is_named(&self, cwd: &str, input: &Map<String, Value>) -> bool {
+        let cwd = settle_path("/", &cwd.to_lowercase());
+        let mut strings = vec![];
+        for (key, value) in input {
+            strings.push(key.as_str());
+            collect_strings(value, &mut strings);
+        }
+        self.is_inside(&cwd) || strings.into_iter().any(|text| self.is_named_in(text, &cwd))
+    }
+
+    fn is_inside(&self, path: &str) -> bool {
+        let below = |place: &String| {
+            path.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.places.iter().any(below)
+    }
+
+    fn is_named_in(&self, text: &str, cwd: &str) -> bool {
+        let text = text.to_lowercase();
+        if text.contains("aye_home") {
+            return true;
+        }
+        let text = self.expand_user(&text.replace(['\'', '"', '\\'], ""));
+        let written = [squeeze(&text, false), squeeze(&text, true)];
+        if written.iter().any(|text| self.places.iter().any(|place| names(text, place))) {
+            return true;
+        }
+        let ends_path = |c: char| c.is_whitespace() || "=:,;|&<>()`".contains(c);
+        text.split(ends_path)
+            .chain([text.as_str()])
+            .any(|path| !path.is_empty() && self.is_inside(&settle_path(cwd, path)))
+    }
+
+    fn expand_user(&self, text: &str) -> String {
+        let Some(user) = &self.user else { return text.to_owned() };
+        let named = format!("~{}", user.rsplit('/').next().unwrap_or_default());
+        ["${home}", "$home", named.as_str(), "~"]
+            .iter()
+            .fold(text.to_owned(), |text, form| text.replace(form, user))
+    }
+}
+
+fn collect_strings<'a>(value: &'a Value, strings: &mut Vec<&'a str>) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => strings.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, strings)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            strings.push(key);
+            collect_strings(value, strings);
+        }),
+    }
+}
+
+/// The whole text with the detours taken out of the paths in it.
+fn squeeze(text: &str, and_parents: bool) -> String {
+    let mut names: Vec<&str> = vec![];
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if and_parents => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+/// The place itself or something in it, not a neighbour whose name only begins the same.
+fn names(text: &str, place: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    text.match_indices(place).any(|(at, _)| !text[at + place.len()..].starts_with(goes_on))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn named(cwd: &str, input: Value) -> bool {
+        let home = Home::new(&["/home/ada/.local/share/aye", "/run/user/7/aye.sock"], Some("/home/ada"));
+        home.is_named(cwd, input.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_place_is_seen_however_it_is_written() {
+        for text in [
+            "/home/ada/.local/share/aye",
+            "/home/ada/.local/share/aye/operator.token",
+            "cat /home/ada/.local/share/aye/operator.token",
+            "cat //home/ada/.//.local/share/aye/",
+            "cat /home/ada/src/../.local/share/aye/x",
+            "cat /home/ada/.local/share/aye/..",
+            "cat ~/.local/share/aye/x",
+            "cat ~ada/.local/share/aye/x",
+            "cat $HOME/.local/share/aye/x",
+            "cat \"${HOME}\"/.local/'share'/aye",
+            "cat /home/ada/.local/sh\\are/aye/x",
+            "cat $AYE_HOME/operator.token",
+            "cat ${AYE_HOME}/operator.token",
+            "printenv AYE_HOME",
+            "tar --file=/home/ada/.local/share/aye",
+            "file:///home/ada/.local/share/aye/config.toml",
+            "cat /home/ada/.local/share/aye*",
+            "CAT /HOME/ADA/.LOCAL/SHARE/AYE",
+            "curl --unix-socket /run/user/7/aye.sock http://x",
+            "../ada/.local/share/aye",
+            "cat < .local/share/aye/operator.token",
+        ] {
+            assert!(named("/home/ada", json!({"command": text})), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_neighbour_is_not_a_place() {
+        for text in [
+            "/home/ada/.local/share/ayes",
+            "~/.local/share/aye-src/x",
+            "cat aye",
+            "/srv/aye",
+            "git log HEAD~1",
+            "",
+        ] {
+            assert!(!named("/home/ada", json!({"command": text})), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_string_of_the_input_counts_and_so_does_the_folder() {
+        let place = "~/.local/share/aye/x";
+        assert!(named("/", json!({"a": [1, {"b": place}]})));
+        assert!(named("/", json!({"a": {place: true}})));
+        assert!(named("/home/ada/.local/share/aye", json!({})));
+        assert!(named("/home/ada/.local/share", json!({"file_path": "aye/config.toml"})));
+        assert!(!named("/home/ada", json!({"file_path": "aye/config.toml", "limit": 3})));
+    }
+
+    #[test]
+    fn a_name_with_a_space_is_still_one_name() {
+        let home = Home::new(&["/Users/ada/Library/Application Support/aye"], Some("/Users/ada"));
+        let named = |text: &str| home.is_named("/", json!({"command": text}).as_object().unwrap());
+        assert!(named("cat ~/Library/Application\\ Support/aye/x"));
+        assert!(named("cat ~/\"Library/Application Support\"/aye/x"));
+        assert!(named("cat ~/Library/x/../Application\\ Support/aye/x"));
+        assert!(!named("cat ~/Library/Application\\ Support/other"));
+    }
+}

@@ -1,0 +1,25 @@
+//! What may be decided without asking a person: rules that people wrote once and mean for ever, and
+//! grants they gave on the way. Nothing here does I/O, reads a clock or looks at the environment; what is in
+//! doubt goes to a person.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod call;
+pub mod decision;
+pub mod file;
+pub mod grants;
+pub mod home;
+pub mod pattern;
+pub mod policy;
+pub mod problem;
+pub mod rule;
+pub mod shell;
+
+pub use call::ToolCall;
+pub use decision::{Action, Decision, Source};
+pub use file::{OutlinePreapproval, PolicyFile, Timeout, Timeouts, WhenUnattended};
+pub use grants::{Exactly, Grant, NotGrantable};
+pub use home::Home;
+pub use policy::Policy;
+pub use problem::{Flaw, Problem};
+pub use rule::{Example, ExampleCall, Rule, RuleDraft, RuleId, Verb};
+pub use shell::Script;

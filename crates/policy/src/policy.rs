@@ -1,0 +1,142 @@
+//! The policy: what happens to a tool call before a person is asked.
+//!
+//! Rules come first, in order, then `auto_approve`, and whatever neither decides goes to a person.
+//!
+//! A shell command is judged part by part. For each part the first rule that matches decides; over the
+//! parts, deny beats ask, and ask beats allow. So a compound command is allowed only if every part is
+//! allowed by some rule that stands before any rule that would deny or ask about that part. A part that no
+//! rule matches goes to a person, unless `auto_approve` names the shell tool. A command that is not plain
+//! (see [`crate::shell`]) matches no allow rule at all, not even one without a `command`; only
+//! `auto_approve`, which never looks at commands, lets it pass.
+//!
+//! Above all rules: questions and plans are never approved here, and neither is an input that names a
+//! place of aye's own (see [`crate::home`]).
+
+use crate::call::ToolCall;
+use crate::decision::{Action, Decision, Source};
+use crate::file::{OutlinePreapproval, Timeouts, WhenUnattended};
+use crate::pattern::Glob;
+use crate::rule::{Rule, Verb};
+use crate::shell::{Part, Script};
+use aye_core::visible::one_line;
+
+/// A policy that was checked. The default decides nothing: everything goes to a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    pub(crate) auto_approve: Vec<Glob>,
+    pub(crate) rules: Vec<Rule>,
+    pub timeout: Timeouts,
+    pub when_unattended: WhenUnattended,
+    pub outline_preapproval: OutlinePreapproval,
+}
+
+impl Policy {
+    pub fn decide(&self, call: &ToolCall) -> Decision {
+        let script = call.script();
+        let judged = self.judge(call, script.as_ref());
+        let decision = self.conclude(call, script.as_ref(), &judged);
+        if decision.action == Action::Allow && call.names_home() {
+            return Decision::ask(format!(
+                "{}, but the input names a place that belongs to aye, and that always goes to a person",
+                decision.because
+            ));
+        }
+        decision
+    }
+
+    /// What each part gets from the first rule that matches it. A call that runs no shell has one part:
+    /// itself.
+    fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
+        let may_decide = |rule: &&Rule| {
+            let answers_for_a_person = rule.verb == Verb::Allow && call.is_person_only();
+            !answers_for_a_person && rule.applies_to(call)
+        };
+        let rules: Vec<&Rule> = self.rules.iter().filter(may_decide).collect();
+        match script {
+            None => vec![Judged { part: None, rule: rules.first().copied() }],
+            Some(script) => script
+                .parts
+                .iter()
+                .map(|part| Judged {
+                    part: Some(part),
+                    rule: rules.iter().copied().find(|rule| rule.decides(part, script)),
+                })
+                .collect(),
+        }
+    }
+
+    fn conclude(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Decision {
+        let first = |verb: Verb| {
+            judged.iter().find_map(|part| Some((part, part.rule.filter(|rule| rule.verb == verb)?)))
+        };
+        if let Some((part, rule)) = first(Verb::Deny) {
+            let message = rule.message.as_ref().map_or_else(
+                || format!("Denied by rule {} of the policy; no person was asked.", rule.id),
+                ToString::to_string,
+            );
+            let because = format!("rule {} denies {}", rule.id, part.words(call, rule));
+            return Decision { action: Action::Deny { message }, source: Source::of([rule]), because };
+        }
+        if let Some((part, rule)) = first(Verb::Ask) {
+            let because = format!("rule {} asks about {}", rule.id, part.words(call, rule));
+            return Decision { action: Action::Ask, source: Source::of([rule]), because };
+        }
+        if call.is_person_only() {
+            return Decision::ask(format!("{} always goes to a person", one_line(call.tool)));
+        }
+        let Some(undecided) = judged.iter().find(|part| part.rule.is_none()) else {
+            let rules: Vec<&Rule> = judged.iter().filter_map(|part| part.rule).collect();
+            let source = Source::of(rules);
+            let because = match judged.len() {
+                1 => format!("{source} allows it"),
+                _ => format!("every part of it is allowed by {source}"),
+            };
+            return Decision { action: Action::Allow, source, because };
+        };
+        if let Some(glob) = self.auto_approve.iter().find(|glob| glob.matches(call.tool)) {
+            let because = format!("auto_approve has {glob:?}", glob = glob.as_str());
+            return Decision { action: Action::Allow, source: Source::AutoApprove, because };
+        }
+        Decision::ask(undecided.why(call, script))
+    }
+}
+
+/// A part of a call, and the rule that decides for it.
+struct Judged<'a> {
+    part: Option<&'a Part>,
+    rule: Option<&'a Rule>,
+}
+
+impl Judged<'_> {
+    /// What the rule is about, in this part.
+    fn words(&self, call: &ToolCall, rule: &Rule) -> String {
+        let Some(part) = self.part else { return one_line(call.tool).into_owned() };
+        match rule.reached(part) {
+            Some(reached) if reached != part.line => {
+                format!("{}, which {} leads to", code(reached), code(&part.line))
+            }
+            Some(_) | None => code(&part.line),
+        }
+    }
+
+    fn why(&self, call: &ToolCall, script: Option<&Script>) -> String {
+        match (self.part, script.map(|script| &script.plain)) {
+            (Some(_), Some(Err(opaque))) => format!("no rule can allow this command: {opaque}"),
+            (Some(part), _) => format!("no rule covers {}", code(&part.line)),
+            (None, _) => format!("no rule covers {}", one_line(call.tool)),
+        }
+    }
+}
+
+/// A command in a sentence. The sentence explains, nobody approves by it, so a long one may be cut.
+fn code(command: &str) -> String {
+    const LONGEST: usize = 200;
+    let shown = one_line(command);
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}…`", &shown[..end]),
+        None => format!("`{shown}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

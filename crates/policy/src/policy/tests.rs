@@ -1,0 +1,271 @@
+use super::*;
+use crate::file::PolicyFile;
+use crate::home::Home;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn policy(file: Value) -> Policy {
+    serde_json::from_value::<PolicyFile>(file).unwrap().check().unwrap()
+}
+
+fn rules(rules: Value) -> Policy {
+    policy(json!({"rules": rules}))
+}
+
+fn decide_in(policy: &Policy, cwd: &str, tool: &str, input: Value) -> Decision {
+    let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
+    let input = input.as_object().unwrap();
+    policy.decide(&ToolCall { agent_kind: "claude", cwd, tool, input, home: &home })
+}
+
+fn decide(policy: &Policy, tool: &str, input: Value) -> Decision {
+    decide_in(policy, "/src/web", tool, input)
+}
+
+fn action(policy: &Policy, tool: &str, input: Value) -> Action {
+    decide(policy, tool, input).action
+}
+
+fn bash(policy: &Policy, command: &str) -> Decision {
+    decide(policy, "Bash", json!({"command": command}))
+}
+
+#[test]
+fn without_a_policy_everything_goes_to_a_person() {
+    let decision = decide(&Policy::default(), "Read", json!({"file_path": "/x"}));
+    assert_eq!(decision, Decision::ask("no rule covers Read".into()));
+    assert!(decision.is_open_to_grants());
+}
+
+#[test]
+fn the_first_rule_that_matches_decides_and_is_named() {
+    let policy = rules(json!([
+        {"name": "secrets", "tool": "Read", "input": {"file_path": "*.pem"}, "action": "deny", "message": "Keys stay private."},
+        {"tool": "Read", "action": "allow"},
+        {"tool": "Read", "action": "deny"},
+    ]));
+    let denied = decide(&policy, "Read", json!({"file_path": "/src/a.pem"}));
+    assert_eq!(denied.action, Action::Deny { message: "Keys stay private.".into() });
+    assert_eq!(denied.source.to_string(), "rule 1 (secrets)");
+    assert_eq!(denied.because, "rule 1 (secrets) denies Read");
+    let allowed = decide(&policy, "Read", json!({"file_path": "/src/a.rs"}));
+    assert_eq!((allowed.action, allowed.because.as_str()), (Action::Allow, "rule 2 allows it"));
+}
+
+#[test]
+fn each_part_gets_its_first_rule_and_deny_beats_ask_beats_allow() {
+    let policy = rules(json!([
+        {"command": "git status", "action": "allow"},
+        {"command": "git push*", "action": "ask"},
+        {"command": "git *", "action": "allow"},
+        {"name": "no removing", "command": "rm *", "action": "deny"},
+    ]));
+    let because = |command: &str| bash(&policy, command).because;
+    assert_eq!(because("git status && git log"), "every part of it is allowed by rule 1 and rule 3");
+    assert_eq!(because("git log && git show"), "every part of it is allowed by rule 3");
+    assert_eq!(because("git log; git push -f"), "rule 2 asks about `git push -f`");
+    assert_eq!(
+        because("git push; sudo rm x"),
+        "rule 4 (no removing) denies `rm x`, which `sudo rm x` leads to"
+    );
+    assert_eq!(because("git log; make"), "no rule covers `make`");
+    assert_eq!(because("git log > f"), "no rule can allow this command: it redirects input or output");
+    let denied = bash(&policy, "rm x").action;
+    let message = "Denied by rule 4 (no removing) of the policy; no person was asked.".to_owned();
+    assert_eq!(denied, Action::Deny { message });
+}
+
+#[test]
+fn a_rule_that_asks_is_not_open_to_grants() {
+    let policy = rules(json!([{"command": "git push*", "action": "ask"}]));
+    assert!(!bash(&policy, "git push").is_open_to_grants());
+    assert!(bash(&policy, "git pull").is_open_to_grants());
+}
+
+#[test]
+fn a_rule_for_all_commands_still_allows_only_plain_ones() {
+    let policy = rules(json!([{"tool": "Bash", "action": "allow"}]));
+    assert_eq!(bash(&policy, "make; make install").action, Action::Allow);
+    for command in ["make > f", "make $(x)", "A=1 make", "make; (", "", "# x"] {
+        assert_eq!(bash(&policy, command).action, Action::Ask, "{command:?}");
+    }
+    assert_eq!(action(&policy, "Bash", json!({})), Action::Ask);
+    assert_eq!(action(&policy, "Bash", json!({"command": ["make"]})), Action::Ask);
+}
+
+#[test]
+fn a_rule_that_denies_all_commands_denies_even_what_is_none() {
+    let policy = rules(json!([{"tool": "Bash", "action": "deny"}]));
+    for input in [json!({}), json!({"command": ""}), json!({"command": 1}), json!({"command": "# x"})] {
+        assert!(matches!(action(&policy, "Bash", input.clone()), Action::Deny { .. }), "{input}");
+    }
+}
+
+#[test]
+fn a_rule_over_commands_says_nothing_of_other_tools() {
+    let policy = rules(json!([{"command": "*", "action": "deny"}, {"tool": "*", "action": "allow"}]));
+    assert_eq!(action(&policy, "Run", json!({"command": "x"})), Action::Allow);
+}
+
+#[test]
+fn a_field_that_may_lift_a_sandbox_is_allowed_only_by_name() {
+    let policy = rules(json!([
+        {"command": "make", "action": "allow"},
+        {"command": "ls", "input": {"unsandboxed": "true"}, "action": "allow"},
+    ]));
+    let with = |command: &str, field: &str, value: Value| {
+        action(&policy, "Bash", json!({"command": command, "timeout": 5, field: value}))
+    };
+    assert_eq!(with("make", "description", json!("build")), Action::Allow);
+    assert_eq!(with("make", "unsandboxed", json!(false)), Action::Allow);
+    assert_eq!(with("make", "unsandboxed", json!(true)), Action::Ask);
+    assert_eq!(with("ls", "unsandboxed", json!(true)), Action::Allow);
+    assert_eq!(with("ls", "unsandboxed", json!("yes")), Action::Ask);
+}
+
+#[test]
+fn a_folder_that_is_not_plain_is_never_allowed_but_still_denied() {
+    let policy = rules(json!([
+        {"cwd": "/src/**", "tool": "Edit", "action": "allow"},
+        {"cwd": "/etc/**", "action": "deny"},
+    ]));
+    let inside = |cwd: &str| decide_in(&policy, cwd, "Edit", json!({})).action;
+    assert_eq!(inside("/src/web"), Action::Allow);
+    assert_eq!(inside("/src/../home"), Action::Ask);
+    assert_eq!(inside("/src/web/"), Action::Ask);
+    assert!(matches!(inside("/src/../etc"), Action::Deny { .. }));
+}
+
+#[test]
+fn a_rule_for_a_folder_allows_nothing_that_leaves_it() {
+    let policy = rules(json!([
+        {"command": "cd *", "action": "allow"},
+        {"command": "command cd *", "action": "allow"},
+        {"cwd": "/src/**", "command": "make*", "action": "allow"},
+    ]));
+    assert_eq!(bash(&policy, "make clean").action, Action::Allow);
+    assert_eq!(bash(&policy, "cd /").action, Action::Allow);
+    for command in ["cd / && make clean", "command cd / && make clean", "make; cd /; make"] {
+        assert_eq!(bash(&policy, command).action, Action::Ask, "{command:?}");
+    }
+}
+
+#[test]
+fn a_field_is_matched_whole_and_a_detour_in_a_path_never_widens_a_rule() {
+    let policy = rules(json!([
+        {"tool": "Edit", "input": {"file_path": "/etc/*"}, "action": "deny"},
+        {"tool": "Edit", "input": {"file_path": "/src/*"}, "action": "allow"},
+        {"tool": "Fetch", "input": {"pages": "3", "url": "https://docs.example/*"}, "action": "allow"},
+        {"tool": "Set", "input": {"value": "{\"a\":*}"}, "action": "allow"},
+    ]));
+    let edit = |path: Value| action(&policy, "Edit", json!({"file_path": path}));
+    assert_eq!(edit(json!("/src/a/b.rs")), Action::Allow);
+    assert_eq!(edit(json!("/src/../home/x")), Action::Ask);
+    assert!(matches!(edit(json!("/src/../etc/passwd")), Action::Deny { .. }));
+    assert!(matches!(edit(json!("//etc/passwd")), Action::Deny { .. }));
+    assert_eq!(edit(json!(null)), Action::Ask);
+    assert_eq!(action(&policy, "Edit", json!({})), Action::Ask);
+    let url = "https://docs.example/x";
+    assert_eq!(action(&policy, "Fetch", json!({"pages": 3, "url": url})), Action::Allow);
+    assert_eq!(action(&policy, "Fetch", json!({"url": url})), Action::Ask);
+    assert_eq!(action(&policy, "Set", json!({"value": {"b": 1, "a": 2}})), Action::Allow);
+}
+
+#[test]
+fn another_kind_of_agent_is_another_matter() {
+    let policy = rules(json!([{"agent": "script", "tool": "*", "action": "allow"}]));
+    assert_eq!(action(&policy, "Read", json!({})), Action::Ask);
+    let policy = rules(json!([{"agent": "claude", "tool": "*", "action": "allow"}]));
+    assert_eq!(action(&policy, "Read", json!({})), Action::Allow);
+}
+
+#[test]
+fn auto_approve_comes_after_every_rule() {
+    let policy = policy(json!({
+        "auto_approve": ["*"],
+        "rules": [{"command": "rm *", "action": "deny"}, {"command": "git push*", "action": "ask"}],
+    }));
+    let decision = bash(&policy, "make > f $(x)");
+    assert_eq!((decision.action, decision.source), (Action::Allow, Source::AutoApprove));
+    assert_eq!(decision.because, "auto_approve has \"*\"");
+    assert!(matches!(bash(&policy, "make && rm x").action, Action::Deny { .. }));
+    assert_eq!(bash(&policy, "make && git push").action, Action::Ask);
+    assert_eq!(action(&policy, "Read", json!({"file_path": "/x"})), Action::Allow);
+}
+
+#[test]
+fn auto_approve_names_tools_exactly_or_by_pattern() {
+    let policy = policy(json!({"auto_approve": ["Read", "mcp__docs__*"]}));
+    for (tool, expected) in [
+        ("Read", Action::Allow),
+        ("ReadMore", Action::Ask),
+        ("read", Action::Ask),
+        ("mcp__docs__find", Action::Allow),
+        ("mcp__mail__send", Action::Ask),
+    ] {
+        assert_eq!(action(&policy, tool, json!({})), expected, "{tool}");
+    }
+}
+
+#[test]
+fn what_names_a_place_of_aye_goes_to_a_person_or_is_denied() {
+    let policy = policy(json!({
+        "auto_approve": ["Read"],
+        "rules": [{"command": "rm *", "action": "deny"}, {"command": "cat *", "action": "allow"}],
+    }));
+    let decision = bash(&policy, "cat /home/ada/.aye/operator.token");
+    assert_eq!(decision.action, Action::Ask);
+    assert_eq!(
+        decision.because,
+        "rule 2 allows it, but the input names a place that belongs to aye, and that always goes to a person"
+    );
+    assert_eq!(bash(&policy, "cat /home/ada/x").action, Action::Allow);
+    assert_eq!(action(&policy, "Read", json!({"file_path": "/home/ada/.aye/config.toml"})), Action::Ask);
+    assert_eq!(action(&policy, "Read", json!({"file_path": "/home/ada/x"})), Action::Allow);
+    assert!(matches!(bash(&policy, "rm -rf ~/.aye").action, Action::Deny { .. }));
+}
+
+#[test]
+fn questions_and_plans_may_be_denied_but_never_allowed() {
+    let all = policy(json!({"auto_approve": ["*"], "rules": [{"tool": "*", "action": "allow"}]}));
+    for tool in ["AskUserQuestion", "ExitPlanMode"] {
+        let decision = decide(&all, tool, json!({}));
+        assert_eq!(decision, Decision::ask(format!("{tool} always goes to a person")));
+    }
+    let deny = rules(json!([{"tool": "*", "action": "allow"}, {"tool": "ExitPlanMode", "action": "deny"}]));
+    assert!(matches!(action(&deny, "ExitPlanMode", json!({})), Action::Deny { .. }));
+}
+
+#[test]
+fn a_long_command_is_cut_in_the_explanation_and_shown_visibly() {
+    let because = bash(&Policy::default(), &format!("make '{}'", "x".repeat(500))).because;
+    assert!(because.ends_with("xx…`") && because.len() < 250, "{because}");
+    let policy = rules(json!([{"command": "rm *", "action": "deny"}]));
+    assert!(bash(&policy, "rm '\u{202e}'").because.contains("\\u{202e}"));
+}
+
+fn any_rule() -> impl Strategy<Value = Value> {
+    let verb = prop_oneof![Just("allow"), Just("ask")];
+    let tool = prop_oneof![Just("*"), Just("Read"), Just("*Mode*x*"), Just("B*")];
+    (verb, tool).prop_map(|(action, tool)| json!({"action": action, "tool": tool}))
+}
+
+proptest! {
+    #[test]
+    fn no_policy_ever_answers_for_a_person(
+        some in prop::collection::vec(any_rule(), 0..5),
+        tool in prop_oneof![Just("AskUserQuestion"), Just("ExitPlanMode")],
+        auto in prop_oneof![Just(json!([])), Just(json!(["*"])), Just(json!(["**", "Read"]))],
+    ) {
+        let policy = policy(json!({"rules": some, "auto_approve": auto}));
+        prop_assert_eq!(action(&policy, tool, json!({"command": "x"})), Action::Ask);
+    }
+
+    #[test]
+    fn nothing_that_names_a_place_of_aye_is_ever_allowed(before in "[ -~]{0,12}", after in "(/[ -~]{0,12})?") {
+        let policy = policy(json!({"auto_approve": ["*"]}));
+        let text = format!("{before}/home/ada/.aye{after}");
+        prop_assert_eq!(action(&policy, "Read", json!({"file_path": text.clone()})), Action::Ask);
+        prop_assert_eq!(bash(&policy, &text).action, Action::Ask);
+    }
+}

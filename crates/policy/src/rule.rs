@@ -1,0 +1,202 @@
+//! One rule: when it applies, and what it then decides.
+
+use crate::call::{SHELL_TOOLS, ShellTool, ToolCall};
+use crate::pattern::{FolderGlob, Glob, settle_path};
+use crate::shell::{Part, Script};
+use aye_core::digest::canonical;
+use aye_core::ids::Text;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A rule as a person writes it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleDraft {
+    pub name: Option<Text>,
+    /// The kind of agent, exactly.
+    pub agent: Option<String>,
+    pub cwd: Option<String>,
+    pub tool: Option<String>,
+    pub command: Option<String>,
+    /// A pattern for each input field that counts.
+    #[serde(default)]
+    pub input: BTreeMap<String, String>,
+    pub action: Verb,
+    /// What the agent is told when the rule denies.
+    pub message: Option<Text>,
+    #[serde(default)]
+    pub matches: Vec<Example>,
+    #[serde(default)]
+    pub not_matches: Vec<Example>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    Allow,
+    Deny,
+    Ask,
+}
+
+/// What a rule must match or must not. A mere text is a command for a rule over commands, else the name of
+/// a tool. Conditions that an example says nothing about are taken as met.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Example {
+    Text(String),
+    Call(ExampleCall),
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Example::Text(text) => write!(f, "{text:?}"),
+            Example::Call(ExampleCall { agent, cwd, tool, input }) => {
+                write!(f, "{}", json!({ "agent": agent, "cwd": cwd, "tool": tool, "input": input }))
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleCall {
+    pub agent: Option<String>,
+    pub cwd: Option<String>,
+    pub tool: Option<String>,
+    pub input: Option<Map<String, Value>>,
+}
+
+/// Which rule decided: its place in the file, from 1, and its name if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleId {
+    pub number: usize,
+    pub name: Option<Text>,
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{} ({name})", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
+}
+
+/// A rule that was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub(crate) id: RuleId,
+    pub(crate) agent: Option<String>,
+    pub(crate) cwd: Option<FolderGlob>,
+    pub(crate) tool: Option<Glob>,
+    pub(crate) command: Option<Glob>,
+    pub(crate) input: Vec<(String, Glob)>,
+    pub(crate) verb: Verb,
+    pub(crate) message: Option<Text>,
+}
+
+impl Rule {
+    /// Everything but the command. What an allow rule is bound to must be written plainly: a `..` never
+    /// widens it, while a rule that denies or asks looks through it.
+    pub(crate) fn applies_to(&self, call: &ToolCall) -> bool {
+        let shell = ShellTool::named(call.tool);
+        self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)
+            && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
+            && (self.command.is_none() || shell.is_some())
+            && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
+            && self.input.iter().all(|(field, glob)| self.fits_field(glob, call.input.get(field)))
+            && (self.verb != Verb::Allow || shell.is_none_or(|shell| self.accepts_fields(shell, call.input)))
+    }
+
+    fn fits_folder(&self, glob: &FolderGlob, cwd: &str) -> bool {
+        match self.verb {
+            Verb::Allow => glob.matches(cwd),
+            Verb::Deny | Verb::Ask => glob.matches(&settle_path("/", cwd)),
+        }
+    }
+
+    fn fits_field(&self, glob: &Glob, value: Option<&Value>) -> bool {
+        let Some(value) = value else { return false };
+        let text = value.as_str().map_or_else(|| Cow::Owned(canonical(value)), Cow::Borrowed);
+        let is_path = glob.as_str().contains('/');
+        let detours = is_path && text.split(['/', '\\']).any(|name| name == "..");
+        match self.verb {
+            Verb::Allow => glob.matches(&text) && !detours,
+            Verb::Deny | Verb::Ask => {
+                glob.matches(&text) || (is_path && glob.matches(&settle_path("/", &text)))
+            }
+        }
+    }
+
+    fn accepts_fields(&self, shell: &ShellTool, input: &Map<String, Value>) -> bool {
+        let named_by_rule = |field: &str| self.input.iter().any(|(named, _)| named == field);
+        shell.unusual_field(input, named_by_rule).is_none()
+    }
+
+    /// Whether the rule decides for this part of a script. Once a script leaves its folder, a rule that is
+    /// bound to a folder allows nothing in it.
+    pub(crate) fn decides(&self, part: &Part, script: &Script) -> bool {
+        match self.verb {
+            Verb::Allow => {
+                let stays = self.cwd.is_none() || !script.parts.iter().any(|part| part.moves);
+                script.plain.is_ok()
+                    && stays
+                    && self.command.as_ref().is_none_or(|glob| glob.matches(&part.line))
+            }
+            Verb::Deny | Verb::Ask => self.command.is_none() || self.reached(part).is_some(),
+        }
+    }
+
+    /// What this part leads to that the rule is about.
+    pub(crate) fn reached<'a>(&self, part: &'a Part) -> Option<&'a str> {
+        let glob = self.command.as_ref()?;
+        part.reaches.iter().find(|text| glob.matches(text)).map(String::as_str)
+    }
+
+    /// Whether the rule alone settles the whole script its way.
+    fn settles(&self, script: &Script) -> bool {
+        let mut decided = script.parts.iter().map(|part| self.decides(part, script));
+        match self.verb {
+            Verb::Allow => decided.all(|it| it),
+            Verb::Deny | Verb::Ask => decided.any(|it| it),
+        }
+    }
+
+    pub(crate) fn matches_example(&self, example: &Example) -> bool {
+        match example {
+            Example::Text(command) if self.command.is_some() => self.settles(&Script::read(command)),
+            Example::Text(tool) => self.tool.as_ref().is_none_or(|glob| glob.matches(tool)),
+            Example::Call(call) => self.matches_call(call),
+        }
+    }
+
+    fn matches_call(&self, call: &ExampleCall) -> bool {
+        /// A condition fits unless both it and something to hold it against are there, and they differ.
+        fn fits<C, V: ?Sized>(
+            condition: Option<&C>,
+            value: Option<&V>,
+            fit: impl Fn(&C, &V) -> bool,
+        ) -> bool {
+            condition.zip(value).is_none_or(|(condition, value)| fit(condition, value))
+        }
+        let command =
+            |input: &Map<String, Value>| Some(input.get(self.shell()?.command)?.as_str()?.to_owned());
+        let fields_fit = |input: &Map<String, Value>| {
+            self.input.iter().all(|(field, glob)| self.fits_field(glob, input.get(field)))
+                && command(input).is_none_or(|command| self.settles(&Script::read(&command)))
+        };
+        fits(self.agent.as_ref(), call.agent.as_ref(), |agent, kind| agent == kind)
+            && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, tool| glob.matches(tool))
+            && fits(self.cwd.as_ref(), call.cwd.as_ref(), |glob, cwd| self.fits_folder(glob, cwd))
+            && call.input.as_ref().is_none_or(fields_fit)
+    }
+
+    /// The shell tool that the rule can match.
+    pub(crate) fn shell(&self) -> Option<&'static ShellTool> {
+        SHELL_TOOLS.iter().find(|shell| self.tool.as_ref().is_none_or(|tool| tool.matches(shell.name)))
+    }
+}

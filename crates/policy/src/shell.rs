@@ -1,0 +1,143 @@
+//! Shell commands, taken apart.
+//!
+//! Two readers look at every command. The *literal* reader takes only what every shell reads alike: plain
+//! words joined by `;`, `&`, `&&`, `||`, `|`, `|&` and line breaks, in `( )` and `{ }`, behind `!`. The
+//! *grammar* reads all of bash. A command can be allowed only if the literal reader takes it and the
+//! grammar finds the very same commands in it; where they differ, one of them is wrong about what will run,
+//! and a person decides.
+//!
+//! Rules that deny or ask see more: every command the grammar finds anywhere, what wrappers such as `sudo`
+//! and `bash -c` lead to, and, where the grammar is at a loss, pieces cut from the raw text. They are a
+//! net, not a wall: what is only known when the command runs (`$x`, an alias, a script, `base64 -d | sh`)
+//! is not seen.
+
+mod literal;
+mod reach;
+mod tree;
+mod words;
+
+use literal::Literal;
+use std::fmt;
+
+/// Why a command can never match an allow rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opaque {
+    Unparsable,
+    Disputed,
+    Substitution,
+    Expansion,
+    Redirection,
+    HereDocument,
+    Assignment,
+    Glob,
+    Escape,
+    Comment,
+    ControlFlow,
+    Hidden(char),
+    Unquoted(char),
+}
+
+impl fmt::Display for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Opaque::Unparsable => "it cannot be parsed",
+            Opaque::Disputed => "shells may read it in more than one way",
+            Opaque::Substitution => "it runs a command inside a substitution",
+            Opaque::Expansion => "it expands a variable",
+            Opaque::Redirection => "it redirects input or output",
+            Opaque::HereDocument => "it has a here-document or a here-string",
+            Opaque::Assignment => "it sets a variable",
+            Opaque::Glob => "it has a wildcard, a brace or a tilde outside quotes",
+            Opaque::Escape => "it has an escape that shells read differently",
+            Opaque::Comment => "it has a comment",
+            Opaque::ControlFlow => "it has a loop, a condition or a function",
+            Opaque::Hidden(c) => return write!(f, "it has the hidden character U+{:04X}", u32::from(*c)),
+            Opaque::Unquoted(c) => return write!(f, "it has the character {c:?} outside quotes"),
+        })
+    }
+}
+
+/// One command of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its words, those that are not bare quoted back. The one text that allow rules look at.
+    pub line: String,
+    /// Every text that rules which deny or ask look at.
+    pub reaches: Vec<String>,
+    /// It leads to `cd` or the like, so what follows runs in another folder.
+    pub moves: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// Never empty.
+    pub parts: Vec<Part>,
+    /// The one way to write the whole, or why it cannot be allowed.
+    pub plain: Result<String, Opaque>,
+}
+
+impl Script {
+    pub fn read(text: &str) -> Self {
+        let found = tree::read(text);
+        match literal::read(text) {
+            Ok(Literal { commands, line }) if !found.broken && commands == found.commands => {
+                Self { parts: parts(&commands, &[]), plain: Ok(line) }
+            }
+            Ok(_) => Self::opaque(text, found, Opaque::Disputed),
+            Err(why) => Self::opaque(text, found, why),
+        }
+    }
+
+    fn opaque(text: &str, mut found: tree::Found, why: Opaque) -> Self {
+        // The grammar splits a word at a line that goes on after a backslash; the shell joins it.
+        if text.contains("\\\n") {
+            found.commands.extend(tree::read(&text.replace("\\\n", "")).commands);
+        }
+        if found.broken {
+            found.commands.extend(crude_pieces(text));
+        }
+        let mut parts = parts(&found.commands, &found.fed);
+        // There is always something for a rule to look at, even where nothing was found.
+        if found.broken || parts.is_empty() {
+            let whole = text.trim().to_owned();
+            parts.push(Part { line: whole.clone(), reaches: vec![whole], moves: false });
+        }
+        Self { parts, plain: Err(why) }
+    }
+}
+
+fn parts(commands: &[Vec<String>], fed: &[String]) -> Vec<Part> {
+    let mut reached: Vec<_> = commands.iter().map(|words| reach::reach(words)).collect();
+    let runs_what_it_reads =
+        |reached: &&mut Vec<_>| reached.iter().any(|words: &Vec<_>| reach::reads_commands(words));
+    if let Some(shell) = reached.iter_mut().find(runs_what_it_reads) {
+        // `echo 'rm x' | sh`: whatever this script could feed to the shell counts as a command.
+        let quoted = commands.iter().flatten().filter(|word| word.contains(char::is_whitespace));
+        shell.extend(fed.iter().chain(quoted).flat_map(|text| reach::reach_text(text)));
+    }
+    commands.iter().zip(reached).map(|(words, reached)| part(words, &reached)).collect()
+}
+
+fn part(words: &[String], reached: &[Vec<String>]) -> Part {
+    let moves =
+        |words: &Vec<String>| matches!(words.first().map(String::as_str), Some("cd" | "pushd" | "popd"));
+    let mut reaches: Vec<_> =
+        reached.iter().flat_map(|words| [words::line(words), words.join(" ")]).collect();
+    reaches.sort();
+    reaches.dedup();
+    Part { line: words::line(words), reaches, moves: reached.iter().any(moves) }
+}
+
+/// What might be commands in a text that no grammar fits.
+fn crude_pieces(text: &str) -> Vec<Vec<String>> {
+    let pieces = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
+    pieces.map(crude_words).filter(|words| !words.is_empty()).collect()
+}
+
+fn crude_words(text: &str) -> Vec<String> {
+    let bare = |word: &str| word.replace(['\'', '"', '\\'], "");
+    text.split_whitespace().map(bare).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! What a command leads to: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Used only by rules that
+//! deny or ask, so where it is unclear which word comes next, every reading counts.
+
+use super::{crude_pieces, tree};
+
+/// A program whose remaining words are a command of their own.
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Options of one letter that take the next word as their value.
+    valued: &'static str,
+    /// Words of its own that stand before the command.
+    own_words: usize,
+}
+
+const fn wrapper(names: &'static [&'static str], valued: &'static str, own_words: usize) -> Wrapper {
+    Wrapper { names, valued, own_words }
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(&["sudo", "doas"], "CDghpRrTtUu", 0),
+    wrapper(&["env"], "uCPS", 0),
+    wrapper(&["xargs"], "adEIJLnPRSs", 0),
+    wrapper(
+        &["nohup", "setsid", "command", "builtin", "coproc", "noglob", "nocorrect", "-", "busybox", "!"],
+        "",
+        0,
+    ),
+    wrapper(&["time"], "fo", 0),
+    wrapper(&["exec"], "a", 0),
+    wrapper(&["nice"], "n", 0),
+    wrapper(&["ionice"], "cnpPu", 0),
+    wrapper(&["stdbuf"], "ioe", 0),
+    wrapper(&["strace", "ltrace"], "aeEIoOpPsSuUX", 0),
+    wrapper(&["timeout"], "ks", 1),
+    wrapper(&["flock"], "wE", 1),
+    wrapper(&["chroot", "taskset", "chrt", "repeat"], "", 1),
+];
+
+const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
+
+/// A hostile command can wrap without end; a person's never does.
+const DEEPEST: usize = 8;
+const MOST_WORDS: usize = 100_000;
+const MOST_STARTS: usize = 8;
+
+/// The command itself and every command it leads to.
+pub fn reach(words: &[String]) -> Vec<Vec<String>> {
+    let mut reached = Reached::default();
+    reached.follow(words.to_vec(), 0);
+    reached.commands
+}
+
+/// A shell that is given no command and no file runs what it reads.
+pub fn reads_commands(words: &[String]) -> bool {
+    let is_operand = |word: &String| !word.starts_with(['-', '+']);
+    name(words).is_some_and(|name| SHELLS.contains(&name)) && !words[1..].iter().any(is_operand)
+}
+
+/// The commands in a text that some shell will run.
+pub fn reach_text(text: &str) -> Vec<Vec<String>> {
+    let mut reached = Reached::default();
+    reached.follow_text(text, 1);
+    reached.commands
+}
+
+fn name(words: &[String]) -> Option<&str> {
+    words.first()?.rsplit('/').next()
+}
+
+#[derive(Default)]
+struct Reached {
+    commands: Vec<Vec<String>>,
+    words: usize,
+}
+
+impl Reached {
+    fn follow(&mut self, words: Vec<String>, depth: usize) {
+        if depth > DEEPEST || self.words > MOST_WORDS || words.is_empty() {
+            return;
+        }
+        let next = next_commands(&words);
+        let texts = next_texts(&words);
+        self.words += words.len();
+        // `/bin/rm` is `rm`, for whoever denies `rm *`.
+        let by_name = name(&words).map(|name| [&[name.to_owned()], &words[1..]].concat());
+        self.commands.extend(by_name.filter(|by_name| *by_name != words));
+        self.commands.push(words);
+        for command in next {
+            self.follow(command, depth + 1);
+        }
+        for text in texts {
+            self.follow_text(&text, depth + 1);
+        }
+    }
+
+    fn follow_text(&mut self, text: &str, depth: usize) {
+        let found = tree::read(text);
+        let guessed = if found.broken { crude_pieces(text) } else { vec![] };
+        for command in found.commands.into_iter().chain(guessed) {
+            self.follow(command, depth);
+        }
+    }
+}
+
+/// The commands that this one starts with words of its own.
+fn next_commands(words: &[String]) -> Vec<Vec<String>> {
+    let Some(name) = name(words) else { return vec![] };
+    if name == "find" || name == "fd" {
+        return executed_by_find(words);
+    }
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) else { return vec![] };
+    let command = |start: usize| words.get(start + wrapper.own_words..).filter(|rest| !rest.is_empty());
+    let starts = command_starts(words, wrapper.valued).into_iter();
+    let mut next: Vec<Vec<String>> = starts.filter_map(command).map(<[String]>::to_vec).collect();
+    if name == "xargs" {
+        // What it reads is added at the end, and `rm *` should see that something is.
+        next.iter_mut().for_each(|command| command.push("{}".to_owned()));
+    }
+    next
+}
+
+/// Where the command behind a wrapper's options may begin. A long option may or may not take the next word,
+/// so what seems to be the command may be a value, and the command comes later.
+fn command_starts(words: &[String], valued: &str) -> Vec<usize> {
+    let mut starts = vec![];
+    let mut at = 1;
+    let mut after_long_option = false;
+    while let Some(word) = words.get(at) {
+        let is_long = word.starts_with("--") && word != "--";
+        let takes_next =
+            word.strip_prefix('-').is_some_and(|option| option.len() == 1 && valued.contains(option));
+        if word == "--" {
+            starts.push(at + 1);
+            return starts;
+        } else if !word.starts_with('-') && !is_assignment(word) {
+            starts.push(at);
+            if !after_long_option || starts.len() == MOST_STARTS {
+                return starts;
+            }
+        }
+        at += if takes_next { 2 } else { 1 };
+        after_long_option = is_long && !word.contains('=');
+    }
+    starts
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+fn executed_by_find(words: &[String]) -> Vec<Vec<String>> {
+    let executes = |word: &String| {
+        matches!(
+            word.as_str(),
+            "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
+        )
+    };
+    let ends = |word: &String| executes(word) || matches!(word.as_str(), ";" | "+");
+    let command = |after: &[String]| after.iter().take_while(|word| !ends(word)).cloned().collect();
+    let starts = words.iter().enumerate().filter(|(_, word)| executes(word));
+    starts.map(|(at, _)| command(&words[at + 1..])).collect()
+}
+
+/// The texts that this command hands to a shell.
+fn next_texts(words: &[String]) -> Vec<String> {
+    let Some(name) = name(words) else { return vec![] };
+    let rest = &words[1..];
+    match name {
+        "eval" | "watch" => vec![rest.join(" ")],
+        "trap" => rest.iter().take(1).cloned().collect(),
+        "env" => rest.windows(2).filter(|pair| pair[0] == "-S").map(|pair| pair[1].clone()).collect(),
+        name if SHELLS.contains(&name) => given_by_option(rest),
+        _ => vec![],
+    }
+}
+
+/// `bash -lc TEXT`: the text is the first word after the option that is no option itself. A value of
+/// another option may stand between, so the next word counts as well.
+fn given_by_option(words: &[String]) -> Vec<String> {
+    let has_c = |word: &String| {
+        word == "--command" || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+    };
+    let Some(at) = words.iter().position(has_c) else { return vec![] };
+    let operands = words[at + 1..].iter().filter(|word| !word.starts_with(['-', '+']));
+    operands.take(2).cloned().collect()
+}
