@@ -48,6 +48,19 @@ impl Home {
         self.path.join("aye.db")
     }
 
+    pub fn config(&self) -> PathBuf {
+        self.path.join("config.toml")
+    }
+
+    /// What belongs to us, so that no rule ever lets an agent touch it unasked.
+    pub fn places(&self) -> aye_policy::Home {
+        let user = std::env::home_dir();
+        let (home, socket) = (self.path.to_string_lossy(), self.socket());
+        let settled = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let places = [&*home, &settled.to_string_lossy(), &socket.to_string_lossy()];
+        aye_policy::Home::new(&places, user.as_deref().and_then(Path::to_str))
+    }
+
     pub fn operator_token(&self) -> PathBuf {
         self.path.join("operator.token")
     }

@@ -10,6 +10,7 @@ pub mod api;
 pub mod surfaces;
 
 pub mod cli;
+pub mod config;
 pub mod home;
 pub mod shutdown;
 pub mod telemetry;

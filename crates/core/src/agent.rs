@@ -1,6 +1,7 @@
 //! Agents: who asks.
 
 use crate::ids::AgentId;
+use crate::outline::Pause;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub struct Agent {
     /// What the session has cost so far, in US dollars, where the agent tells.
     pub cost: Option<f64>,
     pub open_asks: u32,
+    /// While its clock runs, the plan that was refused for an outline, which a person may still approve.
+    pub outline: Option<Pause>,
     pub created_at: Timestamp,
 }
 

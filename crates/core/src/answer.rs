@@ -287,7 +287,7 @@ impl Choice {
 impl Verdict {
     fn check(&self, permission: &Permission) -> Result<(), Invalid> {
         match self {
-            Verdict::Allow { scope, .. } if !permission.offers(*scope) => {
+            Verdict::Allow { scope, .. } if permission.offer(*scope).is_none() => {
                 Err(Invalid::new("scope", format!("{scope} was not offered")))
             }
             Verdict::Allow { .. } | Verdict::Deny { .. } => Ok(()),

@@ -194,7 +194,7 @@ pub struct Permission {
     pub tool: String,
     pub input: Map<String, Value>,
     pub display: Display,
-    pub scopes: Vec<Grant>,
+    pub scopes: Vec<ScopeOffer>,
 }
 
 /// A permission before it is checked. Without a display, the whole input is shown as JSON.
@@ -204,7 +204,7 @@ pub struct PermissionDraft {
     pub tool: String,
     pub input: Map<String, Value>,
     pub display: Option<Display>,
-    pub scopes: Option<Vec<Grant>>,
+    pub scopes: Option<Vec<ScopeOffer>>,
 }
 
 impl TryFrom<PermissionDraft> for Permission {
@@ -219,9 +219,9 @@ impl TryFrom<PermissionDraft> for Permission {
             text: serde_json::to_string_pretty(&draft.input).unwrap_or_default(),
             hunks: None,
         });
-        let scopes = draft.scopes.unwrap_or_else(|| vec![Grant::once()]);
+        let scopes = draft.scopes.unwrap_or_else(|| vec![ScopeOffer::once()]);
         let mut seen = HashSet::new();
-        if scopes.is_empty() || !scopes.iter().all(|grant| seen.insert(grant.scope)) {
+        if scopes.is_empty() || !scopes.iter().all(|offer| seen.insert(offer.scope)) {
             return Err("scopes must offer at least one, and each only once".into());
         }
         Ok(Self { tool: draft.tool, input: draft.input, display, scopes })
@@ -229,8 +229,8 @@ impl TryFrom<PermissionDraft> for Permission {
 }
 
 impl Permission {
-    pub fn offers(&self, scope: Scope) -> bool {
-        self.scopes.iter().any(|grant| grant.scope == scope)
+    pub fn offer(&self, scope: Scope) -> Option<&ScopeOffer> {
+        self.scopes.iter().find(|offer| offer.scope == scope)
     }
 }
 
@@ -283,15 +283,32 @@ impl fmt::Display for Scope {
 /// A scope on offer, with the rule it would add in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
+pub struct ScopeOffer {
     pub scope: Scope,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_by: Option<Keeper>,
 }
 
-impl Grant {
+/// Who remembers an approval that reaches further than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeper {
+    /// The agent itself, by a rule of its own that it suggested.
+    Agent,
+    Hub,
+}
+
+impl ScopeOffer {
     pub fn once() -> Self {
-        Self { scope: Scope::Once, rule: None }
+        Self { scope: Scope::Once, rule: None, kept_by: None }
+    }
+
+    /// An agent that names no rule of its own leaves it to the hub.
+    pub fn keeper(&self) -> Keeper {
+        let unsaid = if self.rule.is_some() { Keeper::Agent } else { Keeper::Hub };
+        self.kept_by.unwrap_or(unsaid)
     }
 }
 

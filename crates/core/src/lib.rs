@@ -18,8 +18,8 @@ pub mod who;
 pub use agent::{Agent, AgentState, Reach, Report};
 pub use answer::{Answer, Choice, PlanVerdict, Reply, Verdict};
 pub use ask::{
-    Ask, AskView, Body, Display, DisplayKind, Hunk, Kind, Offer, Permission, Plan, Question, QuestionDraft,
-    Questions, Scope,
+    Ask, AskView, Body, Display, DisplayKind, Hunk, Keeper, Kind, Offer, Permission, Plan, Question,
+    QuestionDraft, Questions, Scope, ScopeOffer,
 };
 pub use digest::Digest;
 pub use ids::{AgentId, AnswerKey, AskId, Key, Text};

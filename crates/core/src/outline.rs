@@ -58,6 +58,11 @@ pub enum NotNow {
 }
 
 impl Outline {
+    /// The last pause, whether or not its clock still runs.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
+    }
+
     /// The clock, if it still runs.
     pub fn awaited(&self, now: Timestamp) -> Option<&Pause> {
         self.pause.as_ref().filter(|pause| now < pause.until)

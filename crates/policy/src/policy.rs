@@ -7,7 +7,8 @@
 //! allowed by some rule that stands before any rule that would deny or ask about that part. A part that no
 //! rule matches goes to a person, unless `auto_approve` names the shell tool. A command that is not plain
 //! (see [`crate::shell`]) matches no allow rule at all, not even one without a `command`; only
-//! `auto_approve`, which never looks at commands, lets it pass.
+//! `auto_approve`, which never looks at commands, lets it pass, and even that only where no rule denies or
+//! asks about commands: such a rule could not see what it is there to stop.
 //!
 //! Above all rules: questions and plans are never approved here, and neither is an input that names a
 //! place of aye's own (see [`crate::home`]).
@@ -94,6 +95,16 @@ impl Policy {
             return Decision { action: Action::Allow, source, because };
         };
         if let Some(glob) = self.auto_approve.iter().find(|glob| glob.matches(call.tool)) {
+            let opaque = script.and_then(|script| script.plain.as_ref().err());
+            let watches =
+                |rule: &&Rule| rule.verb != Verb::Allow && rule.command.is_some() && rule.applies_to(call);
+            if let (Some(opaque), Some(rule)) = (opaque, self.rules.iter().find(watches)) {
+                let because = format!(
+                    "rule {} watches commands, and might not see all that this one runs: {opaque}",
+                    rule.id
+                );
+                return Decision::ask(because);
+            }
             let because = format!("auto_approve has {glob:?}", glob = glob.as_str());
             return Decision { action: Action::Allow, source: Source::AutoApprove, because };
         }

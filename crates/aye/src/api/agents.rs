@@ -2,11 +2,11 @@ use super::App;
 use super::asks::WaitParams;
 use super::caller::Caller;
 use super::json::{Body, Failure, Named, Params, Reply, ok};
-use crate::hub::{Command, Registration};
+use crate::hub::{Command, PlanApproval, Registration};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use aye_core::{Agent, AgentId, Invalid, Text};
+use aye_core::{Agent, AgentId, Digest, Invalid, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -169,6 +169,35 @@ pub async fn stop(
     Named(id): Named<AgentId>,
 ) -> Result<Reply<Queued>, Failure> {
     queue(&app, &caller, id, Command::Stop).await
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    Allow,
+    Deny,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovePlan {
+    decision: Decision,
+    /// Of the refused plan, as the agent's `outline` shows it.
+    digest: Digest,
+}
+
+pub async fn approve_plan(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Body(body): Body<ApprovePlan>,
+) -> Result<Reply<Agent>, Failure> {
+    let approval = match body.decision {
+        Decision::Allow => PlanApproval::Allow,
+        Decision::Deny => PlanApproval::Deny,
+    };
+    let (name, who) = (caller.credential.name.clone(), caller.who());
+    Ok(ok(app.hub.approve_plan(id, approval, body.digest, name, who).await?))
 }
 
 async fn queue(app: &App, caller: &Caller, id: AgentId, command: Command) -> Result<Reply<Queued>, Failure> {

@@ -128,10 +128,12 @@ impl From<Invalid> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let status = match &problem {
-            Problem::NoSuchAsk | Problem::NoSuchAgent | Problem::NoSuchToken => StatusCode::NOT_FOUND,
+            Problem::NoSuchAsk | Problem::NoSuchAgent | Problem::NoSuchToken | Problem::NoSuchGrant => {
+                StatusCode::NOT_FOUND
+            }
             Problem::Refused { refused: Refused::Expired, .. } => StatusCode::GONE,
             Problem::Refused { .. } | Problem::KeyReused | Problem::Conflict(_) => StatusCode::CONFLICT,
-            Problem::OtherDigest { .. } => StatusCode::PRECONDITION_FAILED,
+            Problem::OtherDigest { .. } | Problem::OtherPlan => StatusCode::PRECONDITION_FAILED,
             Problem::NotAllowed(_) => StatusCode::FORBIDDEN,
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,

@@ -5,6 +5,7 @@ mod asks;
 mod attempts;
 mod caller;
 mod compat;
+mod grants;
 mod guard;
 mod json;
 mod page;
@@ -134,6 +135,18 @@ fn table(app: &App) -> Table {
     t.delete("/api/tokens/{id}", Operator, tokens::revoke, "Revoke a token and close what it opened");
     t.post("/api/sign-in-links", Operator, tokens::link, "A link that signs one browser in, once")
         .gives::<tokens::Link>();
+
+    t.get("/api/grants", Viewer, grants::list, "What people allowed for longer than once")
+        .gives::<grants::Grants>();
+    t.delete("/api/grants/{id}", Operator, grants::revoke, "Revoke a grant");
+    t.post(
+        "/api/agents/{id}/plan-approval",
+        Operator,
+        agents::approve_plan,
+        "Approve or deny the plan that was refused for an outline",
+    )
+    .takes::<agents::ApprovePlan>()
+    .gives::<aye_core::Agent>();
 
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
     t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");

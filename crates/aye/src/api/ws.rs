@@ -46,6 +46,7 @@ pub async fn upgrade(
     Ok(upgrade
         .on_upgrade(move |socket| async move {
             let _running = running;
+            let _attending = app.hub.attend(caller.credential.role);
             Connection { app, caller, socket, seq: 0 }.run(params.after).await;
         })
         .into_response())
@@ -165,6 +166,7 @@ impl Connection {
             "seq": snapshot.seq,
             "asks": snapshot.asks,
             "agents": snapshot.agents,
+            "notices": self.app.hub.notices(),
         });
         self.send(Message::Text(text.to_string().into())).await
     }

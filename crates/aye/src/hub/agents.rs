@@ -169,6 +169,8 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
     if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
         tx.audit(now, "agent.ended", id.as_str(), Some(&id), None, json!({}))?;
         settle_all(tx, &id, now)?;
+        tx.end_grants_of(&id, now)?;
+        tx.forget_outline(&id)?;
     }
     publish_agent(tx, &id)?;
     tx.agent(&id)?.ok_or(Problem::NoSuchAgent)

@@ -1,5 +1,5 @@
 use super::change::change;
-use super::{Hub, Problem};
+use super::{Hub, Problem, grants, outline};
 use crate::store::Tx;
 use aye_core::{Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Refused, State};
 use jiff::Timestamp;
@@ -20,12 +20,18 @@ impl Hub {
     /// Returns once the answer is on disk.
     pub async fn answer(&self, call: AnswerCall) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
-        self.inner.store.write(move |tx| record(tx, call, now)).await?
+        let places = self.inner.policy.places();
+        self.inner.store.write(move |tx| record(tx, call, &places, now)).await?
     }
 }
 
 /// The inner result may be a refusal that still leaves something written: an ask found past its deadline.
-fn record(tx: &mut Tx, call: AnswerCall, now: Timestamp) -> Result<Result<Ask, Problem>, Problem> {
+fn record(
+    tx: &mut Tx,
+    call: AnswerCall,
+    places: &aye_policy::Home,
+    now: Timestamp,
+) -> Result<Result<Ask, Problem>, Problem> {
     let ask = tx.ask(&call.ask)?.ok_or(Problem::NoSuchAsk)?;
     let answer = if ask.state.is_open() {
         if ask.digest != call.digest {
@@ -41,14 +47,28 @@ fn record(tx: &mut Tx, call: AnswerCall, now: Timestamp) -> Result<Result<Ask, P
         Err(_) => return Err(already_ended(ask)),
     };
     let who = call.by.to_string();
+    let was_open = ask.state.is_open();
     let event = Event::Answer { answer, by: call.by, key: call.key };
     match change(tx, ask, event, &who, now) {
         Err(Problem::Refused { refused: Refused::Expired, ask }) if ask.state.is_open() => {
             let ask = change(tx, *ask, Event::Expire(Expiry::Deadline), "hub", now)?;
             Ok(Err(Problem::Refused { refused: Refused::Expired, ask: Box::new(ask) }))
         }
+        Ok(ask) if was_open => {
+            remember(tx, &ask, places, now)?;
+            Ok(Ok(ask))
+        }
         other => other.map(Ok),
     }
+}
+
+/// What the answer means beyond this ask: a grant, or an outline that is now awaited.
+fn remember(tx: &mut Tx, ask: &Ask, places: &aye_policy::Home, now: Timestamp) -> Result<(), Problem> {
+    if let (Some(answer), Some(by)) = (ask.state.answer(), ask.state.by()) {
+        let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
+        grants::keep(tx, ask, answer, by, &agent, places, now)?;
+    }
+    outline::note_answer(tx, ask, now)
 }
 
 fn already_ended(ask: Ask) -> Problem {

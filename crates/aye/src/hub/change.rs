@@ -8,6 +8,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
+    let was_open = ask.state.is_open();
+    let ask = apply(tx, ask, event, who, now)?;
+    if was_open && !ask.state.is_open() && tx.open_asks_of(&ask.agent)?.is_empty() {
+        publish_agent(tx, &ask.agent)?;
+    }
+    Ok(ask)
+}
+
+/// The change alone, for an ask that nobody has seen open: its agent never stopped working.
+pub fn apply(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
     let state = match step(&ask.state, ask.deadline, event, now) {
         Ok(Step::Changed(state)) => state,
         Ok(Step::Unchanged) => return Ok(ask),
@@ -26,9 +36,6 @@ pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) ->
     let (kind, detail) = audit_line(&ask, ends);
     tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;
     tx.publish_ask(&ask)?;
-    if ends && tx.open_asks_of(&ask.agent)?.is_empty() {
-        publish_agent(tx, &ask.agent)?;
-    }
     Ok(ask)
 }
 

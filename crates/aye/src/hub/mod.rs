@@ -4,11 +4,16 @@
 mod agents;
 mod ancestry;
 mod answer;
+mod attendance;
 mod change;
 mod clock;
 mod credentials;
+mod decide;
 mod feed;
+mod grants;
 mod life;
+mod outline;
+mod policy;
 mod problem;
 mod raise;
 mod settle;
@@ -20,6 +25,9 @@ use ancestry::{ancestors, process_started};
 pub use answer::AnswerCall;
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, SignInError};
+pub use decide::tool_and_input;
+pub use grants::GrantInfo;
+pub use outline::PlanApproval;
 pub use problem::Problem;
 pub use raise::{Raise, Raised};
 pub use settle::Resolution;
@@ -27,10 +35,12 @@ pub use settle::Resolution;
 use crate::home::Home;
 use crate::store::{self, Store, StoreError};
 use anyhow::Context;
+use attendance::Attendance;
 use aye_core::{Agent, AgentId, Ask, AskId};
 use credentials::Credentials;
 use feed::Feed;
 use life::Life;
+use policy::PolicyInForce;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::{Notify, broadcast};
@@ -49,6 +59,8 @@ struct Inner {
     clock: Clock,
     life: Life,
     credentials: Credentials,
+    policy: PolicyInForce,
+    attendance: Attendance,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
 }
@@ -62,15 +74,18 @@ impl Hub {
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
-        let inner = Inner { store, feed, clock, life, credentials, sooner: Notify::new() };
+        let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
+        let inner =
+            Inner { store, feed, clock, life, credentials, policy, attendance, sooner: Notify::new() };
         let hub = Self { inner: Arc::new(inner) };
         hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION") })).await?;
         Ok(hub)
     }
 
-    /// Starts what the hub does by itself: deadlines, and agents that fall silent.
+    /// Starts what the hub does by itself: deadlines, agents that fall silent, a policy that changes.
     pub fn start_timers(&self, tasks: &TaskTracker, stop: CancellationToken) {
-        tasks.spawn(timers::run(self.clone(), stop));
+        tasks.spawn(timers::run(self.clone(), stop.clone()));
+        tasks.spawn(self.clone().watch_policy(stop));
     }
 
     /// Writes what is under way and closes the store.

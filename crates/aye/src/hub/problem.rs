@@ -11,10 +11,14 @@ pub enum Problem {
     NoSuchAgent,
     #[error("there is no such token in force")]
     NoSuchToken,
+    #[error("there is no such grant in force")]
+    NoSuchGrant,
     #[error("{refused}")]
     Refused { refused: Refused, ask: Box<Ask> },
     #[error("the ask is not the one that was shown: look at it again before answering")]
     OtherDigest { ask: Box<Ask> },
+    #[error("another plan was refused meanwhile: look at it before approving")]
+    OtherPlan,
     #[error("this key was used for another ask, and a key names one ask for ever")]
     KeyReused,
     #[error("{0}")]

@@ -1,6 +1,7 @@
 use super::change::publish_agent;
+use super::decide::{Reading, decide};
 use super::{Hub, Problem};
-use crate::store::{AgentRow, NewAsk, Tx};
+use crate::store::{self, AgentRow, NewAsk, Tx};
 use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -28,16 +29,31 @@ impl Hub {
         let id =
             AskId::from_random(getrandom::u64().map_err(|_| Problem::Conflict("no randomness to be had"))?);
         self.heard(&raise.agent).await?;
-        let has_deadline = raise.timeout.is_some();
-        let raised = self.inner.store.write(move |tx| record(tx, raise, id, now)).await?;
-        if has_deadline {
+        let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
+        let (raise, reading) = self.read_policy(Raise { timeout, ..raise }).await?;
+        let raised = self.inner.store.write(move |tx| record(tx, raise, id, reading, now)).await?;
+        // The timers also end what comes while nobody is there to answer.
+        if timeout.is_some() || self.inner.attendance.is_unattended(now) {
             self.inner.sooner.notify_one();
         }
         Ok(raised)
     }
+
+    async fn read_policy(&self, raise: Raise) -> Result<(Raise, Reading), Problem> {
+        let id = raise.agent.clone();
+        let agent = self.inner.store.read(move |db| store::agents::agent(db, &id)).await?;
+        let agent =
+            agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), self.inner.clock.now()));
+        let (policy, places) = (self.policy(), self.inner.policy.places());
+        let read = tokio::task::spawn_blocking(move || {
+            let reading = Reading::of(&raise.body, agent.profile.kind, agent.profile.cwd, &policy, &places);
+            (raise, reading)
+        });
+        read.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
+    }
 }
 
-fn record(tx: &mut Tx, raise: Raise, id: AskId, now: Timestamp) -> Result<Raised, Problem> {
+fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp) -> Result<Raised, Problem> {
     let agent = match tx.agent(&raise.agent)? {
         Some(agent) => agent,
         None => register_script(tx, &raise.agent, now)?,
@@ -57,7 +73,7 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, now: Timestamp) -> Result<Raised
         id,
         agent: raise.agent.clone(),
         key: raise.key,
-        cwd: agent.profile.cwd,
+        cwd: agent.profile.cwd.clone(),
         tool_use_id: raise.tool_use_id,
         body: raise.body,
         created_at: now,
@@ -66,9 +82,12 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, now: Timestamp) -> Result<Raised
     let detail =
         json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
     tx.audit(now, "ask.raised", raise.agent.as_str(), Some(&raise.agent), Some(&ask.id), detail)?;
-    tx.publish_ask(&ask)?;
-    if agent.open_asks == 0 {
-        publish_agent(tx, &raise.agent)?;
+    let ask = decide(tx, ask, &agent, reading, now)?;
+    if ask.state.is_open() {
+        tx.publish_ask(&ask)?;
+        if agent.open_asks == 0 {
+            publish_agent(tx, &raise.agent)?;
+        }
     }
     Ok(Raised { ask, new: true })
 }

@@ -5,7 +5,7 @@ use super::change::change;
 use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, Answer, Ask, AskId, Event, Expiry, State, Withdrawal};
+use aye_core::{AgentId, Answer, Ask, AskId, Event, Expiry, PlanVerdict, State, Withdrawal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -27,6 +27,10 @@ pub struct Outcome {
     pub message: Option<String>,
 }
 
+/// What an agent is told whose plan is to be outlined first.
+const WRITE_AN_OUTLINE: &str = "Not approved yet: the person wants to read an outline first. Write the outline of \
+    your plan as plain text in your reply, and do not send a new plan until you are asked to.";
+
 impl Resolution {
     pub fn of(ask: &Ask) -> Option<Self> {
         let outcome = match &ask.state {
@@ -34,7 +38,12 @@ impl Resolution {
             State::Answered { answer, .. } => Outcome {
                 decision: answer.decision(),
                 answer: Some(answer.clone()),
-                message: answer.message().map(str::to_owned),
+                message: match answer {
+                    Answer::Plan(PlanVerdict::Outline) => Some(WRITE_AN_OUTLINE.to_owned()),
+                    Answer::Question(_) | Answer::Permission(_) | Answer::Plan(_) => {
+                        answer.message().map(str::to_owned)
+                    }
+                },
             },
             State::Expired { why: Expiry::Deadline, .. } => Outcome {
                 decision: "expired",

@@ -4,6 +4,7 @@ use super::change::{change, publish_agent};
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, Tx};
 use aye_core::{Event, Expiry};
+use aye_policy::WhenUnattended;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::time::Duration;
@@ -39,6 +40,7 @@ impl Hub {
     /// Does what is due now.
     pub async fn tick(&self) -> Result<(), Problem> {
         self.expire_due().await?;
+        self.reject_unattended().await?;
         self.mark_lost().await
     }
 
@@ -62,6 +64,23 @@ impl Hub {
             for id in tx.due_asks(now)? {
                 let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
                 change(tx, ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+            }
+            Ok(())
+        };
+        self.inner.store.write(work).await
+    }
+
+    /// Where people chose so, nobody being there is told to the agents instead of waiting for somebody.
+    async fn reject_unattended(&self) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let rejects = self.policy().when_unattended == WhenUnattended::Reject;
+        if !rejects || !self.inner.attendance.is_unattended(now) {
+            return Ok(());
+        }
+        let work = move |tx: &mut Tx| {
+            for id in tx.some_open_asks()? {
+                let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+                change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
             }
             Ok(())
         };

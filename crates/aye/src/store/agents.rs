@@ -1,6 +1,7 @@
 use super::asks::{name, time, unreadable, unword, word};
+use super::outlines;
 use super::{StoreError, Tx};
-use aye_core::{Agent, AgentId, AgentState, Reach, Report};
+use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -11,6 +12,7 @@ pub struct AgentRow {
     pub report: Report,
     pub lost: bool,
     pub open_asks: u32,
+    pub outline: Outline,
     pub created_at: Timestamp,
 }
 
@@ -43,7 +45,14 @@ impl AgentRow {
             process: None,
             cost: None,
         };
-        Self { profile, report: Report::Working, lost: false, open_asks: 0, created_at: now }
+        Self {
+            profile,
+            report: Report::Working,
+            lost: false,
+            open_asks: 0,
+            outline: Outline::default(),
+            created_at: now,
+        }
     }
 
     pub fn agent(&self) -> Agent {
@@ -59,13 +68,15 @@ impl AgentRow {
             state: AgentState::of(self.report, self.lost, self.open_asks),
             cost: profile.cost,
             open_asks: self.open_asks,
+            outline: self.outline.pause().cloned(),
             created_at: self.created_at,
         }
     }
 }
 
 const SELECT: &str = "SELECT agents.*,
-    (SELECT count(*) FROM asks WHERE asks.state = 'open' AND asks.agent = agents.id) AS open_asks
+    (SELECT count(*) FROM asks WHERE asks.state = 'open' AND asks.agent = agents.id) AS open_asks,
+    (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline
     FROM agents";
 
 impl Tx<'_> {
@@ -126,6 +137,7 @@ fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>,
 fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
     let pid: Option<u32> = row.get("pid")?;
     let started: Option<i64> = row.get("pid_started")?;
+    let outline: Option<String> = row.get("outline")?;
     Ok(AgentRow {
         profile: Profile {
             id: name(row, "id")?,
@@ -141,6 +153,7 @@ fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
         report: unword(&row.get::<_, String>("report")?).map_err(unreadable)?,
         lost: row.get("lost")?,
         open_asks: row.get("open_asks")?,
+        outline: outline.as_deref().map_or_else(|| Ok(Outline::default()), outlines::read)?,
         created_at: time(row.get("created_at")?)?,
     })
 }

@@ -119,6 +119,10 @@ impl Tx<'_> {
         ids(self.connection, "SELECT id FROM asks WHERE state = 'open' AND agent = ?1", &[&agent.as_str()])
     }
 
+    pub fn some_open_asks(&self) -> Result<Vec<AskId>, StoreError> {
+        ids(self.connection, "SELECT id FROM asks WHERE state = 'open' LIMIT 256", &[])
+    }
+
     pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
         ids(
             self.connection,

@@ -4,7 +4,9 @@ pub mod agents;
 pub mod asks;
 pub mod audit;
 pub mod commands;
+pub mod grants;
 pub mod outbox;
+pub mod outlines;
 pub mod tokens;
 mod writer;
 

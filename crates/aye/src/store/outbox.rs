@@ -20,6 +20,7 @@ pub enum Subject {
     Ask(Box<Ask>),
     Agent(AgentId),
     Event(AgentId),
+    Notice,
 }
 
 /// Everything a surface needs to begin, as of one number.
@@ -66,6 +67,14 @@ impl Tx<'_> {
         let seq = self.put_in_outbox("event", agent.as_str(), &event)?;
         let text = event_message(seq, agent.as_str(), event);
         self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text: text.into() });
+        Ok(())
+    }
+
+    /// Something every operator should know that belongs to no agent.
+    pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
+        let seq = self.put_in_outbox("notice", "hub", &notice)?;
+        let text = message("notice", seq, "notice", notice);
+        self.changes.push(Change { seq, subject: Subject::Notice, text: text.into() });
         Ok(())
     }
 
@@ -129,7 +138,7 @@ pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreErr
         let detail = json(&row.get::<_, String>(3)?)?;
         let text = match kind.as_str() {
             "ask" => message("ask", seq, "ask", ask_as_it_stood(connection, &subject, detail)?),
-            "agent" => message("agent", seq, "agent", detail),
+            "agent" | "notice" => message(&kind, seq, &kind, detail),
             _ => event_message(seq, &subject, detail),
         };
         changes.push((seq, text));

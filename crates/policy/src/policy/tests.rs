@@ -185,12 +185,22 @@ fn auto_approve_comes_after_every_rule() {
         "auto_approve": ["*"],
         "rules": [{"command": "rm *", "action": "deny"}, {"command": "git push*", "action": "ask"}],
     }));
-    let decision = bash(&policy, "make > f $(x)");
+    let decision = bash(&policy, "make all");
     assert_eq!((decision.action, decision.source), (Action::Allow, Source::AutoApprove));
     assert_eq!(decision.because, "auto_approve has \"*\"");
     assert!(matches!(bash(&policy, "make && rm x").action, Action::Deny { .. }));
     assert_eq!(bash(&policy, "make && git push").action, Action::Ask);
     assert_eq!(action(&policy, "Read", json!({"file_path": "/x"})), Action::Allow);
+}
+
+#[test]
+fn auto_approve_passes_what_cannot_be_read_only_where_no_rule_watches_commands() {
+    let careless = policy(json!({"auto_approve": ["Bash"]}));
+    assert_eq!(bash(&careless, "$(echo rm) x").action, Action::Allow);
+    let watched = policy(json!({"auto_approve": ["Bash"], "rules": [{"command": "rm *", "action": "deny"}]}));
+    let decision = bash(&watched, "$(echo rm) x");
+    assert_eq!(decision.action, Action::Ask);
+    assert!(decision.because.contains("might not see all that this one runs"), "{}", decision.because);
 }
 
 #[test]

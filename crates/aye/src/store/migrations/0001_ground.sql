@@ -72,7 +72,7 @@ BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 -- What the surfaces must be told, numbered without gaps. An ask's immutable part is not repeated here.
 CREATE TABLE outbox (
     seq     INTEGER PRIMARY KEY AUTOINCREMENT,
-    type    TEXT NOT NULL CHECK (type IN ('ask', 'agent', 'event')),
+    type    TEXT NOT NULL CHECK (type IN ('ask', 'agent', 'event', 'notice')),
     subject TEXT NOT NULL,
     detail  TEXT NOT NULL
 ) STRICT;
@@ -85,6 +85,23 @@ CREATE TABLE commands (
     body  TEXT NOT NULL
 ) STRICT;
 CREATE INDEX commands_by_agent ON commands (agent, n);
+
+-- What people allowed for longer than once, where the agent has no rule of its own for it.
+CREATE TABLE grants (
+    id         TEXT PRIMARY KEY,
+    agent      TEXT,
+    folder     TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    body       TEXT NOT NULL,
+    ended_at   INTEGER
+) STRICT;
+CREATE INDEX grants_in_force ON grants (folder, tool) WHERE ended_at IS NULL;
+
+-- Outlines that are awaited instead of a plan.
+CREATE TABLE outlines (
+    agent TEXT PRIMARY KEY REFERENCES agents (id),
+    body  TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE tokens (
     id         TEXT PRIMARY KEY,

@@ -143,15 +143,15 @@ fn permission_text(permission: &Permission) -> String {
             put(&mut out, format_args!("  {}", paint(DIM, visible(line))));
         }
     }
-    for grant in &permission.scopes {
-        let rule = grant.rule.as_deref().unwrap_or(match grant.scope {
+    for offer in &permission.scopes {
+        let rule = offer.rule.as_deref().unwrap_or(match offer.scope {
             Scope::Once => "this time only",
             Scope::Session => "for the rest of this session",
             Scope::Always => "from now on",
         });
         put(
             &mut out,
-            format_args!("  --scope {:<8} {}", grant.scope.to_string(), paint(DIM, one_line(rule))),
+            format_args!("  --scope {:<8} {}", offer.scope.to_string(), paint(DIM, one_line(rule))),
         );
     }
     out

@@ -21,7 +21,7 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
                 }
             }
             // A terminal that lags has missed lines, not asks: `aye list` has them all.
-            Ok(Subject::Agent(_) | Subject::Event(_)) | Err(RecvError::Lagged(_)) => {}
+            Ok(Subject::Agent(_) | Subject::Event(_) | Subject::Notice) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
     }

@@ -1,0 +1,27 @@
+use super::App;
+use super::caller::Caller;
+use super::json::{Failure, Named, Reply, ok};
+use crate::hub::GrantInfo;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Grants {
+    grants: Vec<GrantInfo>,
+}
+
+pub async fn list(State(app): State<App>) -> Result<Reply<Grants>, Failure> {
+    Ok(ok(Grants { grants: app.hub.grants().await? }))
+}
+
+pub async fn revoke(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, Failure> {
+    app.hub.revoke_grant(id, caller.who()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,128 @@
+//! What is decided without asking a person: by a rule, by a grant, or because an outline is awaited.
+
+use super::Problem;
+use super::change::{apply, publish_agent};
+use crate::store::{AgentRow, Tx};
+use aye_core::answer::Yes;
+use aye_core::outline::Fate;
+use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Reply, Scope, Text, Verdict};
+use aye_policy::{Action, Decision, Exactly, Policy, ToolCall};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// What the policy says of a call, read before anything is written: a long command takes its time.
+pub struct Reading {
+    decision: Decision,
+    /// What a grant would have to be for, where one may still allow it.
+    exactly: Option<Exactly>,
+    /// The agent's kind and folder that it was read for.
+    about: (String, String),
+}
+
+impl Reading {
+    pub fn of(body: &Body, kind: String, cwd: String, policy: &Policy, places: &aye_policy::Home) -> Self {
+        let (tool, input) = tool_and_input(body);
+        let call = ToolCall { agent_kind: &kind, cwd: &cwd, tool: &tool, input: &input, home: places };
+        let decision = policy.decide(&call);
+        let exactly = decision.is_open_to_grants().then(|| Exactly::of(&call).ok()).flatten();
+        Self { decision, exactly, about: (kind, cwd) }
+    }
+}
+
+/// Decides a new ask if it can be; else it stays open for a person.
+pub fn decide(
+    tx: &mut Tx,
+    ask: Ask,
+    agent: &AgentRow,
+    reading: Reading,
+    now: Timestamp,
+) -> Result<Ask, Problem> {
+    // The agent moved while its call was read: what was read is not what was asked.
+    if (&agent.profile.kind, &agent.profile.cwd) != (&reading.about.0, &reading.about.1) {
+        return Ok(ask);
+    }
+    let rule = reading.decision.source.to_string();
+    let verdict = match (&reading.decision.action, reading.exactly) {
+        (Action::Allow, _) => allowed(&ask.body).map(|answer| (answer, rule)),
+        (Action::Deny { message }, _) => Some((denied(&ask.body, message), rule)),
+        (Action::Ask, Some(exactly)) => {
+            let (tool, _) = tool_and_input(&ask.body);
+            let grants = tx.grants_for(&ask.cwd, &tool)?;
+            let mut covering =
+                grants.iter().filter(|(_, grant)| grant.covers(&ask.cwd, &tool, &exactly, &ask.agent, now));
+            let grant = covering.next().map(|(id, _)| format!("grant {id}"));
+            allowed(&ask.body).zip(grant)
+        }
+        (Action::Ask, None) => None,
+    };
+    match verdict {
+        Some((answer, rule)) => answered(tx, ask, answer, &rule, now),
+        None => behind_an_outline(tx, ask, now),
+    }
+}
+
+/// A plan that comes while an outline is awaited.
+fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Problem> {
+    if !matches!(ask.body, Body::Plan(_)) {
+        return Ok(ask);
+    }
+    let before = tx.outline(&ask.agent)?;
+    let mut outline = before.clone();
+    let fate = outline.plan_comes(&ask.id, &ask.digest, now);
+    if outline != before {
+        tx.put_outline(&ask.agent, &outline)?;
+        publish_agent(tx, &ask.agent)?;
+    }
+    match fate {
+        Fate::AskAPerson => Ok(ask),
+        Fate::Refused { left } => {
+            let message = format!(
+                "Not yet: a written outline was asked for first. Write it as plain text, and send no plan for another {} seconds.",
+                left.as_secs().max(1)
+            );
+            let answer = denied(&ask.body, &message);
+            answered(tx, ask, answer, "outline", now)
+        }
+        Fate::Passes { by } => {
+            let answer = Answer::Plan(PlanVerdict::Allow { plan: None });
+            answered(tx, ask, answer, &format!("approved in advance by {by}"), now)
+        }
+    }
+}
+
+fn answered(tx: &mut Tx, ask: Ask, answer: Answer, rule: &str, now: Timestamp) -> Result<Ask, Problem> {
+    let by = By::Rule { rule: Text::from_displayed(&rule) };
+    let who = by.to_string();
+    apply(tx, ask, Event::Answer { answer, by, key: None }, &who, now)
+}
+
+/// The tool behind an ask, as rules name it.
+pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>) {
+    let whole = || match body.to_json() {
+        Value::Object(fields) => Cow::Owned(fields),
+        _ => Cow::Owned(Map::new()),
+    };
+    match body {
+        Body::Permission(permission) => (Cow::Borrowed(&permission.tool), Cow::Borrowed(&permission.input)),
+        Body::Question(_) => (Cow::Borrowed("AskUserQuestion"), whole()),
+        Body::Plan(_) => (Cow::Borrowed("ExitPlanMode"), whole()),
+    }
+}
+
+/// Nothing but a permission is ever allowed without a person.
+fn allowed(body: &Body) -> Option<Answer> {
+    match body {
+        Body::Permission(_) => Some(Answer::Permission(Verdict::Allow { scope: Scope::Once, input: None })),
+        Body::Question(_) | Body::Plan(_) => None,
+    }
+}
+
+fn denied(body: &Body, message: &str) -> Answer {
+    let message = Some(Text::from_displayed(&message));
+    match body {
+        Body::Question(_) => Answer::Question(Reply::Skip { skip: Yes, message }),
+        Body::Permission(_) => Answer::Permission(Verdict::Deny { message, interrupt: false }),
+        Body::Plan(_) => Answer::Plan(PlanVerdict::Deny { message }),
+    }
+}

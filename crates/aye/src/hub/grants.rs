@@ -1,0 +1,100 @@
+//! "Allow for the session" and "always", kept by the hub where the agent has no rule of its own for it.
+
+use super::decide::tool_and_input;
+use super::{Hub, Problem};
+use crate::store::{self, AgentRow, Tx};
+use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Scope, Verdict};
+use aye_policy::{Grant, ToolCall};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// A session's grants end with it, and with the working day at the latest.
+const SESSION: SignedDuration = SignedDuration::from_hours(12);
+const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * 90);
+
+/// A grant as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GrantInfo {
+    pub id: String,
+    /// What it allows.
+    pub words: String,
+    pub tool: String,
+    pub folder: String,
+    /// The one agent it is for; without it, every agent in the folder.
+    pub agent: Option<String>,
+    pub expires_at: Option<Timestamp>,
+    pub by: By,
+    pub at: Timestamp,
+}
+
+/// Keeps what a person just allowed for longer than once.
+pub fn keep(
+    tx: &mut Tx,
+    ask: &Ask,
+    answer: &Answer,
+    by: &By,
+    agent: &AgentRow,
+    places: &aye_policy::Home,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    let (Body::Permission(permission), Answer::Permission(Verdict::Allow { scope, input })) =
+        (&ask.body, answer)
+    else {
+        return Ok(());
+    };
+    let offer = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Hub);
+    let (only, lasts) = match (offer, scope) {
+        (None, _) | (_, Scope::Once) => return Ok(()),
+        (Some(_), Scope::Session) => (Some(ask.agent.clone()), SESSION),
+        (Some(_), Scope::Always) => (None, ALWAYS),
+    };
+    if input.is_some() {
+        return Err(
+            Invalid::new("answer.scope", "an edited input can be allowed once, not for longer").into()
+        );
+    }
+    let (tool, input) = tool_and_input(&ask.body);
+    let call =
+        ToolCall { agent_kind: &agent.profile.kind, cwd: &ask.cwd, tool: &tool, input: &input, home: places };
+    let expires = now.saturating_add(lasts).ok();
+    let grant = Grant::of(&call, only, expires, by.clone(), now).map_err(|why| {
+        Invalid::new("answer.scope", format!("this can be allowed once, not for longer: {why}"))
+    })?;
+    // The ask that made it names it: one ask makes at most one grant.
+    let id = format!("g-{}", ask.id);
+    tx.put_grant(&id, &grant)?;
+    let detail = json!({ "grant": id, "words": grant.words() });
+    Ok(tx.audit(now, "grant.made", &by.to_string(), Some(&ask.agent), Some(&ask.id), detail)?)
+}
+
+impl Hub {
+    pub async fn grants(&self) -> Result<Vec<GrantInfo>, Problem> {
+        let now = self.inner.clock.now();
+        let rows = self.inner.store.read(store::grants::in_force).await?;
+        let live = rows.into_iter().filter(|(_, grant)| grant.expires_at.is_none_or(|end| now < end));
+        let info = |(id, grant): (String, Grant)| GrantInfo {
+            id,
+            words: grant.words(),
+            tool: grant.tool,
+            folder: grant.folder,
+            agent: grant.agent.map(String::from),
+            expires_at: grant.expires_at,
+            by: grant.by,
+            at: grant.at,
+        };
+        Ok(live.map(info).collect())
+    }
+
+    pub async fn revoke_grant(&self, id: String, who: String) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let work = move |tx: &mut Tx| {
+            if !tx.end_grant(&id, now)? {
+                return Err(Problem::NoSuchGrant);
+            }
+            Ok(tx.audit(now, "grant.revoked", &who, None, None, json!({ "grant": id }))?)
+        };
+        self.inner.store.write(work).await
+    }
+}

@@ -1,0 +1,78 @@
+//! The refused plan behind an outline: a person may approve or deny it while the clock runs.
+
+use super::change::publish_agent;
+use super::{Hub, Problem};
+use crate::store::Tx;
+use aye_core::outline::NotNow;
+use aye_core::{Agent, AgentId, Answer, Ask, By, Digest, PlanVerdict, Text};
+use aye_policy::OutlinePreapproval;
+use jiff::Timestamp;
+use serde_json::json;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanApproval {
+    Allow,
+    Deny,
+}
+
+impl From<NotNow> for Problem {
+    fn from(not_now: NotNow) -> Self {
+        match not_now {
+            NotNow::NothingAwaited => {
+                Problem::Conflict("no outline is awaited, so there is no refused plan to decide on")
+            }
+            NotNow::OtherPlan => Problem::OtherPlan,
+        }
+    }
+}
+
+/// What a person's answer to a plan means for outlines to come.
+pub fn note_answer(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Problem> {
+    let (Some(Answer::Plan(verdict)), Some(By::Person { .. })) = (ask.state.answer(), ask.state.by()) else {
+        return Ok(());
+    };
+    let before = tx.outline(&ask.agent)?;
+    let mut outline = before.clone();
+    match verdict {
+        PlanVerdict::Outline => outline.asked_for(ask.id.clone(), ask.digest.clone(), now),
+        PlanVerdict::Allow { .. } | PlanVerdict::Deny { .. } => outline.plan_decided(),
+    }
+    if outline != before {
+        tx.put_outline(&ask.agent, &outline)?;
+        publish_agent(tx, &ask.agent)?;
+    }
+    Ok(())
+}
+
+impl Hub {
+    pub async fn approve_plan(
+        &self,
+        agent: AgentId,
+        approval: PlanApproval,
+        digest: Digest,
+        name: Text,
+        who: String,
+    ) -> Result<Agent, Problem> {
+        let now = self.inner.clock.now();
+        let any_next = self.policy().outline_preapproval == OutlinePreapproval::Next;
+        let work = move |tx: &mut Tx| {
+            tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
+            let mut outline = tx.outline(&agent)?;
+            let kind = match approval {
+                PlanApproval::Allow => {
+                    outline.approve(&digest, any_next, name, now)?;
+                    "plan.approved"
+                }
+                PlanApproval::Deny => {
+                    outline.deny(now)?;
+                    "plan.denied"
+                }
+            };
+            tx.put_outline(&agent, &outline)?;
+            tx.audit(now, kind, &who, Some(&agent), None, json!({ "digest": digest, "any_next": any_next }))?;
+            publish_agent(tx, &agent)?;
+            Ok(tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?.agent())
+        };
+        self.inner.store.write(work).await
+    }
+}
