@@ -1,6 +1,7 @@
 //! The hub with a real store and a clock that the test moves.
 
 mod model;
+mod policy;
 
 use super::*;
 use aye_core::lifecycle::Delivery;
