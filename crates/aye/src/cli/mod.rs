@@ -6,6 +6,8 @@ mod doctor;
 mod list;
 mod log;
 mod open;
+mod outline;
+mod policy;
 mod show;
 mod token;
 mod up;
@@ -51,6 +53,8 @@ enum Command {
     Answer(answer::Answer),
     Log(log::Log),
     Verify(verify::Verify),
+    Policy(policy::Policy),
+    Outline(outline::Outline),
     Token(token::Token),
     Open(open::Open),
     Doctor(doctor::Doctor),
@@ -93,6 +97,8 @@ fn carry_out(command: Command) -> Done {
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),
         Command::Token(token) => small()?.block_on(token.run(&home)),
+        Command::Policy(policy) => small()?.block_on(policy.run(&home)),
+        Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
         Command::Log(log) => log.run(&home),
@@ -114,6 +120,17 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+/// The database to look at, beside a running hub or without one.
+fn open_database(home: &Home) -> anyhow::Result<rusqlite::Connection> {
+    let path = home.database();
+    anyhow::ensure!(
+        path.exists(),
+        "there is no {}: start a hub with `aye up`, or set AYE_HOME",
+        path.display()
+    );
+    Ok(crate::store::open_to_read(&path)?)
 }
 
 /// Prints for people: colours only where they show.
