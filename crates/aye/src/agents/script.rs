@@ -16,11 +16,11 @@ pub struct Script {
 }
 
 impl Script {
-    /// Announces a script to the hub.
-    pub async fn announce(home: &Home, title: &str) -> anyhow::Result<Self> {
+    /// Announces a script to the hub, under a new name that begins with `kind`.
+    pub async fn announce(home: &Home, kind: &str, title: &str) -> anyhow::Result<Self> {
         let agent = match Client::own_agent(home).await? {
             Some(agent) => agent,
-            None => AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?,
+            None => AgentId::try_from(format!("{kind}-{}", random_name()?)).map_err(anyhow::Error::msg)?,
         };
         let client = Client::for_agent(home, &agent).await?;
         let script = Self { client, agent };
@@ -80,7 +80,7 @@ impl Script {
 }
 
 fn random_name() -> anyhow::Result<String> {
-    let mut bytes = [0; 8];
+    let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }

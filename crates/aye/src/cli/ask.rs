@@ -45,7 +45,7 @@ impl Ask {
     pub async fn run(self, home: &Home) -> Done {
         let mut signals = Signals::listen()?;
         let body = self.body().map_err(anyhow::Error::msg)?;
-        let script = Script::announce(home, &self.question).await?;
+        let script = Script::announce(home, "script", &self.question).await?;
         let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
         let ask = script.raise(&body, timeout.as_deref()).await?;
         let id = ask["id"].as_str().unwrap_or_default().to_owned();

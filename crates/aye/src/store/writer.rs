@@ -92,9 +92,9 @@ fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, publishe
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
-                let changes = tx.changes;
+                // Told before the callers, so that whoever knows of a change can find it in the feed.
+                published(tx.changes);
                 waiting.into_iter().for_each(|tell| tell(Ok(())));
-                published(changes);
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
