@@ -281,13 +281,10 @@ impl Hub {
         Ok(token)
     }
 
-    /// Whether a process runs inside an agent that has not ended.
+    /// The agent inside whose process a process runs. An agent that says it has ended still counts
+    /// while its process is there: saying so must not make anybody an operator.
     pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
-        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
         let ancestors = super::ancestors(pid);
-        let around = agents
-            .into_iter()
-            .find(|agent| agent.profile.process.is_some_and(|process| ancestors.contains(&process)));
-        Ok(around.map(|agent| agent.profile.id))
+        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
     }
 }
