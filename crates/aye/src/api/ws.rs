@@ -40,8 +40,8 @@ pub async fn upgrade(
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let upgrade = upgrade.map_err(|error| Failure::new(error.status(), error.body_text()))?;
-    let upgrade =
-        upgrade.max_message_size(ORDINARY).max_frame_size(ORDINARY).max_write_buffer_size(8 * 1024 * 1024);
+    // What goes out needs no limit here: one message is sent at a time, and each must be taken before the next.
+    let upgrade = upgrade.max_message_size(ORDINARY).max_frame_size(ORDINARY);
     let running = app.tasks.token();
     Ok(upgrade
         .on_upgrade(move |socket| async move {
@@ -136,11 +136,11 @@ impl Connection {
             match next {
                 // Between the snapshot and the first change, some may come twice.
                 Some(change) if change.seq <= self.seq => {}
-                Some(change) => {
-                    self.send(Message::Text(Utf8Bytes::from(&*change.text))).await?;
-                    self.seq = change.seq;
+                Some(Change { seq, text: Some(text), .. }) => {
+                    self.send(Message::Text(Utf8Bytes::from(&*text))).await?;
+                    self.seq = seq;
                 }
-                None => self.catch_up(self.seq).await?,
+                Some(Change { text: None, .. }) | None => self.catch_up(self.seq).await?,
             }
             next = match changes.try_recv() {
                 Ok(change) => Some(change),

@@ -24,10 +24,10 @@ impl Feed {
 
     pub fn publish(&self, changes: Vec<Change>) {
         for change in changes {
-            if let Subject::Ask(ask) = &change.subject
-                && !ask.state.is_open()
-            {
-                self.wake(ask.id.as_str());
+            match &change.subject {
+                Subject::Ask(ask) if !ask.state.is_open() => self.wake(ask.id.as_str()),
+                Subject::LargeAsk { id, ended: true } => self.wake(id.as_str()),
+                Subject::Ask(_) | Subject::LargeAsk { .. } | Subject::Agent(_) | Subject::Event(_) => {}
             }
             // Nobody following is not an error.
             drop(self.changes.send(change));
