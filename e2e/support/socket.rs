@@ -5,8 +5,10 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use tungstenite::client::client_with_config;
 use tungstenite::handshake::client::generate_key;
 use tungstenite::http::Request;
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::{Error, HandshakeError, Message, WebSocket};
 
@@ -49,10 +51,19 @@ fn upgrade<S: Read + Write>(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    match tungstenite::client(request.body(()).unwrap(), stream) {
+    // How much the hub may say is the hub's business.
+    let unlimited = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+    match client_with_config(request.body(()).unwrap(), stream, Some(unlimited)) {
         Ok((socket, _)) => Ok(Follower { socket }),
         Err(HandshakeError::Failure(Error::Http(response))) => Err(response.status().as_u16()),
         Err(error) => panic!("{error}"),
+    }
+}
+
+impl Follower {
+    /// By which the other end of this connection can be told from all others.
+    pub fn port(&self) -> u16 {
+        self.socket.get_ref().local_addr().unwrap().port()
     }
 }
 
