@@ -739,3 +739,25 @@ fn a_command_inside_an_agent_is_refused_and_the_same_outside_is_not() {
     assert_eq!(answered["answer"], saying("yes"));
     assert_eq!(answered["by"], json!({"name": hub.person(), "surface": "terminal"}));
 }
+
+#[test]
+fn a_token_revoked_while_it_is_handed_out_is_revoked() {
+    let hub = Hub::start();
+    let operator = hub.operator();
+    for i in 0..100 {
+        let agent = format!("bot-{i}");
+        let token = std::thread::scope(|scope| {
+            let handed = scope.spawn(|| {
+                hub.call_unix("POST", &format!("/api/agents/{agent}/token"), "", json!({})).body["token"]
+                    .clone()
+            });
+            eventually("the token to revoke", || {
+                (hub.delete(&format!("/api/tokens/agent:{agent}"), &operator).status == 204).then_some(())
+            });
+            handed.join().unwrap()
+        });
+        let Some(token) = token.as_str() else { continue };
+        let status = hub.get("/api/me", token).status;
+        assert!([401, 429].contains(&status), "{agent}: {status}");
+    }
+}
