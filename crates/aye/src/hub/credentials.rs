@@ -79,7 +79,7 @@ impl Credentials {
             turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
         };
         let kept = home.read_operator_token().context("cannot read operator.token")?;
-        if !kept.is_some_and(|token| credentials.check(&token).is_some()) {
+        if kept.is_none_or(|token| credentials.check(&token).is_none()) {
             let name = crate::home::user_name();
             let (token, row) = random_token(Role::Operator, None, name, None, clock.now())?;
             record(store, &row, "hub", clock.now()).await?;
