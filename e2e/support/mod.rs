@@ -1,12 +1,16 @@
 //! A real hub in a home of its own, and the plainest possible client.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
+#![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
+
+pub mod socket;
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Hub {
     pub home: PathBuf,
@@ -73,6 +77,13 @@ impl Hub {
         token.trim().to_owned()
     }
 
+    /// A token of this role, which must not be an agent's.
+    pub fn token(&self, role: &str) -> String {
+        let made = self.post("/api/tokens", &self.operator(), json!({"role": role, "name": role}));
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.body["token"].as_str().unwrap().to_owned()
+    }
+
     /// An agent's own token, made by the operator.
     pub fn agent(&self, id: &str) -> String {
         let made = self.post("/api/tokens", &self.operator(), json!({"role": "agent", "agent": id}));
@@ -92,6 +103,10 @@ impl Hub {
         self.send("PUT", path, token, body)
     }
 
+    pub fn delete(&self, path: &str, token: &str) -> Reply {
+        self.call("DELETE", path, &[("Authorization", &format!("Bearer {token}"))], None)
+    }
+
     fn send(&self, method: &str, path: &str, token: &str, body: Value) -> Reply {
         let headers =
             [("Authorization", format!("Bearer {token}")), ("Content-Type", "application/json".to_owned())];
@@ -101,8 +116,54 @@ impl Hub {
 
     /// A call with exactly these headers; `Host` is ours unless given.
     pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Reply {
+        call_on(self.connect(), &self.address, method, path, headers, body)
+    }
+
+    /// A connection that fails a test rather than hold it for ever.
+    pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        call_on(stream, &self.address, method, path, headers, body)
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub fn connect_unix(&self) -> UnixStream {
+        let stream = UnixStream::connect(aye::home::Home::at(&self.home).socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// A call with JSON over the Unix socket; no token is sent where it is empty.
+    pub fn call_unix(&self, method: &str, path: &str, token: &str, body: Value) -> Reply {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![("Content-Type", "application/json")];
+        if !token.is_empty() {
+            headers.push(("Authorization", bearer.as_str()));
+        }
+        call_on(self.connect_unix(), "localhost", method, path, &headers, Some(body.to_string().as_bytes()))
+    }
+
+    /// Sends these bytes as they are.
+    pub fn raw(&self, request: &[u8]) -> Reply {
+        exchange(self.connect(), request, &[])
+    }
+
+    /// The ask as it stands.
+    pub fn ask(&self, ask: &Value) -> Value {
+        let found = self.get(&path_of(ask, ""), &self.operator());
+        assert_eq!(found.status, 200, "{}", found.body);
+        found.body
+    }
+
+    /// Who stands behind answers given with the operator's token.
+    pub fn person(&self) -> Value {
+        self.get("/api/me", &self.operator()).body["name"].clone()
+    }
+
+    /// Registers an agent and returns it.
+    pub fn register(&self, token: &str, agent: &str, profile: Value) -> Value {
+        let registered = self.put(&format!("/api/agents/{agent}"), token, profile);
+        assert_eq!(registered.status, 200, "{}", registered.body);
+        registered.body
     }
 
     /// Raises an ask and returns it.
@@ -115,7 +176,7 @@ impl Hub {
 
     pub fn answer(&self, ask: &Value, answer: Value) -> Reply {
         let call = json!({"answer": answer, "digest": ask["digest"]});
-        self.post(&format!("/api/asks/{}/answer", ask["id"].as_str().unwrap()), &self.operator(), call)
+        self.post(&path_of(ask, "/answer"), &self.operator(), call)
     }
 
     /// Runs a command against this hub.
@@ -137,6 +198,13 @@ pub fn aye(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
     command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
     command
+}
+
+/// How long a test waits for a reply before it fails.
+pub const PATIENCE: Duration = Duration::from_secs(40);
+
+pub fn path_of(ask: &Value, rest: &str) -> String {
+    format!("/api/asks/{}{rest}", ask["id"].as_str().unwrap())
 }
 
 pub fn yes_or_no() -> Value {
@@ -163,7 +231,7 @@ impl Reply {
 
 /// One request on one connection; the reply is read to its end.
 pub fn call_on<S: Read + Write>(
-    mut stream: S,
+    stream: S,
     host: &str,
     method: &str,
     path: &str,
@@ -180,9 +248,13 @@ pub fn call_on<S: Read + Write>(
     if let Some(body) = body {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
-    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    exchange(stream, format!("{head}\r\n").as_bytes(), body.unwrap_or_default())
+}
+
+fn exchange<S: Read + Write>(mut stream: S, head: &[u8], body: &[u8]) -> Reply {
+    stream.write_all(head).unwrap();
     // The hub may refuse a body before it has read all of it, and close.
-    let _ = stream.write_all(body.unwrap_or_default());
+    let _ = stream.write_all(body);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -192,12 +264,17 @@ pub fn call_on<S: Read + Write>(
 }
 
 /// Waits for something that another process does, and fails loudly if it never happens.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    eventually_within(Duration::from_secs(10), what, look)
+}
+
+pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    while start.elapsed() < limit {
         if let Some(found) = look() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("waited ten seconds for {what}");
+    panic!("waited {limit:?} for {what}");
 }

@@ -15,10 +15,12 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 const SIGN_IN_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_SIGN_IN_CODES: usize = 64;
+const TURNS: usize = 64;
 
 /// Who is calling, as far as their token tells.
 #[derive(Debug, Clone)]
@@ -58,6 +60,9 @@ pub struct Credentials {
     in_force: RwLock<HashMap<String, (Vec<u8>, Credential)>>,
     sign_in_codes: Mutex<HashMap<Vec<u8>, Timestamp>>,
     agent_key: [u8; 32],
+    /// Changes of one token wait for each other, so that memory and store end up agreeing; those of
+    /// different tokens still share a commit.
+    turns: [tokio::sync::Mutex<()>; TURNS],
 }
 
 impl Credentials {
@@ -67,8 +72,12 @@ impl Credentials {
         let agent_key = home.agent_key()?;
         let in_force =
             rows.into_iter().filter(|(_, in_force)| *in_force).map(|(row, _)| entry(row)).collect();
-        let credentials =
-            Self { in_force: RwLock::new(in_force), sign_in_codes: Mutex::default(), agent_key };
+        let credentials = Self {
+            in_force: RwLock::new(in_force),
+            sign_in_codes: Mutex::default(),
+            agent_key,
+            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+        };
         let kept = home.read_operator_token().context("cannot read operator.token")?;
         if kept.is_none_or(|token| credentials.check(&token).is_none()) {
             let name = crate::home::user_name();
@@ -86,6 +95,11 @@ impl Credentials {
         let (hash, credential) = in_force.get(id)?;
         let same: bool = hash.ct_eq(&sha256(token)).into();
         same.then(|| credential.clone())
+    }
+
+    async fn turn(&self, id: &str) -> MutexGuard<'_, ()> {
+        let first = sha256(id).first().copied().unwrap_or_default();
+        self.turns[usize::from(first) % TURNS].lock().await
     }
 
     fn admit(&self, row: TokenRow) {
@@ -171,6 +185,7 @@ impl Hub {
     pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {
         let now = self.inner.clock.now();
         let (token, row) = random_token(role, None, name, None, now).map_err(|_| NO_RANDOMNESS)?;
+        let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, who, now).await?;
         self.inner.credentials.admit(row);
         Ok(token)
@@ -181,6 +196,10 @@ impl Hub {
         let credentials = &self.inner.credentials;
         let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
         let id = agent_token_id(agent);
+        if credentials.is_in_force(&id) {
+            return Ok(token);
+        }
+        let _turn = credentials.turn(&id).await;
         if credentials.is_in_force(&id) {
             return Ok(token);
         }
@@ -214,6 +233,7 @@ impl Hub {
     /// An agent that has ended needs no token; should it come back, it is handed the same one again.
     pub(super) async fn forget_agent_token(&self, agent: &AgentId) -> Result<(), Problem> {
         let id = agent_token_id(agent);
+        let _turn = self.inner.credentials.turn(&id).await;
         self.inner.credentials.dismiss(&id);
         self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
         Ok(())
@@ -236,6 +256,9 @@ impl Hub {
     /// From here on the token opens nothing, and what it had opened is closed.
     pub async fn revoke_token(&self, id: &str, who: &str) -> Result<(), Problem> {
         let now = self.inner.clock.now();
+        let _turn = self.inner.credentials.turn(id).await;
+        // First, because who asked may go away before the store has done its part.
+        self.inner.credentials.dismiss(id);
         let (token, who) = (id.to_owned(), who.to_owned());
         let work = move |tx: &mut Tx| {
             if !tx.revoke_token(&token, now)? {
@@ -243,9 +266,7 @@ impl Hub {
             }
             Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
         };
-        self.inner.store.write(work).await?;
-        self.inner.credentials.dismiss(id);
-        Ok(())
+        self.inner.store.write(work).await
     }
 
     /// A code that signs one browser in, once and soon.
@@ -276,18 +297,16 @@ impl Hub {
         let name = crate::home::user_name();
         let token = random_token(Role::Operator, None, name, Some(Surface::Web), now);
         let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
+        let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;
         self.inner.credentials.admit(row);
         Ok(token)
     }
 
-    /// Whether a process runs inside an agent that has not ended.
+    /// The agent inside whose process a process runs. An agent that says it has ended still counts
+    /// while its process is there: saying so must not make anybody an operator.
     pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
-        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
         let ancestors = super::ancestors(pid);
-        let around = agents
-            .into_iter()
-            .find(|agent| agent.profile.process.is_some_and(|process| ancestors.contains(&process)));
-        Ok(around.map(|agent| agent.profile.id))
+        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
     }
 }

@@ -122,6 +122,23 @@ pub fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, 
     one(connection, &format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
 }
 
+/// The agent of the first of these processes that has one, by process id and start time.
+pub fn of_processes(
+    connection: &Connection,
+    processes: &[(u32, u64)],
+) -> Result<Option<AgentId>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM agents WHERE pid = ?1 AND pid_started = ?2 ORDER BY report = 'ended', created_at DESC LIMIT 1",
+    )?;
+    for process in processes {
+        let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;
+        if found.is_some() {
+            return found.transpose();
+        }
+    }
+    Ok(None)
+}
+
 /// Agents that have not ended, oldest first; with `all`, the others too.
 pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
     let condition = if all { "" } else { "WHERE report <> 'ended'" };

@@ -14,6 +14,7 @@ CREATE TABLE agents (
     created_at  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX agents_by_session ON agents (session) WHERE session IS NOT NULL;
+CREATE INDEX agents_by_process ON agents (pid) WHERE pid IS NOT NULL;
 CREATE INDEX agents_alive ON agents (id) WHERE report <> 'ended';
 
 CREATE TABLE asks (
