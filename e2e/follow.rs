@@ -54,14 +54,14 @@ fn a_follower_begins_with_what_is_open_now() {
     let hub = Hub::start();
     assert_eq!(
         hub.follow("", &hub.operator()).next(),
-        json!({"type": "snapshot", "seq": 0, "asks": [], "agents": []})
+        json!({"type": "snapshot", "seq": 0, "asks": [], "agents": [], "notices": []})
     );
     a_full_session(&hub);
     let snapshot = hub.follow("", &hub.token("viewer")).next();
     let read = |path: &str| hub.get(path, &hub.operator()).body;
     let expected = json!({
         "type": "snapshot", "seq": snapshot["seq"],
-        "asks": read("/api/asks?state=open")["asks"], "agents": read("/api/agents")["agents"],
+        "asks": read("/api/asks?state=open")["asks"], "agents": read("/api/agents")["agents"], "notices": [],
     });
     assert_eq!(snapshot, expected);
     assert_eq!(
