@@ -74,7 +74,7 @@ pub fn run() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{} {error:#}", paint(BAD, "aye:"));
+            anstream::eprintln!("{} {}", paint(BAD, "aye:"), in_words(&error));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -109,11 +109,23 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whoever read our output has seen enough.
+/// An error with its causes. Some tell their cause themselves, and nothing is said twice.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut words = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !words.contains(&cause) {
+            words += &format!(": {cause}");
+        }
+    }
+    words
+}
+
+/// Whoever read our output has seen enough. A hub that hangs up on us is another matter.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+    error.downcast_ref::<CallError>().is_none()
+        && error.chain().any(|cause| {
+            cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        })
 }
 
 /// Prints for people: colours only where they show.
@@ -136,5 +148,22 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn only_a_reader_of_ours_that_left_is_no_error() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&anyhow::Error::new(broken()).context("printing")));
+        let unreachable = CallError::Unreachable { at: "here".into(), source: broken() };
+        assert!(!is_broken_pipe(&anyhow::Error::new(unreachable)));
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let unreachable = CallError::Unreachable { at: "here".into(), source: refused };
+        let words = in_words(&anyhow::Error::new(unreachable).context("cannot list"));
+        assert_eq!(words.matches("connection refused").count(), 1, "{words}");
+        assert!(words.starts_with("cannot list: no hub answers at here: connection refused"), "{words}");
     }
 }
