@@ -360,7 +360,8 @@ fn what_was_acknowledged_survives_every_kill_and_nothing_happens_twice() {
             .map(|n| {
                 let name = format!("answerer-{n}");
                 let token = json!({"role": "operator", "name": name});
-                let token = hub.post("/api/tokens", operator, token).body["token"].as_str().unwrap().to_owned();
+                let token =
+                    hub.post("/api/tokens", operator, token).body["token"].as_str().unwrap().to_owned();
                 scope.spawn(move || answer_at_random(world, &name, &token, dice(100 + n)))
             })
             .collect();

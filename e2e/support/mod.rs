@@ -225,7 +225,8 @@ pub fn try_call_on<S: Read + Write>(
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut_off)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    let reply = Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) };
+    let reply =
+        Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) };
     let length = reply.header("content-length").map_or(0, |length| length.parse::<usize>().unwrap());
     if body.len() < length && method != "HEAD" { Err(cut_off()) } else { Ok(reply) }
 }
