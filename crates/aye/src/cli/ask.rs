@@ -51,11 +51,18 @@ impl Ask {
             why = signals.wait() => return Ok(interrupted(why)),
         };
         let ask = tokio::select! {
-            ask = script.raise(&body, timeout.as_deref()) => ask?,
+            ask = script.raise(&body, timeout.as_deref()) => ask,
             why = signals.wait() => {
                 // Should the ask be there after all, it goes with its agent.
                 script.end().await;
                 return Ok(interrupted(why));
+            }
+        };
+        let ask = match ask {
+            Ok(ask) => ask,
+            Err(error) => {
+                script.end().await;
+                return Err(error);
             }
         };
         let id = ask["id"].as_str().unwrap_or_default();

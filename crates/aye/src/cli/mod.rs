@@ -36,6 +36,11 @@ Environment:
   AYE_LOG     what to log: info, debug, aye=trace, …
   NO_COLOR    no colours
 
+Examples:
+  aye up --demo                                        run the hub, with something to answer
+  aye list                                             what waits for you
+  aye ask \"Deploy?\" --option yes --option no           ask, from any script
+
 Start with `aye up --demo`, then `aye list` in another terminal.")]
 struct Arguments {
     #[command(subcommand)]
@@ -69,14 +74,27 @@ pub const INTERRUPTED: u8 = 130;
 pub fn run() -> ExitCode {
     // Whatever this program creates is its owner's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let arguments = Arguments::parse();
-    match carry_out(arguments.command) {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(shown) => return show(&shown),
+    };
+    let is_answer = matches!(command, Command::Answer(_));
+    match carry_out(command) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("{} {}", paint(BAD, "aye:"), in_words(&error));
-            ExitCode::from(exit_code(&error))
+            ExitCode::from(if is_answer { exit_code(&error) } else { ERROR })
         }
+    }
+}
+
+/// Help, or what is wrong with the arguments. The usual code for the latter is 2, which a script that
+/// asks would take for a person who declined.
+fn show(shown: &clap::Error) -> ExitCode {
+    match shown.print() {
+        Ok(()) if !shown.use_stderr() => ExitCode::SUCCESS,
+        _ => ExitCode::from(ERROR),
     }
 }
 
@@ -100,6 +118,7 @@ fn carry_out(command: Command) -> Done {
     }
 }
 
+/// How `aye answer` ends when the hub refused.
 fn exit_code(error: &anyhow::Error) -> u8 {
     let status = error.downcast_ref::<CallError>().and_then(CallError::status);
     match status.map(|status| status.as_u16()) {
