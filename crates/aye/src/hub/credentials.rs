@@ -70,7 +70,7 @@ impl Credentials {
         let credentials =
             Self { in_force: RwLock::new(in_force), sign_in_codes: Mutex::default(), agent_key };
         let kept = home.read_operator_token().context("cannot read operator.token")?;
-        if !kept.is_some_and(|token| credentials.check(&token).is_some()) {
+        if kept.is_none_or(|token| credentials.check(&token).is_none()) {
             let name = crate::home::user_name();
             let (token, row) = random_token(Role::Operator, None, name, None, clock.now())?;
             record(store, &row, "hub", clock.now()).await?;
