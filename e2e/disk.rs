@@ -1,4 +1,5 @@
 //! The home on disk: full, read-only, damaged, too open, too new, too deep.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
 mod support;
 

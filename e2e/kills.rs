@@ -2,6 +2,7 @@
 //! is there, once, as it was acknowledged.
 //!
 //! `AYE_KILLS=1000` kills more often than the usual 100; `AYE_SEED=…` repeats what a run chose to do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
 mod support;
 
