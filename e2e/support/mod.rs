@@ -4,19 +4,26 @@
 
 pub mod socket;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
+use tungstenite::{ClientRequestBuilder, WebSocket};
+
+/// Longer than anything here should take, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(40);
 
 pub struct Hub {
     pub home: PathBuf,
     pub address: String,
     pub link: String,
-    child: Child,
+    pub child: Child,
+    /// Held open: a hub that cannot print ends.
+    _said: BufReader<ChildStdout>,
     /// The directory goes with the last hub that used it.
     _dir: Option<tempfile::TempDir>,
 }
@@ -37,12 +44,16 @@ impl Hub {
     }
 
     pub fn start_with(mut command: Command, home: PathBuf) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut line = || lines.next().expect("the hub ended before it listened").unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the hub ended before it listened");
+            line.trim_end().to_owned()
+        };
         let address = line().strip_prefix("aye is listening on http://").expect("the first line").to_owned();
         let link = line().split_once("http://").expect("the sign-in link").1.to_owned();
-        Self { home, address, link: format!("http://{link}"), child, _dir: None }
+        Self { home, address, link: format!("http://{link}"), child, _said: said, _dir: None }
     }
 
     pub fn pid(&self) -> u32 {
@@ -56,20 +67,16 @@ impl Hub {
     }
 
     /// SIGTERM, and how the hub ended.
-    pub fn stop(&mut self) -> std::process::ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.child.wait().unwrap()
+    pub fn stop(&mut self) -> ExitStatus {
+        signal(&self.child, Signal::TERM);
+        ended(&mut self.child)
     }
 
     /// The same home, with a new process.
     pub fn restart(&mut self) {
-        let next = Self::start_in(self.home.clone());
-        let (address, link) = (next.address.clone(), next.link.clone());
-        self.address = address;
-        self.link = link;
-        let mut next = std::mem::ManuallyDrop::new(next);
-        std::mem::swap(&mut self.child, &mut next.child);
+        let dir = self._dir.take();
+        *self = Self::start_in(self.home.clone());
+        self._dir = dir;
     }
 
     pub fn operator(&self) -> String {
@@ -116,7 +123,12 @@ impl Hub {
 
     /// A call with exactly these headers; `Host` is ours unless given.
     pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Reply {
-        call_on(self.connect(), &self.address, method, path, headers, body)
+        try_call(&self.address, method, path, headers, body).unwrap()
+    }
+
+    /// A WebSocket; `query` is empty or like `?after=3`.
+    pub fn websocket(&self, token: &str, query: &str) -> WebSocket<TcpStream> {
+        websocket(&self.address, token, query).unwrap()
     }
 
     /// A connection that fails a test rather than hold it for ever.
@@ -144,7 +156,7 @@ impl Hub {
 
     /// Sends these bytes as they are.
     pub fn raw(&self, request: &[u8]) -> Reply {
-        exchange(self.connect(), request, &[])
+        exchange(self.connect(), request, &[], true).unwrap()
     }
 
     /// The ask as it stands.
@@ -200,9 +212,6 @@ pub fn aye(home: &std::path::Path) -> Command {
     command
 }
 
-/// How long a test waits for a reply before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(40);
-
 pub fn path_of(ask: &Value, rest: &str) -> String {
     format!("/api/asks/{}{rest}", ask["id"].as_str().unwrap())
 }
@@ -238,6 +247,31 @@ pub fn call_on<S: Read + Write>(
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> Reply {
+    try_call_on(stream, host, method, path, headers, body).unwrap()
+}
+
+pub fn try_call(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> io::Result<Reply> {
+    let stream = TcpStream::connect(address)?;
+    // A long poll may take 50 seconds to say nothing.
+    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    try_call_on(stream, address, method, path, headers, body)
+}
+
+/// An error means that no whole reply came.
+pub fn try_call_on<S: Read + Write>(
+    stream: S,
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> io::Result<Reply> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         head += &format!("Host: {host}\r\n");
@@ -248,24 +282,64 @@ pub fn call_on<S: Read + Write>(
     if let Some(body) = body {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
-    exchange(stream, format!("{head}\r\n").as_bytes(), body.unwrap_or_default())
+    exchange(stream, format!("{head}\r\n").as_bytes(), body.unwrap_or_default(), method != "HEAD")
 }
 
-fn exchange<S: Read + Write>(mut stream: S, head: &[u8], body: &[u8]) -> Reply {
-    stream.write_all(head).unwrap();
+/// Sends bytes as they are and reads the reply to its end; a reply that is cut off is an error.
+fn exchange<S: Read + Write>(mut stream: S, head: &[u8], body: &[u8], has_body: bool) -> io::Result<Reply> {
+    stream.write_all(head)?;
     // The hub may refuse a body before it has read all of it, and close.
     let _ = stream.write_all(body);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
+    let cut_off = || io::Error::new(ErrorKind::UnexpectedEof, "no whole reply");
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply but {text:?}"));
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut_off)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+    let reply =
+        Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) };
+    let length = reply.header("content-length").map_or(0, |length| length.parse::<usize>().unwrap());
+    if has_body && body.len() < length { Err(cut_off()) } else { Ok(reply) }
+}
+
+pub fn websocket(
+    address: &str,
+    token: &str,
+    query: &str,
+) -> Result<WebSocket<TcpStream>, tungstenite::Error> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let uri = format!("ws://{address}/api/ws{query}").parse().unwrap();
+    let request = ClientRequestBuilder::new(uri).with_header("Authorization", format!("Bearer {token}"));
+    match tungstenite::client(request, stream) {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::HandshakeError::Failure(error)) => Err(error),
+        Err(tungstenite::HandshakeError::Interrupted(_)) => Err(io::Error::from(ErrorKind::TimedOut).into()),
+    }
+}
+
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// How a process ended; one that does not end is an error.
+pub fn ended(child: &mut Child) -> ExitStatus {
+    eventually("the process to end", || child.try_wait().unwrap())
+}
+
+/// What a command printed, as text.
+pub fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a command said on standard error.
+pub fn complained(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// Waits for something that another process does, and fails loudly if it never happens.
 pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    eventually_within(Duration::from_secs(10), what, look)
+    eventually_within(PATIENCE, what, look)
 }
 
 pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {

@@ -144,6 +144,8 @@ impl Answer {
     pub fn decision(&self) -> &'static str {
         match self {
             Answer::Question(Reply::Skip { .. }) => "declined",
+            // Skipped one by one is declined as well: a script must not take it for an answer.
+            Answer::Question(Reply::Each { answers }) if answers.iter().all(Choice::is_skipped) => "declined",
             Answer::Question(Reply::Each { .. } | Reply::Response { .. }) => "answered",
             Answer::Permission(Verdict::Allow { .. }) | Answer::Plan(PlanVerdict::Allow { .. }) => "allow",
             Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => "deny",
@@ -240,6 +242,10 @@ impl Reply {
 }
 
 impl Choice {
+    fn is_skipped(&self) -> bool {
+        matches!(self, Choice::Skipped { .. })
+    }
+
     fn check(&self, question: &Question) -> Result<(), Invalid> {
         let Choice::Given { selected, text, notes: _ } = self else {
             return Ok(());

@@ -31,7 +31,7 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
             .report(json!({ "type": "text", "text": format!("I was told: {}", resolution["outcome"]) }))
             .await?;
     }
-    script.end().await?;
+    script.end().await;
     Ok(())
 }
 

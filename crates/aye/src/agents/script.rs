@@ -70,8 +70,11 @@ impl Script {
         self.client.insist(Method::POST, &self.path("/events"), Some(json!({ "events": [event] }))).await
     }
 
-    pub async fn end(&self) -> Result<Value, CallError> {
-        self.client.put(&self.path(""), json!({ "state": "ended" })).await
+    /// Says goodbye. A hub that does not hear it finds the agent silent by itself.
+    pub async fn end(&self) {
+        if let Err(error) = self.client.put(&self.path(""), json!({ "state": "ended" })).await {
+            tracing::debug!(%error, "the hub was not told that the script ended");
+        }
     }
 
     fn path(&self, rest: &str) -> String {

@@ -114,10 +114,6 @@ impl Credentials {
         }
     }
 
-    fn is_in_force(&self, id: &str) -> bool {
-        self.in_force.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
-    }
-
     /// One token an agent: derived, so that it can be handed out again and is kept nowhere.
     fn agent_token(&self, agent: &AgentId) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.agent_key).ok()?;
@@ -195,12 +191,12 @@ impl Hub {
     pub async fn hand_out_agent_token(&self, agent: &AgentId, who: &str) -> Result<String, Problem> {
         let credentials = &self.inner.credentials;
         let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
-        let id = agent_token_id(agent);
-        if credentials.is_in_force(&id) {
+        if credentials.check(&token).is_some() {
             return Ok(token);
         }
+        let id = agent_token_id(agent);
         let _turn = credentials.turn(&id).await;
-        if credentials.is_in_force(&id) {
+        if credentials.check(&token).is_some() {
             return Ok(token);
         }
         let now = self.inner.clock.now();
@@ -226,7 +222,11 @@ impl Hub {
             Ok(())
         };
         self.inner.store.write(work).await?;
-        credentials.admit(row);
+        if credentials.check(&token).is_none() {
+            // One that was in force comes from an earlier agent.key.
+            credentials.dismiss(&row.id);
+            credentials.admit(row);
+        }
         Ok(token)
     }
 

@@ -155,3 +155,11 @@ fn picks_are_joined_so_that_commas_stay_readable() {
     );
     assert_eq!(words(json!({"skip": true})), "(skipped by the user)");
 }
+
+#[test]
+fn an_answer_that_skips_everything_is_a_decline() {
+    let decision = |answer: Value| Answer::decode(Kind::Question, answer).unwrap().decision();
+    assert_eq!(decision(json!({"skip": true})), "declined");
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"skip": true}]})), "declined");
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"selected": ["a"]}]})), "answered");
+}
