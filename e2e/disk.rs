@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{Hub, Reply, aye, complained, eventually, printed, saying, signal, yes_or_no};
 
-const INSIDE: &str = "AYE_TEST_INSIDE";
+/// Set where a test runs with a disk of its own, to the place of that disk.
+const INSIDE: &str = "AYE_TEST_DISK";
 
 /// Runs a test with a small file system of its own, which vanishes with the test. It takes the right to
 /// mount: as root, or in a user namespace where the system allows one.
 fn on_a_small_disk(test: &str, run: impl FnOnce(&Path)) {
-    if std::env::var_os(INSIDE).is_some() {
-        let dir = tempfile::tempdir().unwrap();
-        mount(&["-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs"], dir.path());
-        return run(dir.path());
+    if let Some(disk) = std::env::var_os(INSIDE) {
+        let disk = Path::new(&disk);
+        mount(&["-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs"], disk);
+        return run(disk);
     }
     let root = rustix::process::getuid().is_root();
     let unshare = || {
@@ -35,8 +36,12 @@ fn on_a_small_disk(test: &str, run: impl FnOnce(&Path)) {
         std::io::stderr().write_all(words.as_bytes()).unwrap();
         return;
     }
+    let dir = tempfile::tempdir().unwrap();
     let mut inside = unshare();
-    inside.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]).env(INSIDE, "yes");
+    inside
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, dir.path());
     let ran = inside.output().unwrap();
     let words = printed(&ran) + &complained(&ran);
     assert!(ran.status.success() && words.contains("1 passed"), "{words}");
@@ -196,7 +201,7 @@ fn a_read_only_home_can_be_read_but_runs_no_hub() {
         let agent = hub.agent("a1");
         hub.raise(&agent, "a1", "k1", "question", yes_or_no());
         assert!(hub.stop().success());
-        mount(&["-o", "remount,ro"], disk);
+        mount(&["-o", "remount,bind,ro"], disk);
         let refused = hub.aye(&["up", "--no-open", "--listen", "127.0.0.1:0"]);
         let words = complained(&refused);
         assert_eq!(refused.status.code(), Some(1));

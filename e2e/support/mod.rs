@@ -337,6 +337,15 @@ pub fn complained(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+pub fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+/// The JSON that a command printed, and nothing else.
+pub fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
 /// Waits for something that another process does, and fails loudly if it never happens.
 pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     eventually_within(PATIENCE, what, look)
