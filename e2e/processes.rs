@@ -140,15 +140,19 @@ fn an_answer_given_while_its_script_cannot_reach_the_hub_arrives_later() {
 }
 
 #[test]
-fn a_killed_script_leaves_its_ask_open() {
+fn a_killed_script_takes_its_ask_with_it() {
     let hub = Hub::start();
     let mut script = ask(&hub);
     let asked = only_open_ask(&hub);
     script.kill().unwrap();
     script.wait().unwrap();
-    assert_eq!(open_asks(&hub), vec![asked.clone()]);
-    let answered = hub.answer(&asked, saying("yes"));
-    assert_eq!((answered.status, &answered.body["receipt"]), (200, &json!("pending")));
+    assert_eq!(gone(&hub, &asked)["note"], "the agent is gone");
+    assert_eq!(hub.answer(&asked, saying("yes")).status, 409);
+}
+
+/// The ask once the hub has noticed that nobody waits for it any more.
+fn gone(hub: &Hub, asked: &Value) -> Value {
+    eventually("the ask to be withdrawn", || Some(hub.ask(asked)).filter(|ask| ask["state"] == "withdrawn"))
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn ctrl_c_ends_a_script_even_while_the_hub_is_away() {
     assert_eq!((code, out.as_str()), (Some(130), ""));
     assert!(words.contains("could not be taken back"), "{words}");
     hub.restart();
-    assert_eq!(open_asks(&hub), vec![asked]);
+    assert_eq!(gone(&hub, &asked)["note"], "the agent is gone");
 }
 
 /// A hub as seen through a wire that is cut for good once something is about to be said.

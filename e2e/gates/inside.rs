@@ -6,8 +6,15 @@ use serde_json::json;
 /// Makes the test's own process the agent's, so that everything it does happens inside the agent.
 fn become_the_agent(hub: &Hub, id: &str) -> String {
     let token = hub.agent(id);
-    hub.register(&token, id, json!({"kind": "claude", "pid": std::process::id()}));
+    register_process(hub, &token, id, std::process::id());
     token
+}
+
+/// Over the Unix socket: only there does a process id mean one of this machine's.
+fn register_process(hub: &Hub, token: &str, id: &str, pid: u32) {
+    let profile = json!({"kind": "claude", "pid": pid});
+    let registered = hub.call_unix("PUT", &format!("/api/agents/{id}"), token, profile);
+    assert_eq!(registered.status, 200, "{}", registered.body);
 }
 
 #[test]
@@ -69,6 +76,30 @@ fn an_agent_that_declares_itself_ended_is_no_operator_while_its_process_lives() 
 }
 
 #[test]
+fn an_agent_that_names_another_process_still_has_the_one_it_named_first() {
+    let hub = Hub::start();
+    let bot = become_the_agent(&hub, "bot");
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    register_process(&hub, &bot, "bot", other.id());
+    let call = json!({"answer": saying("yes"), "digest": ask["digest"]});
+    let reply = hub.call_unix("POST", &path_of(&ask, "/answer"), &hub.operator(), call);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(reply.status, 403);
+}
+
+#[test]
+fn a_process_named_over_tcp_is_nobodys() {
+    let hub = Hub::start();
+    let bot = hub.agent("bot");
+    hub.register(&bot, "bot", json!({"kind": "claude", "pid": std::process::id()}));
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    let call = json!({"answer": saying("yes"), "digest": ask["digest"]});
+    assert_eq!(hub.call_unix("POST", &path_of(&ask, "/answer"), &hub.operator(), call).status, 200);
+}
+
+#[test]
 fn what_runs_inside_an_agent_gets_no_token_of_another() {
     let hub = Hub::start();
     let bot = become_the_agent(&hub, "bot");
@@ -101,7 +132,7 @@ fn a_command_inside_an_agent_is_refused_and_the_same_outside_is_not() {
     shell.env("AYE_HOME", &hub.home).env_remove("AYE_URL").env_remove("AYE_TOKEN");
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
-    hub.register(&bot, "bot", json!({"kind": "claude", "pid": shell.id()}));
+    register_process(&hub, &bot, "bot", shell.id());
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let refused = shell.wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");

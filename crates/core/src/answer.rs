@@ -224,8 +224,18 @@ impl ChoiceDraft {
 
 impl Reply {
     fn check(&self, questions: &Questions) -> Result<(), Invalid> {
-        let Reply::Each { answers } = self else {
-            return Ok(());
+        let answers = match self {
+            Reply::Each { answers } => answers,
+            Reply::Skip { .. } => return Ok(()),
+            Reply::Response { .. } if questions.questions.iter().any(|question| question.free_text) => {
+                return Ok(());
+            }
+            Reply::Response { .. } => {
+                return Err(Invalid::new(
+                    "response",
+                    "these questions take no free text: pick an option, or skip",
+                ));
+            }
         };
         let (given, asked) = (answers.len(), questions.questions.len());
         if given != asked {

@@ -103,7 +103,7 @@ impl Answer {
         } else {
             let recorded = AskView::from_json(recorded)?;
             let lines = recorded.answer.as_ref().map(answer_lines).unwrap_or_default();
-            say(&format!("Recorded: {}\n", visible(&lines.join(", "))))?;
+            say(&format!("Recorded: {}\n", visible(&lines.join(" · "))))?;
         }
         Ok(ExitCode::SUCCESS)
     }

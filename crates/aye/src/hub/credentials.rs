@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 const SIGN_IN_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_SIGN_IN_CODES: usize = 64;
+/// How the ids of the tokens in `operator.token` begin.
+const OWNER: &str = "owner-";
 const TURNS: usize = 64;
 
 /// Who is calling, as far as their token tells.
@@ -81,12 +83,25 @@ impl Credentials {
         let kept = home.read_operator_token().context("cannot read operator.token")?;
         if kept.is_none_or(|token| credentials.check(&token).is_none()) {
             let name = crate::home::user_name();
-            let (token, row) = random_token(Role::Operator, None, name, None, clock.now())?;
+            credentials.revoke_owners(store, clock.now()).await?;
+            let id = format!("{OWNER}{}", random_hex::<6>()?);
+            let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
             record(store, &row, "hub", clock.now()).await?;
             home.write_operator_token(&token).context("cannot write operator.token")?;
             credentials.admit(row);
         }
         Ok(credentials)
+    }
+
+    /// Whoever removed `operator.token` meant the one that was in it: it must not live on elsewhere.
+    async fn revoke_owners(&self, store: &Store, now: Timestamp) -> Result<(), Problem> {
+        let in_force = || self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        let owners: Vec<String> = in_force().keys().filter(|id| id.starts_with(OWNER)).cloned().collect();
+        for id in owners {
+            revoke(store, &id, "hub", now).await?;
+            self.dismiss(&id);
+        }
+        Ok(())
     }
 
     pub fn check(&self, token: &str) -> Option<Credential> {
@@ -150,15 +165,34 @@ fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
 
 fn random_token(
     role: Role,
-    agent: Option<AgentId>,
     name: Text,
     surface: Option<Surface>,
     now: Timestamp,
 ) -> Result<(String, TokenRow), getrandom::Error> {
-    let id = random_hex::<6>()?;
+    token_with_id(random_hex::<6>()?, role, name, surface, now)
+}
+
+fn token_with_id(
+    id: String,
+    role: Role,
+    name: Text,
+    surface: Option<Surface>,
+    now: Timestamp,
+) -> Result<(String, TokenRow), getrandom::Error> {
     let token = format!("aye_{id}_{}", random_hex::<32>()?);
     let hash = sha256(&token);
-    Ok((token, TokenRow { id, hash, role, agent, name, surface, created_at: now }))
+    Ok((token, TokenRow { id, hash, role, agent: None, name, surface, created_at: now }))
+}
+
+async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<(), Problem> {
+    let (token, who) = (id.to_owned(), who.to_owned());
+    let work = move |tx: &mut Tx| {
+        if !tx.revoke_token(&token, now)? {
+            return Err(Problem::NoSuchToken);
+        }
+        Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
+    };
+    store.write(work).await
 }
 
 async fn record(store: &Store, row: &TokenRow, who: &str, now: Timestamp) -> Result<(), StoreError> {
@@ -180,7 +214,7 @@ impl Hub {
 
     pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {
         let now = self.inner.clock.now();
-        let (token, row) = random_token(role, None, name, None, now).map_err(|_| NO_RANDOMNESS)?;
+        let (token, row) = random_token(role, name, None, now).map_err(|_| NO_RANDOMNESS)?;
         let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, who, now).await?;
         self.inner.credentials.admit(row);
@@ -259,14 +293,7 @@ impl Hub {
         let _turn = self.inner.credentials.turn(id).await;
         // First, because who asked may go away before the store has done its part.
         self.inner.credentials.dismiss(id);
-        let (token, who) = (id.to_owned(), who.to_owned());
-        let work = move |tx: &mut Tx| {
-            if !tx.revoke_token(&token, now)? {
-                return Err(Problem::NoSuchToken);
-            }
-            Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
-        };
-        self.inner.store.write(work).await
+        revoke(&self.inner.store, id, who, now).await
     }
 
     /// A code that signs one browser in, once and soon.
@@ -295,7 +322,7 @@ impl Hub {
             return Err(SignInError::NotValid);
         }
         let name = crate::home::user_name();
-        let token = random_token(Role::Operator, None, name, Some(Surface::Web), now);
+        let token = random_token(Role::Operator, name, Some(Surface::Web), now);
         let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
         let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;

@@ -107,6 +107,10 @@ impl Tx<'_> {
             ":cost": profile.cost,
             ":created_at": row.created_at.as_millisecond(),
         })?;
+        if let Some((pid, started)) = profile.process {
+            let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
+            self.connection.prepare_cached(sql)?.execute((pid, started, profile.id.as_str()))?;
+        }
         Ok(())
     }
 }
@@ -128,7 +132,8 @@ pub fn of_processes(
     processes: &[(u32, u64)],
 ) -> Result<Option<AgentId>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT id FROM agents WHERE pid = ?1 AND pid_started = ?2 ORDER BY report = 'ended', created_at DESC LIMIT 1",
+        "SELECT id FROM processes JOIN agents ON id = agent WHERE processes.pid = ?1 AND started = ?2
+         ORDER BY report = 'ended', created_at DESC LIMIT 1",
     )?;
     for process in processes {
         let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;

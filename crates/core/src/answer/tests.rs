@@ -95,6 +95,7 @@ fn free_text_only_where_allowed_and_never_empty() {
     refused(&questions(), json!({"answers": [{"text": " "}, {"skip": true}]}), "answers[0].text");
     refused(&questions(), json!({"response": ""}), "response");
     accepted(&questions(), json!({"response": "neither; think again"}));
+    refused(&closed_question(), json!({"response": "neither"}), "response");
 }
 
 #[test]
