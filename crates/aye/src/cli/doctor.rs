@@ -12,6 +12,12 @@ use std::process::ExitCode;
 
 /// Say what is set up, what is missing, and the command that mends it.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye doctor
+  aye doctor --json | jq '.findings[] | select(.fine | not)'
+
+Exit codes: 0 all is well, 1 something is missing.")]
 pub struct Doctor {
     /// Print JSON
     #[arg(long)]

@@ -221,6 +221,23 @@ async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
 }
 
 #[tokio::test]
+async fn removing_the_operators_token_ends_it_and_leaves_the_others() {
+    let mut desk = Desk::new().await;
+    let home = Home::at(desk.dir.path());
+    let old = home.read_operator_token().unwrap().unwrap();
+    let ann = desk
+        .hub
+        .create_token(aye_core::Role::Operator, Text::try_from("ann").unwrap(), "test")
+        .await
+        .unwrap();
+    std::fs::remove_file(home.operator_token()).unwrap();
+    desk.crash_and_restart().await;
+    let new = home.read_operator_token().unwrap().unwrap();
+    assert!(desk.hub.credential(&old).is_none());
+    assert!(desk.hub.credential(&new).is_some() && desk.hub.credential(&ann).is_some());
+}
+
+#[tokio::test]
 async fn a_sign_in_code_works_once_and_not_for_long() {
     let desk = Desk::new().await;
     let code = desk.hub.sign_in_code().unwrap();
