@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
+pub mod model;
 pub mod socket;
 
 use rustix::process::{Pid, Signal, kill_process};

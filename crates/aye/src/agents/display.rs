@@ -63,7 +63,8 @@ fn edited(path: &str, edits: &[Edit], cwd: &Path) -> Option<(PathBuf, String, St
         if edit.old.is_empty() || !after.contains(edit.old) {
             return None;
         }
-        after = if edit.all { after.replace(edit.old, edit.new) } else { after.replacen(edit.old, edit.new, 1) };
+        after =
+            if edit.all { after.replace(edit.old, edit.new) } else { after.replacen(edit.old, edit.new, 1) };
     }
     Some((path, before, after))
 }
@@ -123,7 +124,8 @@ mod tests {
     fn an_edit_is_a_real_diff_against_the_file_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
-        let display = shown("Edit", json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"}), dir.path());
+        let display =
+            shown("Edit", json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"}), dir.path());
         assert_eq!(display.kind, DisplayKind::Diff);
         assert!(display.text.ends_with("@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"), "{}", display.text);
         let lines: Vec<_> = [" one", "-two", "+2", " three"].map(String::from).into();
@@ -134,7 +136,11 @@ mod tests {
     fn a_write_shows_what_it_would_replace() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.txt"), "old\n").unwrap();
-        let display = shown("Write", json!({"file_path": dir.path().join("a.txt"), "content": "new\n"}), Path::new("/"));
+        let display = shown(
+            "Write",
+            json!({"file_path": dir.path().join("a.txt"), "content": "new\n"}),
+            Path::new("/"),
+        );
         assert!(display.text.contains("-old\n+new\n"), "{}", display.text);
         let fresh = shown("Write", json!({"file_path": "b.txt", "content": "new\n"}), dir.path());
         assert!(fresh.text.contains("+new\n"), "{}", fresh.text);

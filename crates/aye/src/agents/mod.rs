@@ -3,4 +3,5 @@
 pub mod claude;
 pub mod demo;
 pub mod display;
+pub mod lines;
 pub mod script;

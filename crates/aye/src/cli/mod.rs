@@ -8,6 +8,7 @@ mod log;
 mod open;
 mod outline;
 mod policy;
+mod run;
 mod show;
 mod token;
 mod up;
@@ -53,6 +54,7 @@ struct Arguments {
 enum Command {
     Up(up::Up),
     Ask(ask::Ask),
+    Run(run::Run),
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
@@ -110,6 +112,7 @@ fn carry_out(command: Command) -> Done {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(up.run(home))
         }
+        Command::Run(run) => small()?.block_on(run.run(&home)),
         Command::Ask(ask) => small()?.block_on(ask.run(&home)),
         Command::List(list) => small()?.block_on(list.run(&home)),
         Command::Show(show) => small()?.block_on(show.run(&home)),

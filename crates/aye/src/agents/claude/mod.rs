@@ -1,6 +1,8 @@
 //! Claude Code: its wire, what its messages mean, and how it is driven.
 
-pub mod outcome;
-pub mod receipts;
-pub mod translate;
+pub mod drive;
+mod outcome;
+mod receipts;
+pub mod run;
+mod translate;
 pub mod wire;

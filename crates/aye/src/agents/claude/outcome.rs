@@ -10,7 +10,12 @@ use serde_json::{Map, Value, json};
 
 /// Tells the agent of an answer. Every question is answered or said to be skipped, because the agent's own
 /// tool drops what is missing without a word.
-pub fn permit(tool: &CanUseTool, body: &Body, answer: &Answer, message: Option<&str>) -> Result<(Permit, Expected), serde_json::Error> {
+pub fn permit(
+    tool: &CanUseTool,
+    body: &Body,
+    answer: &Answer,
+    message: Option<&str>,
+) -> Result<(Permit, Expected), serde_json::Error> {
     Ok(match (body, answer) {
         (Body::Question(questions), Answer::Question(Reply::Each { answers })) => {
             let (answers, annotations) = answered(&questions.questions, answers);
@@ -36,15 +41,23 @@ pub fn permit(tool: &CanUseTool, body: &Body, answer: &Answer, message: Option<&
         }
         (_, Answer::Plan(PlanVerdict::Allow { plan })) => {
             let input = match plan {
-                Some(plan) => with_fields(&tool.input, [("plan".to_owned(), json!(plan))].into_iter().collect())?,
+                Some(plan) => {
+                    with_fields(&tool.input, [("plan".to_owned(), json!(plan))].into_iter().collect())?
+                }
                 None => tool.input.clone(),
             };
             (allow(input), Expected::Allowed)
         }
-        (_, Answer::Permission(Verdict::Deny { interrupt, .. })) => deny(message, "The user refused this.", *interrupt),
+        (_, Answer::Permission(Verdict::Deny { interrupt, .. })) => {
+            deny(message, "The user refused this.", *interrupt)
+        }
         (_, Answer::Plan(PlanVerdict::Deny { .. })) => deny(message, "The user refused this plan.", false),
-        (_, Answer::Plan(PlanVerdict::Outline)) => deny(message, "The user wants to see an outline of the plan first.", false),
-        (_, Answer::Question(Reply::Skip { .. })) => deny(message, "The user declined to answer these questions.", false),
+        (_, Answer::Plan(PlanVerdict::Outline)) => {
+            deny(message, "The user wants to see an outline of the plan first.", false)
+        }
+        (_, Answer::Question(Reply::Skip { .. })) => {
+            deny(message, "The user declined to answer these questions.", false)
+        }
         (Body::Permission(_) | Body::Plan(_), Answer::Question(_)) => {
             deny(None, "The answer did not fit what was asked, so nothing is approved.", false)
         }
@@ -113,7 +126,8 @@ mod tests {
             decision_reason: None,
             blocked_path: None,
         };
-        let body = super::super::translate::ask(&tool, Path::new("/src"), &aye_policy::Home::default()).unwrap();
+        let body =
+            super::super::translate::ask(&tool, Path::new("/src"), &aye_policy::Home::default()).unwrap();
         let answer = Answer::read(&body, answer).unwrap();
         let (permit, _) = permit(&tool, &body, &answer, answer.message()).unwrap();
         let line: Value = serde_json::from_str(&permit_line("r", &permit)).unwrap();
@@ -138,22 +152,42 @@ mod tests {
 
     #[test]
     fn a_skipped_question_is_said_to_be_skipped_and_a_reply_stands_for_all() {
-        let one = told("AskUserQuestion", questions(), None, json!({"answers": [{"skip": true}, {"selected": ["z"]}]}));
+        let one = told(
+            "AskUserQuestion",
+            questions(),
+            None,
+            json!({"answers": [{"skip": true}, {"selected": ["z"]}]}),
+        );
         assert_eq!(one["updatedInput"]["answers"], json!({"One?": "(skipped by the user)", "Many?": "z"}));
         let reply = told("AskUserQuestion", questions(), None, json!({"response": "think again"}));
-        assert_eq!((&reply["updatedInput"]["answers"], &reply["updatedInput"]["response"]), (&json!({}), &json!("think again")));
+        assert_eq!(
+            (&reply["updatedInput"]["answers"], &reply["updatedInput"]["response"]),
+            (&json!({}), &json!("think again"))
+        );
         let declined = told("AskUserQuestion", questions(), None, json!({"skip": true}));
-        assert_eq!(declined, json!({"behavior": "deny", "message": "The user declined to answer these questions."}));
+        assert_eq!(
+            declined,
+            json!({"behavior": "deny", "message": "The user declined to answer these questions."})
+        );
     }
 
     #[test]
     fn a_permission_is_allowed_with_its_own_input_an_edited_one_or_with_rules() {
-        let (bash, suggestion) = (json!({"command": "ls"}), json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "localSettings"}));
+        let (bash, suggestion) = (
+            json!({"command": "ls"}),
+            json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "localSettings"}),
+        );
         let allow = |answer: Value| told("Bash", bash.clone(), Some(vec![suggestion.clone()]), answer);
-        assert_eq!(allow(json!({"decision": "allow", "scope": "once"})), json!({"behavior": "allow", "updatedInput": {"command": "ls"}}));
+        assert_eq!(
+            allow(json!({"decision": "allow", "scope": "once"})),
+            json!({"behavior": "allow", "updatedInput": {"command": "ls"}})
+        );
         let edited = allow(json!({"decision": "allow", "scope": "once", "input": {"command": "ls -l"}}));
         assert_eq!(edited["updatedInput"], json!({"command": "ls -l"}));
-        assert_eq!(allow(json!({"decision": "allow", "scope": "always"}))["updatedPermissions"], json!([suggestion]));
+        assert_eq!(
+            allow(json!({"decision": "allow", "scope": "always"}))["updatedPermissions"],
+            json!([suggestion])
+        );
         let session = allow(json!({"decision": "allow", "scope": "session"}));
         assert_eq!(session["updatedPermissions"][0]["destination"], "session");
         let denied = allow(json!({"decision": "deny", "message": "no", "interrupt": true}));

@@ -32,16 +32,32 @@ pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -
         Expected::Answers(ours) => {
             let theirs = detail.and_then(|detail| detail.get("answers")).and_then(Value::as_object);
             match theirs {
-                Some(theirs) if same_answers(ours, theirs) => (Receipt::Confirmed, "the same answers in the transcript".into()),
-                Some(theirs) => (Receipt::Disputed, format!("the agent's transcript shows other answers: {}", excerpt(&Value::Object(theirs.clone()).to_string()))),
+                Some(theirs) if same_answers(ours, theirs) => {
+                    (Receipt::Confirmed, "the same answers in the transcript".into())
+                }
+                Some(theirs) => (
+                    Receipt::Disputed,
+                    format!(
+                        "the agent's transcript shows other answers: {}",
+                        excerpt(&Value::Object(theirs.clone()).to_string())
+                    ),
+                ),
                 None => (Receipt::Disputed, seen()),
             }
         }
-        Expected::Words(words) if result.text.contains(words.as_str()) => (Receipt::Confirmed, "our words in the transcript".into()),
-        Expected::Allowed if !(result.is_error && is_refusal(&result.text)) => (Receipt::Confirmed, "a result in the transcript".into()),
-        Expected::Refused { message, .. } if result.text.contains(message.as_str()) => (Receipt::Confirmed, "our message in the transcript".into()),
+        Expected::Words(words) if result.text.contains(words.as_str()) => {
+            (Receipt::Confirmed, "our words in the transcript".into())
+        }
+        Expected::Allowed if !(result.is_error && is_refusal(&result.text)) => {
+            (Receipt::Confirmed, "a result in the transcript".into())
+        }
+        Expected::Refused { message, .. } if result.text.contains(message.as_str()) => {
+            (Receipt::Confirmed, "our message in the transcript".into())
+        }
         // The turn was ended together with the refusal, and the agent says so in words of its own.
-        Expected::Refused { interrupt: true, .. } if result.is_error => (Receipt::Confirmed, "the refusal in the transcript".into()),
+        Expected::Refused { interrupt: true, .. } if result.is_error => {
+            (Receipt::Confirmed, "the refusal in the transcript".into())
+        }
         Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => (Receipt::Disputed, seen()),
     }
 }
@@ -81,8 +97,14 @@ mod tests {
     fn answers_are_compared_by_their_structure_never_by_a_sentence() {
         let ours = || answers(json!({"Which?": "SQLite"}));
         let detail = |answers: Value| Some(json!({ "answers": answers }));
-        assert_eq!(judged(ours(), "whatever it says", false, detail(json!({"Which?": "SQLite"}))), Receipt::Confirmed);
-        assert_eq!(judged(ours(), "SQLite", false, detail(json!({"Which?": "PostgreSQL"}))), Receipt::Disputed);
+        assert_eq!(
+            judged(ours(), "whatever it says", false, detail(json!({"Which?": "SQLite"}))),
+            Receipt::Confirmed
+        );
+        assert_eq!(
+            judged(ours(), "SQLite", false, detail(json!({"Which?": "PostgreSQL"}))),
+            Receipt::Disputed
+        );
         assert_eq!(judged(ours(), "SQLite", false, detail(json!({}))), Receipt::Disputed);
         assert_eq!(judged(ours(), "SQLite", true, None), Receipt::Disputed);
     }
@@ -100,7 +122,10 @@ mod tests {
         let refused = |interrupt| Expected::Refused { message: "not on a friday".into(), interrupt };
         assert_eq!(judged(refused(false), "not on a friday", true, None), Receipt::Confirmed);
         assert_eq!(judged(refused(false), "deployed", false, None), Receipt::Disputed);
-        assert_eq!(judged(refused(true), "[Request interrupted by user for tool use]", true, None), Receipt::Confirmed);
+        assert_eq!(
+            judged(refused(true), "[Request interrupted by user for tool use]", true, None),
+            Receipt::Confirmed
+        );
         assert_eq!(judged(refused(true), "deployed", false, None), Receipt::Disputed);
     }
 }

@@ -3,7 +3,9 @@
 use super::wire::CanUseTool;
 use crate::agents::display;
 use aye_core::ask::PermissionDraft;
-use aye_core::{Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text};
+use aye_core::{
+    Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text,
+};
 use aye_policy::{Exactly, ToolCall};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -85,9 +87,11 @@ fn permission(
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
         let cwd = cwd.to_string_lossy();
-        let call = ToolCall { agent_kind: "claude", cwd: &cwd, tool: &tool.tool_name, input: &input, home: places };
+        let call =
+            ToolCall { agent_kind: "claude", cwd: &cwd, tool: &tool.tool_name, input: &input, home: places };
         if Exactly::of(&call).is_ok() {
-            let offer = |scope, rule: &str| ScopeOffer { scope, rule: Some(rule.into()), kept_by: Some(Keeper::Hub) };
+            let offer =
+                |scope, rule: &str| ScopeOffer { scope, rule: Some(rule.into()), kept_by: Some(Keeper::Hub) };
             scopes.push(offer(Scope::Session, "exactly this, in this folder, for the rest of this session"));
             scopes.push(offer(Scope::Always, "exactly this, in this folder, by every agent, for 90 days"));
         }
@@ -100,7 +104,8 @@ fn permission(
             }
         }
     }
-    let draft = PermissionDraft { tool: tool.tool_name.clone(), input, display: Some(display), scopes: Some(scopes) };
+    let draft =
+        PermissionDraft { tool: tool.tool_name.clone(), input, display: Some(display), scopes: Some(scopes) };
     Ok(Permission::try_from(draft)?)
 }
 
@@ -117,7 +122,9 @@ pub fn rules_for(scope: Scope, suggested: &[Value]) -> Vec<Value> {
                 rule
             })
             .collect(),
-        Scope::Always => suggested.iter().filter(|suggestion| suggestion["destination"] != "session").cloned().collect(),
+        Scope::Always => {
+            suggested.iter().filter(|suggestion| suggestion["destination"] != "session").cloned().collect()
+        }
     }
 }
 
@@ -187,7 +194,9 @@ mod tests {
 
     #[test]
     fn the_old_form_with_a_single_question_is_understood() {
-        let asked = translated("AskUserQuestion", json!({"question": "Go on?", "options": ["yes", "no"]}), None).unwrap();
+        let asked =
+            translated("AskUserQuestion", json!({"question": "Go on?", "options": ["yes", "no"]}), None)
+                .unwrap();
         assert_eq!(asked["questions"][0]["question"], "Go on?");
         assert_eq!(asked["questions"][0]["options"][1]["label"], "no");
         assert!(translated("AskUserQuestion", json!({"question": "Why?"}), None).is_ok());
@@ -220,7 +229,9 @@ mod tests {
 
     #[test]
     fn without_a_rule_of_its_own_the_hub_keeps_what_is_exact_and_offers_nothing_else() {
-        let scopes = |command: &str| translated("Bash", json!({ "command": command }), None).unwrap()["scopes"].clone();
+        let scopes = |command: &str| {
+            translated("Bash", json!({ "command": command }), None).unwrap()["scopes"].clone()
+        };
         assert_eq!(scopes("make")[1]["kept_by"], "hub");
         assert_eq!(scopes("make $(x)"), json!([{"scope": "once"}]));
     }

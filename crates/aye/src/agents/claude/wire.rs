@@ -9,18 +9,34 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub enum Frame {
     /// It wants something, and waits.
-    Request { id: String, request: Request },
+    Request {
+        id: String,
+        request: Request,
+    },
     /// It no longer wants what it asked for.
-    Cancel { id: String },
+    Cancel {
+        id: String,
+    },
     /// It answers something that we asked.
-    Response { id: String, error: Option<String> },
+    Response {
+        id: String,
+        error: Option<String>,
+    },
     Init(Init),
     /// A message of the model, or of a sub-agent.
-    Assistant { blocks: Vec<Block>, parent: Option<String> },
+    Assistant {
+        blocks: Vec<Block>,
+        parent: Option<String>,
+    },
     /// What tools returned.
-    User { results: Vec<ToolResult>, detail: Option<Value> },
+    User {
+        results: Vec<ToolResult>,
+        detail: Option<Value>,
+    },
     /// Text as it streams.
-    Delta { text: String },
+    Delta {
+        text: String,
+    },
     /// The end of a turn.
     Result(TurnResult),
     /// Something newer than this program.
@@ -31,9 +47,13 @@ pub enum Frame {
 pub enum Request {
     CanUseTool(Box<CanUseTool>),
     /// A request we do not know; it gets an error, never silence.
-    Unknown { subtype: String },
+    Unknown {
+        subtype: String,
+    },
     /// One that we know and cannot read.
-    Malformed { why: String },
+    Malformed {
+        why: String,
+    },
 }
 
 /// May this tool run? The input is kept as it came, byte for byte.
@@ -247,7 +267,9 @@ fn decode_delta(line: &[u8]) -> Frame {
     let value: Value = serde_json::from_slice(line).unwrap_or_default();
     let delta = &value["event"]["delta"];
     match (delta["type"].as_str(), delta["text"].as_str()) {
-        (Some("text_delta"), Some(text)) if value["parent_tool_use_id"].is_null() => Frame::Delta { text: text.to_owned() },
+        (Some("text_delta"), Some(text)) if value["parent_tool_use_id"].is_null() => {
+            Frame::Delta { text: text.to_owned() }
+        }
         _ => Frame::Other,
     }
 }
@@ -277,7 +299,9 @@ pub fn permit_line(request_id: &str, permit: &Permit) -> String {
             };
             format!("{{\"behavior\":\"allow\",\"updatedInput\":{}{rules}}}", one_line_json(input))
         }
-        Permit::Deny { message, interrupt: false } => json!({ "behavior": "deny", "message": message }).to_string(),
+        Permit::Deny { message, interrupt: false } => {
+            json!({ "behavior": "deny", "message": message }).to_string()
+        }
         Permit::Deny { message, interrupt: true } => {
             json!({ "behavior": "deny", "message": message, "interrupt": true }).to_string()
         }

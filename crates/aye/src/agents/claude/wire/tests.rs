@@ -22,7 +22,8 @@ fn a_request_keeps_its_input_byte_for_byte() {
 
 #[test]
 fn a_known_request_that_is_malformed_is_not_taken_for_an_unknown_one() {
-    let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","input":{}}}"#;
+    let line =
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","input":{}}}"#;
     assert!(matches!(request(line).1, Request::Malformed { why } if why.contains("tool_name")));
     let line = r#"{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback"}}"#;
     assert!(matches!(request(line).1, Request::Unknown { subtype } if subtype == "hook_callback"));
@@ -48,7 +49,13 @@ fn results_are_read_whatever_form_their_content_has() {
 fn every_line_we_write_is_one_line_of_json_with_the_shape_the_agent_knows() {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
     let lines = [
-        permit_line("r\"1", &Permit::Allow { input: raw("{\n \"a\": \"x\\ny\"\n}"), rules: vec![json!({"type": "addRules"})] }),
+        permit_line(
+            "r\"1",
+            &Permit::Allow {
+                input: raw("{\n \"a\": \"x\\ny\"\n}"),
+                rules: vec![json!({"type": "addRules"})],
+            },
+        ),
         permit_line("r", &Permit::Deny { message: "no\nway".into(), interrupt: false }),
         permit_line("r", &Permit::Deny { message: "stop".into(), interrupt: true }),
         error_line("r", "unknown"),

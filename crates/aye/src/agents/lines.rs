@@ -1,0 +1,89 @@
+//! Lines from an agent, each with a limit: a line that never ends must not take all memory.
+
+use std::io;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// Longer lines are passed by; their beginning is kept, to see what they were.
+pub const LONGEST: usize = 16 * 1024 * 1024;
+const BEGINNING: usize = 4096;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    Whole(Vec<u8>),
+    TooLong { beginning: Vec<u8>, length: usize },
+}
+
+/// The next line without its end; none at the end of the stream. A last line without an end counts.
+pub async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<Option<Line>> {
+    let (mut line, mut length) = (Vec::new(), 0);
+    loop {
+        let chunk = reader.fill_buf().await?;
+        if chunk.is_empty() {
+            return Ok((length > 0).then(|| finish(line, length, longest)));
+        }
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let part = &chunk[..end.unwrap_or(chunk.len())];
+        length += part.len();
+        let keep = if length > longest { BEGINNING.saturating_sub(line.len()) } else { part.len() };
+        line.extend_from_slice(&part[..keep.min(part.len())]);
+        let used = part.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if length > longest {
+            line.truncate(BEGINNING);
+        }
+        if end.is_some() {
+            return Ok(Some(finish(line, length, longest)));
+        }
+    }
+}
+
+fn finish(line: Vec<u8>, length: usize, longest: usize) -> Line {
+    match length > longest {
+        true => Line::TooLong { beginning: line, length },
+        false => Line::Whole(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::BufReader;
+
+    async fn lines(bytes: &[u8], buffer: usize, longest: usize) -> Vec<Line> {
+        let mut reader = BufReader::with_capacity(buffer, bytes);
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut reader, longest).await.unwrap() {
+            lines.push(line);
+        }
+        lines
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_however_they_arrive() {
+        for buffer in [1, 2, 3, 100] {
+            let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+            assert_eq!(
+                lines(b"ab\n\ncdef\ng", buffer, 10).await,
+                [whole("ab"), whole(""), whole("cdef"), whole("g")]
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_by_and_the_next_is_read() {
+        for buffer in [1, 7, 100] {
+            let found = lines(b"0123456789\nok\n", buffer, 4).await;
+            assert_eq!(found[1], Line::Whole(b"ok".to_vec()));
+            assert_eq!(found[0], Line::TooLong { beginning: b"0123456789".to_vec(), length: 10 });
+        }
+    }
+
+    #[tokio::test]
+    async fn an_endless_line_keeps_only_its_beginning() {
+        let bytes = vec![b'x'; 100_000];
+        let found = lines(&bytes, 1000, 5000).await;
+        assert!(
+            matches!(&found[..], [Line::TooLong { beginning, length: 100_000 }] if beginning.len() == BEGINNING)
+        );
+    }
+}
