@@ -8,6 +8,7 @@ mod compat;
 mod grants;
 mod guard;
 mod json;
+mod metrics;
 mod page;
 mod serve;
 mod table;
@@ -148,6 +149,7 @@ fn table(app: &App) -> Table {
     .takes::<agents::ApprovePlan>()
     .gives::<aye_core::Agent>();
 
+    t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
     t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
     t.get("/", Needs::Nothing, page::index, "The page");

@@ -46,6 +46,10 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/tokens                          operator
     delete /api/tokens/{id}                     operator
     post   /api/sign-in-links                   operator
+    get    /api/grants                          viewer
+    delete /api/grants/{id}                     operator
+    post   /api/agents/{id}/plan-approval       operator
+    get    /metrics                             viewer
     get    /api/ws                              viewer
     get    /sign-in/{code}                      anybody
     get    /                                    anybody

@@ -31,7 +31,11 @@ impl Hub {
         self.heard(&raise.agent).await?;
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let (raise, reading) = self.read_policy(Raise { timeout, ..raise }).await?;
+        let asking = reading.rule_that_asks();
         let raised = self.inner.store.write(move |tx| record(tx, raise, id, reading, now)).await?;
+        if raised.new {
+            self.inner.meters.raised(&raised.ask, asking);
+        }
         // The timers also end what comes while nobody is there to answer.
         if timeout.is_some() || self.inner.attendance.is_unattended(now) {
             self.inner.sooner.notify_one();

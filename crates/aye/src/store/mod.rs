@@ -4,6 +4,7 @@ pub mod agents;
 pub mod asks;
 pub mod audit;
 pub mod commands;
+pub mod counts;
 pub mod grants;
 pub mod outbox;
 pub mod outlines;
@@ -13,9 +14,10 @@ mod writer;
 pub use agents::{AgentRow, Profile};
 pub use asks::{AskFilter, NewAsk};
 pub use audit::{AuditFilter, Verified, VerifyError};
+pub use counts::AskCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
-pub use writer::Tx;
+pub use writer::{Commit, Tx};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -26,7 +28,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_counts.sql")];
 const READERS: usize = 4;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -73,9 +76,9 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens the database for the one hub that writes it. `published` is called with what each commit
-    /// tells the surfaces, in order, after it is on disk.
-    pub fn open(path: &Path, published: impl Fn(Vec<Change>) + Send + 'static) -> Result<Self, OpenError> {
+    /// Opens the database for the one hub that writes it. `committed` is called with each commit, in
+    /// order, after it is on disk.
+    pub fn open(path: &Path, committed: impl Fn(Commit) + Send + 'static) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
         private_file(path).map_err(io)?;
@@ -84,7 +87,7 @@ impl Store {
         migrate(&mut connection, path)?;
         let readers =
             (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, Box::new(published)).map_err(io)?;
+        let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
             readers: Arc::new(Readers { idle: Mutex::new(readers), permits: Semaphore::new(READERS) }),
