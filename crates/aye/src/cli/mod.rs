@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod completions;
 mod doctor;
 mod list;
 mod log;
@@ -54,6 +55,7 @@ enum Command {
     Token(token::Token),
     Open(open::Open),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -97,6 +99,7 @@ fn carry_out(command: Command) -> Done {
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
+        Command::Completions(completions) => completions.run(),
     }
 }
 
