@@ -1,6 +1,8 @@
 //! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
 
 use crate::home::Home;
+use crate::tls;
+use crate::url::HubUrl;
 use anyhow::Context;
 use aye_core::{AgentId, AskId, AskView, Surface};
 use http_body_util::{BodyExt, Full, Limited};
@@ -11,12 +13,14 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
@@ -26,6 +30,11 @@ pub enum CallError {
         "no hub answers at {at}: {source}\nStart one with `aye up`, or point AYE_URL and AYE_TOKEN at one."
     )]
     Unreachable { at: String, source: io::Error },
+    #[error(
+        "{at} does not show a certificate that is trusted here: {source}\n\
+         If it is your own, name it, or its authority's, in AYE_CA_FILE."
+    )]
+    Untrusted { at: String, source: io::Error },
     #[error("the hub at {at} went away in the middle of a call: {source}")]
     Interrupted { at: String, source: hyper::Error },
     #[error("{error}")]
@@ -42,14 +51,18 @@ impl CallError {
             CallError::Refused { status, .. } => {
                 matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
             }
-            CallError::Garbled(_) => false,
+            // Trying again would not make it more trustworthy.
+            CallError::Untrusted { .. } | CallError::Garbled(_) => false,
         }
     }
 
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             CallError::Refused { status, .. } => Some(*status),
-            CallError::Unreachable { .. } | CallError::Interrupted { .. } | CallError::Garbled(_) => None,
+            CallError::Unreachable { .. }
+            | CallError::Untrusted { .. }
+            | CallError::Interrupted { .. }
+            | CallError::Garbled(_) => None,
         }
     }
 }
@@ -57,7 +70,7 @@ impl CallError {
 #[derive(Clone)]
 enum Target {
     Unix(PathBuf),
-    Tcp { authority: String },
+    Tcp { url: HubUrl, authority: String, tls: Option<(TlsConnector, ServerName<'static>)> },
 }
 
 /// One caller. Calls wait for each other; a program that does two things at once uses two.
@@ -179,7 +192,7 @@ impl Client {
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
         let host = match &self.target {
             Target::Unix(_) => "localhost",
-            Target::Tcp { authority } => authority,
+            Target::Tcp { authority, .. } => authority,
         };
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::new(Full::new(Bytes::from(text)));
@@ -225,9 +238,15 @@ impl Client {
         let unreachable = |source| CallError::Unreachable { at: self.at(), source };
         match &self.target {
             Target::Unix(path) => self.talk(UnixStream::connect(path).await.map_err(unreachable)?).await,
-            Target::Tcp { authority } => {
-                let stream = TcpStream::connect(authority).await.map_err(unreachable)?;
+            Target::Tcp { url, tls, .. } => {
+                let stream = TcpStream::connect(url.address()).await.map_err(unreachable)?;
                 stream.set_nodelay(true).map_err(unreachable)?;
+                let Some((connector, name)) = tls else { return self.talk(stream).await };
+                let shaken = connector.connect(name.clone(), stream).await;
+                let stream = shaken.map_err(|source| match source.kind() {
+                    io::ErrorKind::InvalidData => CallError::Untrusted { at: self.at(), source },
+                    _ => unreachable(source),
+                })?;
                 self.talk(stream).await
             }
         }
@@ -255,7 +274,7 @@ impl Client {
     fn at(&self) -> String {
         match &self.target {
             Target::Unix(path) => path.display().to_string(),
-            Target::Tcp { authority } => format!("http://{authority}"),
+            Target::Tcp { url, .. } => url.to_string(),
         }
     }
 
@@ -279,11 +298,16 @@ fn target(home: &Home) -> anyhow::Result<Target> {
     let Ok(url) = std::env::var("AYE_URL") else {
         return Ok(Target::Unix(home.socket()));
     };
-    let authority = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-    let authority = authority.filter(|authority| !authority.is_empty() && !authority.contains('/'));
-    let authority =
-        authority.with_context(|| format!("AYE_URL must look like http://127.0.0.1:7177, not {url:?}"))?;
-    Ok(Target::Tcp { authority: authority.to_owned() })
+    let url = HubUrl::try_from(url).map_err(anyhow::Error::msg).context("AYE_URL cannot be used")?;
+    let tls = match url.is_tls() {
+        false => None,
+        true => {
+            let name = ServerName::try_from(url.address().0.to_owned()).context("AYE_URL names no host")?;
+            let extra = std::env::var_os("AYE_CA_FILE");
+            Some((tls::client(extra.as_deref().map(Path::new)).context("AYE_CA_FILE cannot be used")?, name))
+        }
+    };
+    Ok(Target::Tcp { authority: url.authority(), url, tls })
 }
 
 fn decode<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {

@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 pub struct App {
     pub hub: Hub,
     pub hosts: Arc<AllowedHosts>,
-    /// Where a browser finds us; sign-in links begin with it.
+    /// Where a browser finds us; sign-in links begin with it, and cookies are made for it.
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
     stop: CancellationToken,

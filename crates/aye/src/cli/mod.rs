@@ -7,6 +7,7 @@ mod doctor;
 mod list;
 mod log;
 mod open;
+mod reach;
 mod show;
 mod token;
 mod up;
@@ -34,6 +35,7 @@ const STYLES: Styles = Styles::styled()
 Environment:
   AYE_HOME    where everything lives (default: the platform's data directory)
   AYE_URL     a hub elsewhere, with AYE_TOKEN
+  AYE_CA_FILE that hub's certificate, or its authority's, if this machine does not trust it
   AYE_LOG     what to log: info, debug, aye=trace, …
   NO_COLOR    no colours
 

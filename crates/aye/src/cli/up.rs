@@ -1,4 +1,5 @@
 use super::Done;
+use super::reach::Reach;
 use crate::agents::demo;
 use crate::api::{AllowedHosts, App, Listeners, serve};
 use crate::home::Home;
@@ -10,7 +11,6 @@ use crate::telemetry;
 use clap::Args;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -26,12 +26,13 @@ Examples:
   aye up                          run the hub and open its page
   aye up --demo                   with a scripted agent that asks, to see it work
   aye up --listen 127.0.0.1:0     on any port that is free
+  aye up --listen 0.0.0.0:7177 --tls-cert cert.pem --tls-key key.pem
+                                  for other machines, too
 
 Ctrl-C or SIGTERM stops it. Agents that wait go on waiting, and nothing is lost.")]
 pub struct Up {
-    /// Where to listen; port 0 picks one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7177")]
-    listen: SocketAddr,
+    #[command(flatten)]
+    reach: Reach,
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
@@ -43,26 +44,24 @@ pub struct Up {
 impl Up {
     pub async fn run(self, home: Home) -> Done {
         telemetry::start();
-        anyhow::ensure!(
-            self.listen.ip().is_loopback(),
-            "aye listens on loopback only, and {} is not: use 127.0.0.1 or [::1], and reach it from elsewhere through ssh -L",
-            self.listen.ip()
-        );
+        let reach = self.reach.check(&home)?;
         let mut signals = Signals::listen()?;
         home.prepare()?;
         let _lock = home.lock()?;
         allow_many_connections();
 
-        let listeners = Listeners::bind(self.listen, &home.socket()).await?;
-        let url = format!("http://{}", listeners.tcp.local_addr()?);
+        let listeners = Listeners::bind(self.reach.listen, reach.tls.clone(), &home.socket()).await?;
+        let listening = listeners.tcp.local_addr()?;
+        let url = reach.url(listening);
         let hub = Hub::open(&home, Clock::system()).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
-        let hosts = AllowedHosts::loopback_and(Vec::new());
-        let app = App::new(hub.clone(), hosts, url.clone(), stop.clone(), tasks.clone());
+        let address = format!("{}://{listening}", reach.scheme());
+        let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
+        let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link()?;
         tasks.spawn(serve(app, listeners));
-        self.greet(&url, &link)?;
+        self.greet(&address, &link)?;
         if std::io::stdout().is_terminal() {
             tasks.spawn(notices::run(hub.clone(), stop.clone()));
         }
@@ -84,9 +83,9 @@ impl Up {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn greet(&self, url: &str, link: &str) -> anyhow::Result<()> {
+    fn greet(&self, address: &str, link: &str) -> anyhow::Result<()> {
         let mut out = anstream::stdout();
-        writeln!(out, "aye is listening on {url}")?;
+        writeln!(out, "aye is listening on {address}")?;
         writeln!(out, "Sign in (once, within 15 minutes): {}", paint(HEAD, link))?;
         if self.demo {
             writeln!(
