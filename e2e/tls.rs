@@ -255,3 +255,28 @@ fn behind_a_proxy_the_public_name_counts_and_what_a_proxy_adds_does_not() {
     assert!((0..20).all(|n| wrong(n) == 401));
     assert_eq!(wrong(20), 429);
 }
+
+#[test]
+fn a_service_file_is_written_for_what_would_run_and_starts_nothing() {
+    let (dir, home) = home();
+    let config = dir.path().join("config");
+    let install = |arguments: &[&str]| {
+        let arguments = [arguments, &["--install-service"]].concat();
+        up(&home, &arguments).env("XDG_CONFIG_HOME", &config).env("HOME", dir.path()).output().unwrap()
+    };
+    assert!(!install(&["--listen", "0.0.0.0:7177"]).status.success());
+    assert!(!config.exists());
+
+    let done = install(&["--listen", "127.0.0.1:7188"]);
+    assert!(done.status.success(), "{done:?}");
+    assert!(!home.join("aye.db").exists());
+    if cfg!(target_os = "linux") {
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert!(said.contains("systemctl --user enable --now aye"), "{said}");
+        let unit = std::fs::read_to_string(config.join("systemd/user/aye.service")).unwrap();
+        assert!(unit.contains(r#""up" "--no-open" "--listen" "127.0.0.1:7188""#), "{unit}");
+        assert!(unit.contains(&format!("\"AYE_HOME={}\"", home.display())), "{unit}");
+        let again = install(&["--listen", "127.0.0.1:7188"]);
+        assert!(String::from_utf8(again.stdout).unwrap().contains("unchanged"));
+    }
+}

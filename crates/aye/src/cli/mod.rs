@@ -8,6 +8,7 @@ mod list;
 mod log;
 mod open;
 mod reach;
+mod service;
 mod show;
 mod token;
 mod up;

@@ -8,7 +8,7 @@ use crate::url::HubUrl;
 use anyhow::{Context, ensure};
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio_rustls::TlsAcceptor;
 
 #[derive(Args)]
@@ -71,6 +71,25 @@ impl Reach {
         };
         config.hub.public_url.with_context(missing).map(Some)
     }
+
+    /// The same again, for whoever starts the hub later and from elsewhere.
+    pub fn arguments(&self) -> anyhow::Result<Vec<String>> {
+        let mut arguments = vec!["--listen".to_owned(), self.listen.to_string()];
+        for (flag, path) in [("--tls-cert", &self.tls_cert), ("--tls-key", &self.tls_key)] {
+            if let Some(path) = path {
+                arguments.extend([flag.to_owned(), absolute(path)?]);
+            }
+        }
+        if self.behind_proxy {
+            arguments.push("--behind-proxy".to_owned());
+        }
+        Ok(arguments)
+    }
+}
+
+fn absolute(path: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(path)?;
+    path.to_str().map(str::to_owned).with_context(|| format!("{} is not a readable name", path.display()))
 }
 
 impl Checked {
@@ -114,5 +133,25 @@ mod tests {
         assert_eq!(url("0.0.0.0:1", ""), "http://127.0.0.1:1");
         assert_eq!(url("[::]:1", ""), "http://[::1]:1");
         assert_eq!(url("0.0.0.0:1", "https://aye.example"), "https://aye.example");
+    }
+
+    #[test]
+    fn what_is_said_again_names_files_wherever_it_is_said() {
+        let reach = Reach {
+            listen: "0.0.0.0:7177".parse().unwrap(),
+            tls_cert: Some("/etc/aye/cert.pem".into()),
+            tls_key: Some("key.pem".into()),
+            behind_proxy: false,
+        };
+        let key = std::env::current_dir().unwrap().join("key.pem");
+        let expected = [
+            "--listen",
+            "0.0.0.0:7177",
+            "--tls-cert",
+            "/etc/aye/cert.pem",
+            "--tls-key",
+            key.to_str().unwrap(),
+        ];
+        assert_eq!(reach.arguments().unwrap(), expected);
     }
 }

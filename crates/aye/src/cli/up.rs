@@ -1,5 +1,6 @@
 use super::Done;
 use super::reach::Reach;
+use super::service;
 use crate::agents::demo;
 use crate::api::{AllowedHosts, App, Listeners, serve};
 use crate::home::Home;
@@ -39,12 +40,19 @@ pub struct Up {
     /// Add a scripted agent that asks one thing of each kind
     #[arg(long)]
     demo: bool,
+    /// Write a service file that runs the hub with these arguments, and start nothing
+    #[arg(long, conflicts_with = "demo")]
+    install_service: bool,
 }
 
 impl Up {
     pub async fn run(self, home: Home) -> Done {
         telemetry::start();
         let reach = self.reach.check(&home)?;
+        if self.install_service {
+            service::install(&home, self.reach.arguments()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut signals = Signals::listen()?;
         home.prepare()?;
         let _lock = home.lock()?;
