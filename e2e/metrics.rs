@@ -20,7 +20,7 @@ fn metrics(hub: &Hub, token: &str) -> String {
     text
 }
 
-/// The line is there now or soon: callers are told of a commit a moment before it is counted.
+/// The line is there now or soon: a socket takes a moment to come and to go.
 #[track_caller]
 fn shows(hub: &Hub, line: &str) {
     let operator = hub.operator();

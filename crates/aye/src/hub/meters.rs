@@ -3,8 +3,8 @@
 //! Prometheus expects.
 
 use super::{Hub, Problem};
-use crate::store::{self, AskCount, Change, Commit, Subject};
-use aye_core::{AgentState, Ask, By, Kind, Receipt, State};
+use crate::store::{self, AskCount};
+use aye_core::{AgentState, Ask, By, Kind, State};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -72,14 +72,19 @@ impl Default for Meters {
 }
 
 impl Meters {
-    pub fn commit(&self, commit: &Commit) {
+    pub fn commit(&self, group: usize) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         // No group is so large that a float would not hold its size.
-        counted.commit_groups.observe(commit.group as f64);
-        for (kind, seconds) in commit.changes.iter().filter_map(answered_by_a_person) {
-            let meter = counted.time_to_answer.iter_mut().find(|(of, _)| *of == kind);
-            meter.into_iter().for_each(|(_, meter)| meter.observe(seconds));
-        }
+        counted.commit_groups.observe(group as f64);
+    }
+
+    /// Counts the time a person took to answer.
+    pub fn answered(&self, ask: &Ask) {
+        let Some(at) = ask.state.ended_at() else { return };
+        let seconds = at.duration_since(ask.created_at).as_secs_f64();
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let meter = counted.time_to_answer.iter_mut().find(|(kind, _)| *kind == ask.body.kind());
+        meter.into_iter().for_each(|(_, meter)| meter.observe(seconds));
     }
 
     /// Counts what was decided of a new ask without a person; `asking` is the rule that wants one asked.
@@ -100,19 +105,6 @@ impl Meters {
 
     pub fn counted(&self) -> Counted {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// An answer is published once with its receipt still pending: when it is given.
-fn answered_by_a_person(change: &Change) -> Option<(Kind, f64)> {
-    let Subject::Ask(ask) = &change.subject else { return None };
-    match &ask.state {
-        State::Answered { by: By::Person { .. }, at, delivery, .. }
-            if delivery.receipt == Receipt::Pending =>
-        {
-            Some((ask.body.kind(), at.duration_since(ask.created_at).as_secs_f64()))
-        }
-        State::Open | State::Answered { .. } | State::Expired { .. } | State::Withdrawn { .. } => None,
     }
 }
 

@@ -76,7 +76,7 @@ impl Hub {
         let meters = Arc::new(Meters::default());
         let (tell, count) = (feed.clone(), meters.clone());
         let committed = move |commit: store::Commit| {
-            count.commit(&commit);
+            count.commit(commit.group);
             tell.publish(commit.changes);
         };
         let store = Store::open(&home.database(), committed)?;
