@@ -298,7 +298,7 @@ fn target(home: &Home) -> anyhow::Result<Target> {
     let Ok(url) = std::env::var("AYE_URL") else {
         return Ok(Target::Unix(home.socket()));
     };
-    let url = HubUrl::try_from(url).map_err(anyhow::Error::msg).context("AYE_URL cannot be used")?;
+    let url = HubUrl::try_from(url).map_err(|wrong| anyhow::anyhow!("AYE_URL {wrong}"))?;
     let tls = match url.is_tls() {
         false => None,
         true => {

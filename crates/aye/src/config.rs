@@ -110,8 +110,6 @@ mod tests {
         assert!(wrong("[policy]\nauto_approve = [\"ExitPlanMode\"]").contains("always go to a person"));
         assert!(wrong("[[policy.rules]]\ntool = \"Bash\"").contains("action"));
         assert!(wrong("nonsense").contains("line 1"));
-        assert!(
-            wrong("[hub]\npublic_url = \"aye.example/x\"").contains("must look like https://aye.example")
-        );
+        assert!(wrong("[hub]\npublic_url = \"aye.example/x\"").contains("must look like http"));
     }
 }

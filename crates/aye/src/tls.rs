@@ -11,14 +11,14 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("cannot read the {what} {}: {source}", .path.display())]
-    Unreadable { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot read the {what} {}: {why}", .path.display())]
+    Unreadable { what: &'static str, path: PathBuf, why: io::Error },
     #[error("{} holds no {what} in PEM form{}", .path.display(), hint(.what))]
     Empty { what: &'static str, path: PathBuf },
     #[error("the key {} does not belong to the certificate {}: name the two that were made together", .key.display(), .certificate.display())]
     OtherKey { certificate: PathBuf, key: PathBuf },
-    #[error("the certificate {} cannot be used: {source}", .certificate.display())]
-    Unusable { certificate: PathBuf, source: Error },
+    #[error("the certificate {} cannot be used: {why}", .certificate.display())]
+    Unusable { certificate: PathBuf, why: Error },
     #[error("TLS cannot be set up: {0}")]
     Setup(Error),
 }
@@ -42,7 +42,7 @@ pub fn server(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
         Error::InconsistentKeys(_) => {
             TlsError::OtherKey { certificate: certificate.to_owned(), key: key.to_owned() }
         }
-        source => TlsError::Unusable { certificate: certificate.to_owned(), source },
+        why => TlsError::Unusable { certificate: certificate.to_owned(), why },
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
@@ -58,7 +58,7 @@ pub fn client(extra: Option<&Path>) -> Result<TlsConnector, TlsError> {
     roots.add_parsable_certificates(found.certs);
     if let Some(path) = extra {
         for certificate in certificates(path)? {
-            let unusable = |source| TlsError::Unusable { certificate: path.to_owned(), source };
+            let unusable = |why| TlsError::Unusable { certificate: path.to_owned(), why };
             roots.add(certificate).map_err(unusable)?;
         }
     }
@@ -81,7 +81,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { what, path: path.to_owned(), source })
+    std::fs::read(path).map_err(|why| TlsError::Unreadable { what, path: path.to_owned(), why })
 }
 
 #[cfg(test)]

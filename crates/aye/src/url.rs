@@ -71,11 +71,7 @@ impl TryFrom<String> for HubUrl {
             };
             (!host.is_empty()).then_some(Self { tls, host, port })
         };
-        let wrong = || {
-            format!(
-                "{url:?} must look like https://aye.example or http://127.0.0.1:7177, without anything behind it"
-            )
-        };
+        let wrong = || format!("must look like http://127.0.0.1:7177 or https://aye.example, not {url:?}");
         read().ok_or_else(wrong)
     }
 }

@@ -16,11 +16,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// Announces a script to the hub.
-    pub async fn announce(home: &Home, title: &str) -> anyhow::Result<Self> {
+    /// Announces a script to the hub, under a new name that begins with `kind`. `pid` is its process, if
+    /// it has one to itself: the hub takes the script for gone once that is.
+    pub async fn announce(home: &Home, kind: &str, title: &str, pid: Option<u32>) -> anyhow::Result<Self> {
         let agent = match Client::own_agent(home).await? {
             Some(agent) => agent,
-            None => AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?,
+            None => AgentId::try_from(format!("{kind}-{}", random_name()?)).map_err(anyhow::Error::msg)?,
         };
         let client = Client::for_agent(home, &agent).await?;
         let script = Self { client, agent };
@@ -28,7 +29,7 @@ impl Script {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let profile = json!({
             "kind": "script", "reach": "script", "host": host, "cwd": cwd.to_string_lossy(), "title": title,
-            "pid": std::process::id(), "state": "working",
+            "pid": pid, "state": "working",
         });
         script.client.put(&script.path(""), profile).await?;
         Ok(script)
@@ -70,8 +71,11 @@ impl Script {
         self.client.insist(Method::POST, &self.path("/events"), Some(json!({ "events": [event] }))).await
     }
 
-    pub async fn end(&self) -> Result<Value, CallError> {
-        self.client.put(&self.path(""), json!({ "state": "ended" })).await
+    /// Says goodbye. A hub that does not hear it finds the agent silent by itself.
+    pub async fn end(&self) {
+        if let Err(error) = self.client.put(&self.path(""), json!({ "state": "ended" })).await {
+            tracing::debug!(%error, "the hub was not told that the script ended");
+        }
     }
 
     fn path(&self, rest: &str) -> String {
@@ -80,7 +84,7 @@ impl Script {
 }
 
 fn random_name() -> anyhow::Result<String> {
-    let mut bytes = [0; 8];
+    let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }

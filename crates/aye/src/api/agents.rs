@@ -1,6 +1,6 @@
 use super::App;
 use super::asks::WaitParams;
-use super::caller::Caller;
+use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, Named, Params, Reply, ok};
 use crate::hub::{Command, PlanApproval, Registration};
 use axum::Extension;
@@ -39,10 +39,15 @@ pub async fn get(State(app): State<App>, Named(id): Named<String>) -> Result<Rep
 pub async fn register(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(peer): Extension<Peer>,
     Named(id): Named<AgentId>,
-    Body(registration): Body<Registration>,
+    Body(mut registration): Body<Registration>,
 ) -> Result<Reply<Agent>, Failure> {
     caller.speaks_for(&id)?;
+    // A process id means something only on this machine, and only the Unix socket shows that it is.
+    if matches!(peer, Peer::Tcp(_)) {
+        registration.pid = None;
+    }
     Ok(ok(app.hub.register(id, registration).await?))
 }
 

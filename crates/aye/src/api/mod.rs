@@ -162,8 +162,9 @@ pub fn router(app: App) -> Router {
         .layer(axum::Extension(Arc::new(description)))
         .fallback(page::not_found)
         .method_not_allowed_fallback(page::wrong_method)
-        .layer(middleware::map_response(page::harden))
         .layer(middleware::from_fn_with_state(app, guard::guard))
+        // Outermost, so that refusals carry the headers too.
+        .layer(middleware::map_response(page::harden))
 }
 
 #[cfg(test)]

@@ -25,12 +25,21 @@ impl Feed {
 
     pub fn publish(&self, changes: Vec<Change>) {
         for change in changes {
-            if let Subject::Ask(ask) = &change.subject {
-                let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
-                tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
-                if !ask.state.is_open() {
-                    self.wake(ask.id.as_str());
+            match &change.subject {
+                Subject::Ask(ask) => {
+                    let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
+                    tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
+                    if !ask.state.is_open() {
+                        self.wake(ask.id.as_str());
+                    }
                 }
+                Subject::LargeAsk { id, ended } => {
+                    tracing::info!(ask = %id, ended, "large ask");
+                    if *ended {
+                        self.wake(id.as_str());
+                    }
+                }
+                Subject::Agent(_) | Subject::Event(_) | Subject::Notice => {}
             }
             // Nobody following is not an error.
             drop(self.changes.send(change));

@@ -72,7 +72,9 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
     if agent.report == Report::Ended {
         tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
     }
+    // To the millisecond, which is what the store keeps.
     let deadline = raise.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
+    let deadline = deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
     let ask = tx.insert_ask(NewAsk {
         id,
         agent: raise.agent.clone(),

@@ -41,6 +41,7 @@ impl Hub {
     pub async fn tick(&self) -> Result<(), Problem> {
         self.expire_due().await?;
         self.reject_unattended().await?;
+        self.bury_the_dead().await?;
         self.mark_lost().await
     }
 
@@ -85,6 +86,16 @@ impl Hub {
             Ok(())
         };
         self.inner.store.write(work).await
+    }
+
+    /// An agent whose process is gone has ended, whether or not its adapter could still say so.
+    async fn bury_the_dead(&self) -> Result<(), Problem> {
+        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
+        let is_gone = |(pid, started): (u32, u64)| super::process_started(pid) != Some(started);
+        for agent in agents.into_iter().filter(|agent| agent.profile.process.is_some_and(is_gone)) {
+            self.bury(agent.profile.id).await?;
+        }
+        Ok(())
     }
 
     async fn mark_lost(&self) -> Result<(), Problem> {

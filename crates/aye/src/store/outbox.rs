@@ -7,17 +7,23 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// One numbered change, ready to be sent.
+/// One numbered change.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub seq: u64,
     pub subject: Subject,
-    pub text: Arc<str>,
+    /// Ready to be sent; none where it is too large to be held for those who are behind.
+    pub text: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Ask(Box<Ask>),
+    /// An ask that is too large to be held for those who are behind.
+    LargeAsk {
+        id: AskId,
+        ended: bool,
+    },
     Agent(AgentId),
     Event(AgentId),
     Notice,
@@ -41,6 +47,10 @@ pub enum CatchUp {
 }
 
 const CATCH_UP_AT_ONCE: usize = 256;
+/// Reading for somebody who is behind stops here, however few changes that is.
+const CATCH_UP_BYTES: usize = 1024 * 1024;
+/// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
+const LARGEST_HELD: usize = 32 * 1024;
 
 /// An ask's part that changes; the rest stands in the asks themselves.
 const STANDING: [&str; 6] = ["state", "receipt", "answer", "by", "ended_at", "note"];
@@ -50,31 +60,35 @@ impl Tx<'_> {
         let whole = serde_json::to_value(ask).map_err(unreadable)?;
         let standing: Value = STANDING.iter().map(|field| (*field, whole[*field].clone())).collect();
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
-        let text = message("ask", seq, "ask", whole);
-        self.changes.push(Change { seq, subject: Subject::Ask(Box::new(ask.clone())), text: text.into() });
+        let text = held(message("ask", seq, "ask", whole));
+        let subject = match text {
+            Some(_) => Subject::Ask(Box::new(ask.clone())),
+            None => Subject::LargeAsk { id: ask.id.clone(), ended: !ask.state.is_open() },
+        };
+        self.changes.push(Change { seq, subject, text });
         Ok(())
     }
 
     pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
         let detail = serde_json::to_value(agent).map_err(unreadable)?;
         let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail)?;
-        let text = message("agent", seq, "agent", detail);
-        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text: text.into() });
+        let text = held(message("agent", seq, "agent", detail));
+        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text });
         Ok(())
     }
 
     pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
         let seq = self.put_in_outbox("event", agent.as_str(), &event)?;
-        let text = event_message(seq, agent.as_str(), event);
-        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text: text.into() });
+        let text = held(event_message(seq, agent.as_str(), event));
+        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text });
         Ok(())
     }
 
     /// Something every operator should know that belongs to no agent.
     pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
         let seq = self.put_in_outbox("notice", "hub", &notice)?;
-        let text = message("notice", seq, "notice", notice);
-        self.changes.push(Change { seq, subject: Subject::Notice, text: text.into() });
+        let text = held(message("notice", seq, "notice", notice));
+        self.changes.push(Change { seq, subject: Subject::Notice, text });
         Ok(())
     }
 
@@ -94,6 +108,10 @@ impl Tx<'_> {
         statement.execute([keep])?;
         Ok(())
     }
+}
+
+fn held(text: String) -> Option<Arc<str>> {
+    (text.len() <= LARGEST_HELD).then(|| text.into())
 }
 
 fn message(kind: &str, seq: u64, field: &str, content: Value) -> String {
@@ -132,6 +150,7 @@ pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreErr
     )?;
     let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
     let mut changes = Vec::new();
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, u64>(0)?;
         let (kind, subject): (String, String) = (row.get(1)?, row.get(2)?);
@@ -141,9 +160,13 @@ pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreErr
             "agent" | "notice" => message(&kind, seq, &kind, detail),
             _ => event_message(seq, &subject, detail),
         };
+        bytes += text.len();
         changes.push((seq, text));
+        if bytes >= CATCH_UP_BYTES {
+            break;
+        }
     }
-    let more = changes.len() == CATCH_UP_AT_ONCE;
+    let more = bytes >= CATCH_UP_BYTES || changes.len() == CATCH_UP_AT_ONCE;
     Ok(CatchUp::Missed { changes, more })
 }
 

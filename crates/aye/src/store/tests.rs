@@ -60,8 +60,6 @@ async fn changes_that_wait_share_one_commit() {
     };
     let (first, others, released) = tokio::join!(first, others, release);
     assert!(first.is_ok() && released.is_ok() && others.iter().all(Result::is_ok));
-    // Callers are told first: once the store is closed, everything has been counted.
-    store.close().await;
     assert_eq!(commits.try_iter().collect::<Vec<_>>(), [51]);
 }
 

@@ -35,11 +35,13 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Whether it was not there yet.
+    /// Whether it was not there yet; another one of that name gives way.
     pub fn put_token_if_new(&self, token: &TokenRow) -> Result<bool, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1")?;
-        let new = !statement.exists([&token.id])?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2")?;
+        let new = !statement.exists((&token.id, &token.hash))?;
         if new {
+            self.forget_token(&token.id)?;
             self.put_token(token)?;
         }
         Ok(new)

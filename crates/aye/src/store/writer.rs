@@ -101,8 +101,9 @@ fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, committe
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
                 let commit = Commit { changes: tx.changes, group: waiting.len() };
-                waiting.into_iter().for_each(|tell| tell(Ok(())));
+                // Told before the callers, so that whoever knows of a change can find it in the feed.
                 committed(commit);
+                waiting.into_iter().for_each(|tell| tell(Ok(())));
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
