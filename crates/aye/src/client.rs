@@ -5,7 +5,7 @@ use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
 use aye_core::{AgentId, AskId, AskView, Surface};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Method, Request, Response, StatusCode, header};
@@ -22,6 +22,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+/// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
+const LONGEST_CALL: Duration = Duration::from_secs(90);
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum CallError {
     )]
     Untrusted { at: String, source: io::Error },
     #[error("the hub at {at} went away in the middle of a call: {source}")]
-    Interrupted { at: String, source: hyper::Error },
+    Interrupted { at: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{error}")]
     Refused { status: StatusCode, error: String, body: Value },
     #[error("the hub's reply makes no sense: {0}")]
@@ -171,6 +173,16 @@ impl Client {
 
     /// An empty reply is null.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        let sent = tokio::time::timeout(LONGEST_CALL, self.send_and_wait(method, path, body));
+        sent.await.unwrap_or_else(|_| Err(self.interrupted("no reply came")))
+    }
+
+    async fn send_and_wait(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, CallError> {
         let mut slot = self.line.lock().await;
         let kept = slot.take().filter(|line| !line.sender.is_closed());
         let reused = kept.is_some();
@@ -218,7 +230,11 @@ impl Client {
     async fn read(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
         let status = reply.status();
         let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
-        let bytes = body.map_err(|error| CallError::Garbled(error.to_string()))?.to_bytes();
+        let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => CallError::Garbled(error.to_string()),
+            false => self.interrupted(error),
+        })?;
+        let bytes = bytes.to_bytes();
         let value = match bytes.is_empty() {
             true => Value::Null,
             false => serde_json::from_slice(&bytes).map_err(|error| CallError::Garbled(error.to_string()))?,
@@ -267,8 +283,8 @@ impl Client {
         Ok(Line { sender, _driver: driver })
     }
 
-    fn interrupted(&self, source: hyper::Error) -> CallError {
-        CallError::Interrupted { at: self.at(), source }
+    fn interrupted(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CallError {
+        CallError::Interrupted { at: self.at(), source: source.into() }
     }
 
     fn at(&self) -> String {

@@ -86,7 +86,7 @@ fn check(hosts: &AllowedHosts, method: &Method, uri: &Uri, headers: &HeaderMap) 
     } else if has_session_cookie(headers) && !is_plain_read(method, headers) {
         return Err(forbidden("a request with a cookie must say its Origin"));
     }
-    let has_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    let has_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH) && !is_empty(headers);
     if has_body && !is_json(headers) {
         let why = "send JSON, with the header Content-Type: application/json";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -101,6 +101,12 @@ fn is_plain_read(method: &Method, headers: &HeaderMap) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
         && !headers.contains_key(header::UPGRADE)
         && matches!(site, Some("same-origin" | "none"))
+}
+
+/// A request that brings nothing, as an interrupt does, need not say of what kind it is.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = single(headers, &header::CONTENT_LENGTH);
+    !headers.contains_key(header::TRANSFER_ENCODING) && length.is_none_or(|length| length == "0")
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -12,8 +12,9 @@ use crate::telemetry;
 use clap::Args;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -120,7 +121,8 @@ fn open_in_browser(link: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     if has_screen {
         let quiet = || Stdio::null();
-        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).status();
+        // Not waited for: an opener may live as long as the browser. The runtime collects it when it ends.
+        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
         if let Err(error) = opened {
             tracing::debug!(%error, "no browser could be opened");
         }

@@ -22,6 +22,7 @@ mod timers;
 
 pub use crate::store::{AskFilter, CatchUp, Change, Snapshot, Subject};
 pub use agents::{Command, Registration};
+pub use ancestry::are_related;
 use ancestry::{ancestors, process_started};
 pub use answer::AnswerCall;
 pub use clock::Clock;

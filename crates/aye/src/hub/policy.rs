@@ -8,6 +8,7 @@ use crate::store::Tx;
 use aye_policy::Policy;
 use notify::{RecursiveMode, Watcher};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -93,9 +94,11 @@ impl Hub {
     pub async fn watch_policy(self, stop: CancellationToken) {
         let file = self.inner.policy.file.clone();
         let (changed, mut changes) = mpsc::channel(16);
-        let named = file.clone();
+        let target = file.canonicalize().unwrap_or_else(|_| file.clone());
+        let names: Vec<_> =
+            [&file, &target].into_iter().filter_map(|path| path.file_name()).map(OsString::from).collect();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| concerns(&event, &named)) {
+            if event.is_ok_and(|event| concerns(&event, &names)) {
                 // A full queue already says that there is something to read.
                 changed.try_send(()).unwrap_or_default();
             }
@@ -111,6 +114,16 @@ impl Hub {
         if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
             return tracing::error!(%error, "config.toml is not watched: restart after changing it");
         }
+        // Where the file is a link, what it points to changes elsewhere.
+        if let Some(elsewhere) = target.parent().filter(|elsewhere| *elsewhere != folder)
+            && let Err(error) = watcher.watch(elsewhere, RecursiveMode::NonRecursive)
+        {
+            tracing::warn!(%error, "the file behind config.toml is not watched: restart after changing it");
+        }
+        // It may have changed between its first reading and now.
+        if let Err(error) = self.reload_policy().await {
+            tracing::error!(%error, "the changed policy could not be recorded");
+        }
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -124,8 +137,9 @@ impl Hub {
     }
 }
 
-fn concerns(event: &notify::Event, file: &Path) -> bool {
-    !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == file.file_name())
+fn concerns(event: &notify::Event, names: &[OsString]) -> bool {
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|known| known == name));
+    !event.kind.is_access() && event.paths.iter().any(named)
 }
 
 fn policy_notice(problem: Option<&str>) -> Value {

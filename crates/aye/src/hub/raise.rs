@@ -63,8 +63,7 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
         None => register_script(tx, &raise.agent, now)?,
     };
     if let Some(ask) = tx.ask_by_key(&raise.agent, &raise.key)? {
-        // The folder of the first raise counts: an agent that moved on still means the same ask.
-        return match ask.digest == Digest::of(&ask.cwd, &raise.body) {
+        return match ask.digest == Digest::of(&agent.profile.cwd, &raise.body) {
             true => Ok(Raised { ask, new: false }),
             false => Err(Problem::KeyReused),
         };

@@ -147,9 +147,13 @@ pub fn of_processes(
 /// Agents that have not ended, oldest first; with `all`, the others too.
 pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
     let condition = if all { "" } else { "WHERE report <> 'ended'" };
-    let sql = format!("{SELECT} {condition} ORDER BY created_at, id LIMIT 10000");
+    // Should there ever be more, the newest are the ones that matter.
+    let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([], |row| Ok(read_row(row)))?.map(|row| row?).collect()
+    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+    let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
+    agents.reverse();
+    Ok(agents)
 }
 
 fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {

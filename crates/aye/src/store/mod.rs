@@ -72,7 +72,7 @@ pub struct Store {
 
 struct Readers {
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Store {
@@ -90,7 +90,10 @@ impl Store {
         let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
-            readers: Arc::new(Readers { idle: Mutex::new(readers), permits: Semaphore::new(READERS) }),
+            readers: Arc::new(Readers {
+                idle: Mutex::new(readers),
+                permits: Arc::new(Semaphore::new(READERS)),
+            }),
         })
     }
 
@@ -115,9 +118,11 @@ impl Store {
     where
         T: Send + 'static,
     {
-        let _permit = self.readers.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let permit = self.readers.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.readers.clone();
         let read = tokio::task::spawn_blocking(move || {
+            // Goes with the connection: a caller that leaves early must not let another in without one.
+            let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let mut connection = idle().pop().ok_or(StoreError::Closed)?;
             let result = consistent(&mut connection, work);

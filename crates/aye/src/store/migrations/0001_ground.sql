@@ -118,6 +118,8 @@ CREATE TABLE tokens (
     agent      TEXT,
     name       TEXT NOT NULL,
     surface    TEXT,
+    -- Made by a person for an agent, and so not ended with it.
+    kept       INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
 ) STRICT;
