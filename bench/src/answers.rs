@@ -1,8 +1,8 @@
 //! How many answers a second are on disk, with many callers and with one.
 
 use crate::asks::{Agents, Open, at_once};
-use crate::hub::Hub;
 use crate::http::{Line, Target};
+use crate::hub::Hub;
 use crate::report::{Goal, Report};
 use rusqlite::Connection;
 use std::path::Path;

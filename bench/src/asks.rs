@@ -1,7 +1,7 @@
 //! Asks as agents raise them, and the answers people give.
 
-use crate::hub::Hub;
 use crate::http::{Line, Target};
+use crate::hub::Hub;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -41,9 +41,13 @@ pub fn body(n: usize) -> (bool, Value) {
             {"label": "Neither", "description": "Keep everything in memory and write it out at the end"},
         ]);
         let question = format!("Which database should part {n} of the service use?");
-        (true, json!({"questions": [{"question": question, "header": "Database", "options": options, "free_text": true}]}))
+        (
+            true,
+            json!({"questions": [{"question": question, "header": "Database", "options": options, "free_text": true}]}),
+        )
     } else {
-        let command = format!("cargo test --package service-{n} --locked -- --nocapture && git status --short");
+        let command =
+            format!("cargo test --package service-{n} --locked -- --nocapture && git status --short");
         let input = json!({"command": command, "description": "Run the tests and look at what changed"});
         let display = json!({"kind": "command", "text": command});
         (false, json!({"tool": "Bash", "input": input, "display": display, "scopes": [{"scope": "once"}]}))
@@ -63,14 +67,19 @@ impl Agents {
         let name = |i: usize| format!("{prefix}-{i}");
         let (target, operator) = (Target::Tcp(hub.address.clone()), hub.operator.clone());
         let names: Vec<_> = (0..count).map(name).collect();
-        let tokens = at_once(64, names, move || Line::new(target.clone()), move |mut line, agent: String| {
-            let operator = operator.clone();
-            async move {
-                let new = json!({"role": "agent", "agent": agent}).to_string();
-                let reply = line.post("/api/tokens", &operator, &new).await?.expect(201)?;
-                Ok((line, reply.field("token")?.to_owned()))
-            }
-        });
+        let tokens = at_once(
+            64,
+            names,
+            move || Line::new(target.clone()),
+            move |mut line, agent: String| {
+                let operator = operator.clone();
+                async move {
+                    let new = json!({"role": "agent", "agent": agent}).to_string();
+                    let reply = line.post("/api/tokens", &operator, &new).await?.expect(201)?;
+                    Ok((line, reply.field("token")?.to_owned()))
+                }
+            },
+        );
         let tokens = Arc::new(tokens.await.context("tokens for the agents")?);
         Ok(Self { prefix: prefix.to_owned(), tokens, raised: Arc::default() })
     }
@@ -92,7 +101,12 @@ impl Agents {
             "kind": kind, "body": body,
         });
         let reply = line.post("/api/asks", self.token(agent), &raise.to_string()).await?.expect(201)?;
-        Ok(Open { id: reply.field("id")?.to_owned(), digest: reply.field("digest")?.to_owned(), agent, question })
+        Ok(Open {
+            id: reply.field("id")?.to_owned(),
+            digest: reply.field("digest")?.to_owned(),
+            agent,
+            question,
+        })
     }
 
     /// So many open asks, spread over the agents.
@@ -100,13 +114,18 @@ impl Agents {
         let target = Target::Tcp(hub.address.clone());
         let this = self.clone();
         let agents: Vec<_> = (0..count).map(|i| i % self.len()).collect();
-        let raised = at_once(64, agents, move || Line::new(target.clone()), move |mut line, agent| {
-            let this = this.clone();
-            async move {
-                let open = this.raise(&mut line, agent).await?;
-                Ok((line, open))
-            }
-        });
+        let raised = at_once(
+            64,
+            agents,
+            move || Line::new(target.clone()),
+            move |mut line, agent| {
+                let this = this.clone();
+                async move {
+                    let open = this.raise(&mut line, agent).await?;
+                    Ok((line, open))
+                }
+            },
+        );
         raised.await.context("raising asks")
     }
 }

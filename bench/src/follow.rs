@@ -92,7 +92,8 @@ async fn client(
 }
 
 fn note(seen: &mut Seen, text: &[u8], now: u32, ready: &AtomicUsize) -> anyhow::Result<()> {
-    let start = text.windows(6).position(|window| window == b"\"seq\":").context("a change without a number")?;
+    let start =
+        text.windows(6).position(|window| window == b"\"seq\":").context("a change without a number")?;
     let digits = text[start + 6..].iter().take_while(|byte| byte.is_ascii_digit());
     let seq = digits.fold(0u64, |seq, digit| seq * 10 + u64::from(digit - b'0'));
     if text.starts_with(br#"{"type":"snapshot""#) {

@@ -1,8 +1,8 @@
 //! What the hub costs while nothing happens but adapters that wait.
 
 use crate::asks::Agents;
-use crate::hub::Hub;
 use crate::http::{Line, Target};
+use crate::hub::Hub;
 use crate::report::{Goal, Report, percent};
 use anyhow::ensure;
 use std::time::{Duration, Instant};
@@ -11,7 +11,12 @@ use tokio::task::JoinSet;
 /// Seconds a call waits at the hub.
 const WAIT: u32 = 30;
 
-pub async fn measure(hub: &Hub, adapters: usize, during: Duration, report: &mut Report) -> anyhow::Result<()> {
+pub async fn measure(
+    hub: &Hub,
+    adapters: usize,
+    during: Duration,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let agents = Agents::introduce(hub, "idle", adapters).await?;
     let asks = agents.raise_many(hub, adapters).await?;
     let mut waiting = JoinSet::new();
@@ -36,7 +41,12 @@ pub async fn measure(hub: &Hub, adapters: usize, during: Duration, report: &mut 
     let memory = hub.memory()?.resident;
     waiting.shutdown().await;
     let goal = Some(Goal::Below(1.0));
-    report.add(format!("idle with {adapters} waiting adapters, processor"), percent(used, took), "% of a core", goal);
+    report.add(
+        format!("idle with {adapters} waiting adapters, processor"),
+        percent(used, took),
+        "% of a core",
+        goal,
+    );
     report.add(format!("idle with {adapters} waiting adapters, memory"), memory as f64 / 1e6, "MB", None);
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use crate::asks::{Agents, Open};
 use crate::follow::{Seen, follow};
-use crate::hub::{Hub, own_cpu};
 use crate::http::{Line, Target};
+use crate::hub::{Hub, own_cpu};
 use crate::report::{Goal, Report, millis, percent, percentile};
 use anyhow::{Context, ensure};
 use std::collections::VecDeque;
@@ -59,8 +59,11 @@ pub async fn measure(hub: Hub, sizes: &Sizes, report: &mut Report) -> anyhow::Re
     hub.stop()?;
     let seen = followers.join().map_err(|_| anyhow::anyhow!("the followers panicked"))??;
 
-    let mut waits: Vec<u32> = acks.iter().map(|ack| micros(ack.acked.saturating_sub(ack.scheduled))).collect();
-    for (name, at, goal) in [("p50", 50.0, None), ("p99", 99.0, Some(Goal::Below(50.0))), ("max", 100.0, None)] {
+    let mut waits: Vec<u32> =
+        acks.iter().map(|ack| micros(ack.acked.saturating_sub(ack.scheduled))).collect();
+    for (name, at, goal) in
+        [("p50", 50.0, None), ("p99", 99.0, Some(Goal::Below(50.0))), ("max", 100.0, None)]
+    {
         report.add(format!("acknowledgement, {name}"), percentile(&mut waits, at) / 1e3, "ms", goal);
     }
     fan_out(&acks, &seen, report)?;
@@ -139,7 +142,8 @@ async fn take<T>(queue: &Turn<mpsc::Receiver<T>>) -> Option<T> {
 
 /// From the moment an answer was due to the moment each client had it.
 fn fan_out(acks: &[Ack], seen: &[Seen], report: &mut Report) -> anyhow::Result<()> {
-    let answered = &seen.iter().find(|seen| !seen.answered.is_empty()).context("nobody saw an answer")?.answered;
+    let answered =
+        &seen.iter().find(|seen| !seen.answered.is_empty()).context("nobody saw an answer")?.answered;
     let (mut from_due, mut from_ack, mut missed) = (Vec::new(), Vec::new(), 0u64);
     for ack in acks {
         let seq = answered.get(&ack.id).with_context(|| format!("nobody was told of {}", ack.id))?;
@@ -154,8 +158,15 @@ fn fan_out(acks: &[Ack], seen: &[Seen], report: &mut Report) -> anyhow::Result<(
             }
         }
     }
-    for (name, at, goal) in [("p50", 50.0, None), ("p99", 99.0, Some(Goal::Below(250.0))), ("max", 100.0, None)] {
-        report.add(format!("fan-out to every client, {name}"), percentile(&mut from_due, at) / 1e3, "ms", goal);
+    for (name, at, goal) in
+        [("p50", 50.0, None), ("p99", 99.0, Some(Goal::Below(250.0))), ("max", 100.0, None)]
+    {
+        report.add(
+            format!("fan-out to every client, {name}"),
+            percentile(&mut from_due, at) / 1e3,
+            "ms",
+            goal,
+        );
     }
     let p99 = percentile(&mut from_ack, 99.0) / 1e3;
     report.add("fan-out counted from the acknowledgement, p99", p99, "ms", None);

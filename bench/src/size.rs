@@ -2,8 +2,8 @@
 
 use crate::answers;
 use crate::asks::Agents;
-use crate::hub::Hub;
 use crate::http::{Line, Target};
+use crate::hub::Hub;
 use crate::past;
 use crate::report::{Goal, Report, millis};
 use anyhow::ensure;
@@ -36,7 +36,12 @@ pub async fn measure(program: &Path, home: &Path, sizes: &Sizes, report: &mut Re
             (fastest, slowest) = (fastest.min(hub.started_in), slowest.max(hub.started_in));
             hub.stop()?;
         }
-        report.add(format!("start-up, slowest of {REPEATS}{label}"), millis(slowest), "ms", Some(Goal::Below(1000.0)));
+        report.add(
+            format!("start-up, slowest of {REPEATS}{label}"),
+            millis(slowest),
+            "ms",
+            Some(Goal::Below(1000.0)),
+        );
         report.add(format!("start-up, fastest of {REPEATS}{label}"), millis(fastest), "ms", None);
         if sizes.verify && last {
             let verified = Command::new(program).arg("verify").env("AYE_HOME", home).output()?;

@@ -116,7 +116,19 @@ impl Tx<'_> {
     }
 
     pub fn open_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        ids(self.connection, "SELECT id FROM asks WHERE state = 'open' AND agent = ?1", &[&agent.as_str()])
+        ids(
+            self.connection,
+            "SELECT id FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
+            &[&agent.as_str()],
+        )
+    }
+
+    /// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
+    pub fn has_open_asks(&self, agent: &AgentId) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1 LIMIT 1",
+        )?;
+        Ok(statement.exists([agent.as_str()])?)
     }
 
     pub fn some_open_asks(&self) -> Result<Vec<AskId>, StoreError> {
@@ -126,7 +138,7 @@ impl Tx<'_> {
     pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
         ids(
             self.connection,
-            "SELECT id FROM asks WHERE receipt = 'pending' AND agent = ?1",
+            "SELECT id FROM asks INDEXED BY asks_unsettled WHERE receipt = 'pending' AND agent = ?1",
             &[&agent.as_str()],
         )
     }
