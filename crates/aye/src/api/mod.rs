@@ -10,6 +10,8 @@ mod guard;
 mod json;
 mod page;
 mod serve;
+mod snapshots;
+mod socket;
 mod table;
 mod tokens;
 mod ws;
@@ -21,6 +23,7 @@ use crate::hub::Hub;
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
+use snapshots::Snapshots;
 use std::sync::Arc;
 use table::{Needs, Table};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +37,7 @@ pub struct App {
     /// Where a browser finds us; sign-in links begin with it.
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
+    snapshots: Arc<Snapshots>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -46,8 +50,8 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let attempts = Arc::new(Attempts::default());
-        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, stop, tasks }
+        let (attempts, snapshots) = (Arc::default(), Arc::default());
+        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, stop, tasks }
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {

@@ -5,14 +5,15 @@ use super::{AskFilter, StoreError, Tx, agents, asks};
 use aye_core::{Agent, AgentId, Ask, AskId};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// One numbered change, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub seq: u64,
     pub subject: Subject,
-    pub text: Arc<str>,
+    /// Shared, never copied, by all it is sent to.
+    pub text: Utf8Bytes,
 }
 
 #[derive(Debug, Clone, PartialEq)]

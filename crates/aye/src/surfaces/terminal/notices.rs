@@ -14,9 +14,9 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
             () = stop.cancelled() => return,
             change = changes.recv() => change,
         };
-        match change.map(|change| change.subject) {
+        match change.as_ref().map(|change| &change.subject) {
             Ok(Subject::Ask(ask)) => {
-                if let Some(line) = notice(&ask) {
+                if let Some(line) = notice(ask) {
                     anstream::println!("{line}");
                 }
             }
