@@ -22,12 +22,15 @@ pub async fn measure(hub: &Hub, sizes: &Sizes, label: &str, report: &mut Report)
     let mut rest = open.split_off(sizes.one);
     let many = rest.split_off(sizes.one);
     let before = rate(hub, 1, open).await?;
+    let (count, cpu) = (many.len(), hub.cpu()?);
     let all = rate(hub, CALLERS, many).await?;
+    let cpu = (hub.cpu()? - cpu).as_secs_f64() * 1e6 / count as f64;
     let after = rate(hub, 1, rest).await?;
     let one = (before + after) / 2.0;
     report.add(format!("durable answers, {CALLERS} callers{label}"), all, "/s", None);
     report.add(format!("durable answers, one caller, one fsync each{label}"), one, "/s", None);
     report.add(format!("ratio{label}"), all / one, "x", Some(Goal::AtLeast(6.0)));
+    report.add(format!("hub, processor time for one of them{label}"), cpu, "us", None);
     Ok(())
 }
 

@@ -28,6 +28,7 @@ use writer::Writer;
 
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
 const READERS: usize = 4;
+const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KB: i64 = 32 * 1024;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -188,6 +189,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
+    // Pages that change again and again are then copied home once for many commits.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

@@ -2,8 +2,10 @@
 
 use super::asks::{json, unreadable};
 use super::{AskFilter, StoreError, Tx, agents, asks};
-use aye_core::{Agent, AgentId, Ask, AskId};
+use aye_core::{Agent, AgentId, Answer, Ask, AskId, By, Receipt};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -44,28 +46,52 @@ pub enum CatchUp {
 const CATCH_UP_AT_ONCE: usize = 256;
 
 /// An ask's part that changes; the rest stands in the asks themselves.
-const STANDING: [&str; 6] = ["state", "receipt", "answer", "by", "ended_at", "note"];
+#[derive(Serialize)]
+struct Standing<'a> {
+    state: &'a str,
+    receipt: Option<Receipt>,
+    answer: Option<&'a Answer>,
+    by: Option<&'a By>,
+    ended_at: Option<Timestamp>,
+    note: Option<&'a str>,
+}
+
+/// Written as it is, without a tree in between: this runs inside the commit everybody waits for.
+#[derive(Serialize)]
+struct AskMessage<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    seq: u64,
+    ask: &'a Ask,
+}
 
 impl Tx<'_> {
     pub fn publish_ask(&mut self, ask: &Ask) -> Result<(), StoreError> {
-        let whole = serde_json::to_value(ask).map_err(unreadable)?;
-        let standing: Value = STANDING.iter().map(|field| (*field, whole[*field].clone())).collect();
+        let standing = Standing {
+            state: ask.state.name(),
+            receipt: ask.state.receipt(),
+            answer: ask.state.answer(),
+            by: ask.state.by(),
+            ended_at: ask.state.ended_at(),
+            note: ask.state.note(),
+        };
+        let standing = serde_json::to_string(&standing).map_err(unreadable)?;
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
-        let text = message("ask", seq, "ask", whole);
+        let text = serde_json::to_string(&AskMessage { kind: "ask", seq, ask }).map_err(unreadable)?;
         self.changes.push(Change { seq, subject: Subject::Ask(Box::new(ask.clone())), text: text.into() });
         Ok(())
     }
 
     pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
         let detail = serde_json::to_value(agent).map_err(unreadable)?;
-        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail)?;
+        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail.to_string())?;
         let text = message("agent", seq, "agent", detail);
         self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text: text.into() });
         Ok(())
     }
 
     pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("event", agent.as_str(), &event)?;
+        let seq = self.put_in_outbox("event", agent.as_str(), &event.to_string())?;
         let text = event_message(seq, agent.as_str(), event);
         self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text: text.into() });
         Ok(())
@@ -73,17 +99,17 @@ impl Tx<'_> {
 
     /// Something every operator should know that belongs to no agent.
     pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("notice", "hub", &notice)?;
+        let seq = self.put_in_outbox("notice", "hub", &notice.to_string())?;
         let text = message("notice", seq, "notice", notice);
         self.changes.push(Change { seq, subject: Subject::Notice, text: text.into() });
         Ok(())
     }
 
-    fn put_in_outbox(&self, kind: &str, subject: &str, detail: &Value) -> Result<u64, StoreError> {
+    fn put_in_outbox(&self, kind: &str, subject: &str, detail: &str) -> Result<u64, StoreError> {
         let mut statement = self
             .connection
             .prepare_cached("INSERT INTO outbox (type, subject, detail) VALUES (?1, ?2, ?3)")?;
-        let seq = statement.insert((kind, subject, detail.to_string()))?;
+        let seq = statement.insert((kind, subject, detail))?;
         Ok(seq.cast_unsigned())
     }
 
