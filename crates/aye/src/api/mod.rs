@@ -11,6 +11,8 @@ mod json;
 mod metrics;
 mod page;
 mod serve;
+mod snapshots;
+mod socket;
 mod table;
 mod tokens;
 mod ws;
@@ -22,6 +24,7 @@ use crate::hub::Hub;
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
+use snapshots::Snapshots;
 use std::sync::Arc;
 use table::{Needs, Table};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +38,7 @@ pub struct App {
     /// Where a browser finds us; sign-in links begin with it, and cookies are made for it.
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
+    snapshots: Arc<Snapshots>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -47,8 +51,8 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let attempts = Arc::new(Attempts::default());
-        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, stop, tasks }
+        let (attempts, snapshots) = (Arc::default(), Arc::default());
+        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, stop, tasks }
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {

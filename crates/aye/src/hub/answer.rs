@@ -70,8 +70,7 @@ fn record(
 /// What the answer means beyond this ask: a grant, or an outline that is now awaited.
 fn remember(tx: &mut Tx, ask: &Ask, places: &aye_policy::Home, now: Timestamp) -> Result<(), Problem> {
     if let (Some(answer), Some(by)) = (ask.state.answer(), ask.state.by()) {
-        let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
-        grants::keep(tx, ask, answer, by, &agent, places, now)?;
+        grants::keep(tx, ask, answer, by, places, now)?;
     }
     outline::note_answer(tx, ask, now)
 }

@@ -3,14 +3,14 @@
 use crate::store::{Change, Subject};
 use aye_core::Receipt;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{broadcast, oneshot};
 
 /// Followers further behind than this catch up from the store instead of from memory.
 const KEPT_IN_MEMORY: usize = 1024;
 
 pub struct Feed {
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<Arc<Change>>,
     waiting: Mutex<HashMap<String, Vec<oneshot::Sender<()>>>>,
 }
 
@@ -19,7 +19,7 @@ impl Feed {
         Self { changes: broadcast::Sender::new(KEPT_IN_MEMORY), waiting: Mutex::default() }
     }
 
-    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Change>> {
         self.changes.subscribe()
     }
 
@@ -42,7 +42,7 @@ impl Feed {
                 Subject::Agent(_) | Subject::Event(_) | Subject::Notice => {}
             }
             // Nobody following is not an error.
-            drop(self.changes.send(change));
+            drop(self.changes.send(Arc::new(change)));
         }
     }
 

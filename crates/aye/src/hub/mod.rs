@@ -146,12 +146,17 @@ impl Hub {
     }
 
     /// Changes from now on, in order. A receiver that lags is told so and catches up from the store.
-    pub fn changes(&self) -> broadcast::Receiver<Change> {
+    pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.inner.feed.subscribe()
     }
 
     pub async fn snapshot(&self) -> Result<Snapshot, Problem> {
         Ok(self.inner.store.read(store::outbox::snapshot).await?)
+    }
+
+    /// The number of the last change that is on disk.
+    pub async fn last_seq(&self) -> Result<u64, Problem> {
+        Ok(self.inner.store.read(store::outbox::last_seq).await?)
     }
 
     pub async fn catch_up(&self, after: u64) -> Result<CatchUp, Problem> {

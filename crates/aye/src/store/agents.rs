@@ -74,8 +74,10 @@ impl AgentRow {
     }
 }
 
+/// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
 const SELECT: &str = "SELECT agents.*,
-    (SELECT count(*) FROM asks WHERE asks.state = 'open' AND asks.agent = agents.id) AS open_asks,
+    (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
+        AS open_asks,
     (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline
     FROM agents";
 

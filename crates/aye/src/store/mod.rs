@@ -31,6 +31,8 @@ use writer::Writer;
 const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_counts.sql")];
 const READERS: usize = 4;
+const CHECKPOINT_PAGES: i64 = 4000;
+const WRITER_CACHE_KB: i64 = 32 * 1024;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -223,6 +225,10 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
+    // Pages that change again and again are then copied home once for many commits.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
