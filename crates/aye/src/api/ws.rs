@@ -161,12 +161,21 @@ impl Connection {
                 },
                 None => self.catch_up(self.seq).await?,
             }
+            self.may_go_on()?;
             next = match changes.try_recv() {
                 Ok(change) => Some(change),
                 Err(TryRecvError::Lagged(_)) => None,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(self.socket.flush().await?),
             };
         }
+    }
+
+    /// However much there is to send, a token that was revoked gets no more of it.
+    fn may_go_on(&self) -> Result<(), End> {
+        if self.caller.credential.revoked.is_cancelled() {
+            return Err(End::Revoked);
+        }
+        if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
     }
 
     async fn send_snapshot(&mut self) -> Result<(), End> {
@@ -183,6 +192,7 @@ impl Connection {
                 CatchUp::Unknown => return self.send_snapshot().await,
                 CatchUp::Missed { changes, more } => {
                     for (seq, text) in changes {
+                        self.may_go_on()?;
                         self.socket.queue(text.into()).await?;
                         self.seq = seq;
                     }

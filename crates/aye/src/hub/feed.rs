@@ -97,7 +97,7 @@ mod tests {
         let (mut first, second) = (feed.wait_for("a"), feed.wait_for("a"));
         drop(second);
         drop(feed.wait_for("made up"));
-        assert_eq!(feed.waiting.lock().unwrap().iter().map(|(_, waiters)| waiters.len()).sum::<usize>(), 1);
+        assert_eq!(feed.waiting.lock().unwrap().values().map(Vec::len).sum::<usize>(), 1);
         feed.wake("a");
         first.woken().await;
         drop(first);
