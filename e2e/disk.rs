@@ -274,7 +274,7 @@ fn a_database_of_a_newer_aye_is_left_alone() {
         let refused = hub.aye(command);
         let words = complained(&refused);
         assert_eq!(refused.status.code(), Some(1), "{words}");
-        assert!(words.contains("written by a newer aye (schema 99, this one knows 1)"), "{words}");
+        assert!(words.contains("written by a newer aye (schema 99, this one knows "), "{words}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
 }

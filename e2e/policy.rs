@@ -1,5 +1,7 @@
 //! Rules as a person uses them: written into config.toml, tried on the command line, in force at once.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use serde_json::{Value, json};

@@ -223,14 +223,14 @@ fn ctrl_c_ends_a_script_that_tries_in_vain_to_raise_its_ask() {
 }
 
 #[test]
-fn an_address_that_others_could_reach_is_refused() {
+fn an_address_that_others_could_reach_is_refused_in_the_clear() {
     let dir = tempfile::tempdir().unwrap();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7177"] {
         let refused = aye(&dir.path().join("home")).args(["up", "--no-open", "--listen", address]).output();
         let refused = refused.unwrap();
         let words = complained(&refused);
         assert_eq!(refused.status.code(), Some(1), "{words}");
-        assert!(words.contains("loopback only") && words.contains("127.0.0.1"), "{words}");
+        assert!(words.contains("--tls-cert") && words.contains("127.0.0.1"), "{words}");
     }
     assert!(!dir.path().join("home").exists(), "nothing is made before the address is right");
 }
@@ -282,7 +282,10 @@ fn logs_and_secrets(level: &str) -> (String, Vec<String>, Vec<&'static str>) {
     let signed_in = hub.call("GET", &path, &[], None);
     let cookie = signed_in.header("set-cookie").unwrap();
     let session = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
-    assert_eq!(hub.get("/api/me", &session).body["role"], "operator");
+    assert_eq!(hub.get("/api/me", &session).status, 401, "a browser's session is no bearer's");
+    let browser = format!("aye_session={session}");
+    let headers = [("Cookie", browser.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(hub.call("GET", "/api/me", &headers, None).body["role"], "operator");
     assert_eq!(hub.call("GET", &path, &[], None).status, 410);
     let code = path.rsplit('/').next().unwrap().to_owned();
 
@@ -324,4 +327,32 @@ fn even_the_most_talkative_log_holds_no_token() {
     for secret in secrets {
         assert!(!log.contains(&secret), "{secret} is in the log:\n{log}");
     }
+}
+
+#[test]
+fn scripts_that_share_a_token_ask_one_after_another_and_side_by_side() {
+    let hub = Hub::start();
+    let token = hub.agent("nightly");
+    let ask = |question: &str| {
+        let mut script = aye(&hub.home);
+        script.args(["ask", question, "--option", "yes"]).env("AYE_TOKEN", &token);
+        script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let open = |count: usize| {
+        eventually("the asks", || {
+            let list =
+                hub.get("/api/asks?state=open", &hub.operator()).body["asks"].as_array().unwrap().clone();
+            (list.len() == count).then_some(list)
+        })
+    };
+    let (first, second) = (ask("one?"), ask("two?"));
+    for asked in open(2) {
+        assert_eq!(hub.answer(&asked, saying("yes")).status, 200);
+    }
+    for script in [first, second] {
+        assert_eq!(exit_code_and_words(script).0, Some(0));
+    }
+    let third = ask("three?");
+    assert_eq!(hub.answer(&open(1)[0], saying("yes")).status, 200);
+    assert_eq!(exit_code_and_words(third).0, Some(0));
 }

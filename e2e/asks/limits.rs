@@ -24,7 +24,7 @@ fn a_body_may_have_256_kilobytes_and_a_raise_four_megabytes() {
     const ORDINARY: usize = 256 * 1024;
     const LARGE: usize = 4 * 1024 * 1024;
     let room = Room::new();
-    let ask = room.question("k");
+    let ask = room.raise("k", "question", json!({"questions": [{"question": "Why?", "free_text": true}]}));
     let too_large = |limit: usize| error(&format!("the body may have at most {limit} bytes"));
     let call = json!({"answer": {"response": "…"}, "digest": ask["digest"]});
     let answer =

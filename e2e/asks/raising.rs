@@ -56,10 +56,6 @@ fn the_same_key_again_is_the_same_ask_whatever_became_of_it() {
     assert_eq!(first.status, 201);
     let again = room.try_raise(raise.clone());
     assert_eq!((again.status, &again.body), (200, &first.body));
-    // An agent that moved on to another folder still means the same ask.
-    room.hub.register(&room.bot, "bot", json!({"cwd": "/elsewhere"}));
-    let again = room.try_raise(raise.clone());
-    assert_eq!((again.status, &again.body), (200, &first.body));
 
     let answered = room.hub.answer(&first.body, saying("yes")).body;
     let again = room.try_raise(raise.clone());
@@ -70,6 +66,10 @@ fn the_same_key_again_is_the_same_ask_whatever_became_of_it() {
     let theirs = room.hub.post("/api/asks", &other, theirs);
     assert_eq!((theirs.status, &theirs.body["state"]), (201, &json!("open")), "a key is the agent's own");
     assert_ne!(theirs.body["id"], first.body["id"]);
+
+    // What was approved in one folder is not approved in another.
+    room.hub.register(&room.bot, "bot", json!({"cwd": "/elsewhere"}));
+    assert_eq!(room.try_raise(raise).status, 409);
 }
 
 #[test]

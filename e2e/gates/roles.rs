@@ -99,6 +99,7 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("GET", "/api/agents/{id}/events", VIEWER),
         ("GET", "/api/agents/{id}/pending-questions", VIEWER),
         ("GET", "/api/ws", VIEWER),
+        ("GET", "/metrics", VIEWER),
         ("POST", "/api/asks/{id}/answer", OPERATOR),
         ("POST", "/api/agents/{id}/answer-question", OPERATOR),
         ("POST", "/api/agents/{id}/prompt", OPERATOR),

@@ -17,7 +17,7 @@ pub async fn run(home: Home, stop: CancellationToken) {
 }
 
 async fn ask_everything(home: &Home) -> anyhow::Result<()> {
-    let script = Script::announce(home, "demo", "a demo: asks that need no agent", None).await?;
+    let script = Script::begin_anew(home, "demo", "a demo: asks that need no agent").await?;
     for (kind, body) in asks() {
         let body = Body::decode(kind, body)?;
         let ask = script.raise(&body, None).await?;

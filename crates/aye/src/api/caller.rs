@@ -138,7 +138,10 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     let unauthorized = |why: &str| Failure::new(StatusCode::UNAUTHORIZED, why);
     let token = bearer(headers).or_else(|| session_cookie(headers));
     let token = token.ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer <token>"))?;
-    let Some(credential) = app.hub.credential(token) else {
+    // A browser's session leaves the browser only by theft.
+    let stolen =
+        |credential: &Credential| credential.surface == Some(Surface::Web) && bearer(headers).is_some();
+    let Some(credential) = app.hub.credential(token).filter(|credential| !stolen(credential)) else {
         let from = peer.and_then(Peer::address);
         return Err(match app.attempts.too_many(from, Instant::now()) {
             true => {

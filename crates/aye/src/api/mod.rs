@@ -8,8 +8,11 @@ mod compat;
 mod grants;
 mod guard;
 mod json;
+mod metrics;
 mod page;
 mod serve;
+mod snapshots;
+mod socket;
 mod table;
 mod tokens;
 mod ws;
@@ -21,6 +24,7 @@ use crate::hub::Hub;
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
+use snapshots::Snapshots;
 use std::sync::Arc;
 use table::{Needs, Table};
 use tokio_util::sync::CancellationToken;
@@ -31,9 +35,10 @@ use tokio_util::task::TaskTracker;
 pub struct App {
     pub hub: Hub,
     pub hosts: Arc<AllowedHosts>,
-    /// Where a browser finds us; sign-in links begin with it.
+    /// Where a browser finds us; sign-in links begin with it, and cookies are made for it.
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
+    snapshots: Arc<Snapshots>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -46,8 +51,8 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let attempts = Arc::new(Attempts::default());
-        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, stop, tasks }
+        let (attempts, snapshots) = (Arc::default(), Arc::default());
+        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, stop, tasks }
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
@@ -148,6 +153,7 @@ fn table(app: &App) -> Table {
     .takes::<agents::ApprovePlan>()
     .gives::<aye_core::Agent>();
 
+    t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
     t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
     t.get("/", Needs::Nothing, page::index, "The page");

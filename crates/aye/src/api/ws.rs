@@ -4,28 +4,32 @@
 use super::App;
 use super::caller::Caller;
 use super::compat;
-use super::json::{Failure, ORDINARY, Params};
+use super::json::{Failure, Params};
+use super::socket::{Gone, Handshake, Socket};
 use crate::hub::AnswerCall;
 use crate::store::{CatchUp, Change};
 use axum::Extension;
-use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use aye_core::invalid::decode;
 use aye_core::{AnswerKey, Ask, AskId, Digest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-/// A client that takes nothing for this long is dropped.
-const SLOWEST_SEND: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// A client that says nothing for this long, not even to a ping, is gone.
 const DEAD_AFTER: Duration = Duration::from_secs(60);
+/// The first change goes out at once; what comes within this time of it goes out together. A person
+/// does not notice, and many clients cost one write for many changes.
+const PACE: Duration = Duration::from_millis(25);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,25 +41,24 @@ pub async fn upgrade(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Params(params): Params<FollowParams>,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+    request: Request,
 ) -> Result<Response, Failure> {
-    let upgrade = upgrade.map_err(|error| Failure::new(error.status(), error.body_text()))?;
-    // What goes out needs no limit here: one message is sent at a time, and each must be taken before the next.
-    let upgrade = upgrade.max_message_size(ORDINARY).max_frame_size(ORDINARY);
-    let running = app.tasks.token();
-    Ok(upgrade
-        .on_upgrade(move |socket| async move {
-            let _running = running;
+    let handshake = Handshake::read(&mut request.into_parts().0)?;
+    let reply = handshake.reply();
+    let tasks = app.tasks.clone();
+    tasks.spawn(async move {
+        if let Some(socket) = handshake.socket().await {
             let _attending = app.hub.attend(caller.credential.role);
             Connection { app, caller, socket, seq: 0 }.run(params.after).await;
-        })
-        .into_response())
+        }
+    });
+    Ok(reply)
 }
 
 struct Connection {
     app: App,
     caller: Caller,
-    socket: WebSocket,
+    socket: Socket,
     /// The last change this client was sent.
     seq: u64,
 }
@@ -68,6 +71,12 @@ enum End {
     Failed,
 }
 
+impl From<Gone> for End {
+    fn from(_: Gone) -> Self {
+        End::Gone
+    }
+}
+
 impl Connection {
     async fn run(mut self, after: Option<u64>) {
         let end = match self.follow(after).await {
@@ -76,13 +85,11 @@ impl Connection {
         };
         let (code, reason) = match end {
             End::Gone => return,
-            End::Revoked => (close_code::POLICY, "the token was revoked"),
-            End::Stopping => (close_code::AWAY, "the hub is stopping"),
-            End::Failed => (close_code::ERROR, "the hub could not read its store"),
+            End::Revoked => (CloseCode::Policy, "the token was revoked"),
+            End::Stopping => (CloseCode::Away, "the hub is stopping"),
+            End::Failed => (CloseCode::Error, "the hub could not read its store"),
         };
-        let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-        // The client may be gone already; then there is nobody to tell.
-        drop(timeout(SLOWEST_SEND, self.socket.send(Message::Close(Some(frame)))).await);
+        self.socket.close(code, reason).await;
     }
 
     async fn follow(&mut self, after: Option<u64>) -> Result<End, End> {
@@ -98,26 +105,33 @@ impl Connection {
         let mut ping = interval(PING_EVERY);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
+        let (rest, mut resting) = (sleep_until(heard), false);
+        tokio::pin!(rest);
         loop {
             tokio::select! {
                 biased;
                 () = revoked.cancelled() => return Ok(End::Revoked),
                 () = stop.cancelled() => return Ok(End::Stopping),
-                change = changes.recv() => self.pass_on(change, &mut changes).await?,
+                () = &mut rest, if resting => resting = false,
+                change = changes.recv(), if !resting => {
+                    self.pass_on(change, &mut changes).await?;
+                    rest.as_mut().reset(Instant::now() + PACE);
+                    resting = true;
+                }
                 frame = self.socket.recv() => {
                     heard = Instant::now();
                     match frame {
-                        Some(Ok(Message::Text(text))) => self.take(text.as_str()).await?,
-                        Some(Ok(Message::Binary(_))) => self.send_result(None, Err(Failure::new(StatusCode::BAD_REQUEST, "send text"))).await?,
-                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(End::Gone),
+                        Some(Message::Text(text)) => self.take(text.as_str()).await?,
+                        Some(Message::Binary(_)) => self.send_result(None, Err(Failure::new(StatusCode::BAD_REQUEST, "send text"))).await?,
+                        Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+                        Some(Message::Close(_)) | None => return Ok(End::Gone),
                     }
                 }
                 _ = ping.tick() => {
                     if heard.elapsed() > DEAD_AFTER {
                         return Ok(End::Gone);
                     }
-                    self.send(Message::Ping(axum::body::Bytes::new())).await?;
+                    self.socket.ping().await?;
                 }
             }
         }
@@ -125,8 +139,8 @@ impl Connection {
 
     async fn pass_on(
         &mut self,
-        change: Result<Change, RecvError>,
-        changes: &mut Receiver<Change>,
+        change: Result<Arc<Change>, RecvError>,
+        changes: &mut Receiver<Arc<Change>>,
     ) -> Result<(), End> {
         let mut next = match change {
             Ok(change) => Some(change),
@@ -137,38 +151,37 @@ impl Connection {
             match next {
                 // Between the snapshot and the first change, some may come twice.
                 Some(change) if change.seq <= self.seq => {}
-                Some(Change { seq, text: Some(text), .. }) => {
-                    self.send(Message::Text(Utf8Bytes::from(&*text))).await?;
-                    self.seq = seq;
-                }
-                Some(Change { text: None, .. }) | None => self.catch_up(self.seq).await?,
+                Some(change) => match &change.text {
+                    Some(text) => {
+                        self.socket.queue(text.clone()).await?;
+                        self.seq = change.seq;
+                    }
+                    // Too large to be held for everybody.
+                    None => self.catch_up(self.seq).await?,
+                },
+                None => self.catch_up(self.seq).await?,
             }
+            self.may_go_on()?;
             next = match changes.try_recv() {
                 Ok(change) => Some(change),
                 Err(TryRecvError::Lagged(_)) => None,
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(self.socket.flush().await?),
             };
         }
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), End> {
-        match timeout(SLOWEST_SEND, self.socket.send(message)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Gone),
+    /// However much there is to send, a token that was revoked gets no more of it.
+    fn may_go_on(&self) -> Result<(), End> {
+        if self.caller.credential.revoked.is_cancelled() {
+            return Err(End::Revoked);
         }
+        if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
     }
 
     async fn send_snapshot(&mut self) -> Result<(), End> {
-        let snapshot = self.app.hub.snapshot().await.map_err(|_| End::Failed)?;
+        let snapshot = self.app.snapshots.take(&self.app.hub).await.map_err(|_| End::Failed)?;
         self.seq = snapshot.seq;
-        let text = json!({
-            "type": "snapshot",
-            "seq": snapshot.seq,
-            "asks": snapshot.asks,
-            "agents": snapshot.agents,
-            "notices": self.app.hub.notices(),
-        });
-        self.send(Message::Text(text.to_string().into())).await
+        Ok(self.socket.send(snapshot.text.clone()).await?)
     }
 
     /// Sends what was missed, or a snapshot where that is not known any more.
@@ -179,9 +192,11 @@ impl Connection {
                 CatchUp::Unknown => return self.send_snapshot().await,
                 CatchUp::Missed { changes, more } => {
                     for (seq, text) in changes {
-                        self.send(Message::Text(text.into())).await?;
+                        self.may_go_on()?;
+                        self.socket.queue(text.into()).await?;
                         self.seq = seq;
                     }
+                    self.socket.flush().await?;
                     if !more {
                         return Ok(());
                     }
@@ -215,7 +230,7 @@ impl Connection {
                 frame
             }
         };
-        self.send(Message::Text(frame.to_string().into())).await
+        Ok(self.socket.send(frame.to_string().into()).await?)
     }
 }
 

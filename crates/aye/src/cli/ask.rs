@@ -47,7 +47,7 @@ impl Ask {
         let body = self.body().map_err(anyhow::Error::msg)?;
         let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
         let script = tokio::select! {
-            script = Script::announce(home, "script", &self.question, Some(std::process::id())) => script?,
+            script = Script::announce(home, &self.question) => script?,
             why = signals.wait() => return Ok(interrupted(why)),
         };
         let ask = tokio::select! {

@@ -2,13 +2,16 @@
 
 mod answer;
 mod ask;
+mod completions;
 mod doctor;
 mod list;
 mod log;
 mod open;
 mod outline;
 mod policy;
+mod reach;
 mod run;
+mod service;
 mod show;
 mod token;
 mod up;
@@ -36,6 +39,7 @@ const STYLES: Styles = Styles::styled()
 Environment:
   AYE_HOME    where everything lives (default: the platform's data directory)
   AYE_URL     a hub elsewhere, with AYE_TOKEN
+  AYE_CA_FILE that hub's certificate, or its authority's, if this machine does not trust it
   AYE_LOG     what to log: info, debug, aye=trace, …
   NO_COLOR    no colours
 
@@ -65,6 +69,7 @@ enum Command {
     Token(token::Token),
     Open(open::Open),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -124,6 +129,7 @@ fn carry_out(command: Command) -> Done {
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
+        Command::Completions(completions) => completions.run(),
     }
 }
 

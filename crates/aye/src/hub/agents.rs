@@ -63,11 +63,14 @@ impl Hub {
     }
 
     /// Ends an agent whose process is gone, and whose adapter can have died at any moment with it.
-    pub(super) async fn bury(&self, id: AgentId) -> Result<(), Problem> {
+    /// Its token stays: should the adapter live after all, it can still say what it knows.
+    pub(super) async fn bury(&self, id: AgentId, process: (u32, u64)) -> Result<(), Problem> {
         let now = self.inner.clock.now();
         let agent = id.clone();
         let work = move |tx: &mut Tx| {
-            let Some(row) = tx.agent(&agent)? else { return Ok(()) };
+            // It may have come back as another process since it was looked at.
+            let is_it = |row: &AgentRow| row.profile.process == Some(process) && row.report != Report::Ended;
+            let Some(row) = tx.agent(&agent)?.filter(is_it) else { return Ok(()) };
             tx.put_agent(&AgentRow { report: Report::Ended, lost: false, ..row })?;
             let evidence =
                 Some("the agent's process is gone, and nobody reported whether it was told".to_owned());
@@ -76,7 +79,7 @@ impl Hub {
         };
         self.inner.store.write(work).await?;
         self.inner.life.ended(&id);
-        self.forget_agent_token(&id).await
+        Ok(())
     }
 
     /// A sign of life; a lost agent is found again.
@@ -140,10 +143,10 @@ impl Hub {
     ) -> Result<Vec<(u64, Value)>, Problem> {
         let until = tokio::time::Instant::now() + wait;
         loop {
-            let woken = self.inner.feed.wait_for(&commands_of(id));
+            let mut woken = self.inner.feed.wait_for(&commands_of(id));
             let agent = id.clone();
             let commands = self.inner.store.read(move |db| store::commands::after(db, &agent, after)).await?;
-            if !commands.is_empty() || tokio::time::timeout_at(until, woken).await.is_err() {
+            if !commands.is_empty() || tokio::time::timeout_at(until, woken.woken()).await.is_err() {
                 return Ok(commands);
             }
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
     let was_open = ask.state.is_open();
     let ask = apply(tx, ask, event, who, now)?;
-    if was_open && !ask.state.is_open() && tx.open_asks_of(&ask.agent)?.is_empty() {
+    if was_open && !ask.state.is_open() && !tx.has_open_asks(&ask.agent)? {
         publish_agent(tx, &ask.agent)?;
     }
     Ok(ask)

@@ -32,6 +32,7 @@ pub struct Credential {
     pub agent: Option<AgentId>,
     pub name: Text,
     pub surface: Option<Surface>,
+    kept: bool,
     /// Ends everything that was opened with this token, once it is revoked.
     pub revoked: CancellationToken,
 }
@@ -122,6 +123,18 @@ impl Credentials {
         self.in_force.write().unwrap_or_else(PoisonError::into_inner).insert(id, entry);
     }
 
+    fn keep(&self, id: &str) {
+        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, credential)) = in_force.get_mut(id) {
+            credential.kept = true;
+        }
+    }
+
+    fn is_kept(&self, id: &str) -> bool {
+        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        in_force.get(id).is_some_and(|(_, credential)| credential.kept)
+    }
+
     fn dismiss(&self, id: &str) {
         let dismissed = self.in_force.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         if let Some((_, credential)) = dismissed {
@@ -148,6 +161,7 @@ fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
         agent: row.agent,
         name: row.name,
         surface: row.surface,
+        kept: row.kept,
         revoked: CancellationToken::new(),
     };
     (row.id, (row.hash, credential))
@@ -181,7 +195,7 @@ fn token_with_id(
 ) -> Result<(String, TokenRow), getrandom::Error> {
     let token = format!("aye_{id}_{}", random_hex::<32>()?);
     let hash = sha256(&token);
-    Ok((token, TokenRow { id, hash, role, agent: None, name, surface, created_at: now }))
+    Ok((token, TokenRow { id, hash, role, agent: None, name, surface, kept: true, created_at: now }))
 }
 
 async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<(), Problem> {
@@ -222,15 +236,22 @@ impl Hub {
     }
 
     /// The one token of an agent, the same each time it is asked for.
-    pub async fn hand_out_agent_token(&self, agent: &AgentId, who: &str) -> Result<String, Problem> {
+    /// With `keep` it outlives the agent's end, as a token should that a person made.
+    pub async fn hand_out_agent_token(
+        &self,
+        agent: &AgentId,
+        who: &str,
+        keep: bool,
+    ) -> Result<String, Problem> {
         let credentials = &self.inner.credentials;
         let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
-        if credentials.check(&token).is_some() {
+        let serves = |credential: Credential| credential.kept || !keep;
+        if credentials.check(&token).is_some_and(serves) {
             return Ok(token);
         }
         let id = agent_token_id(agent);
         let _turn = credentials.turn(&id).await;
-        if credentials.check(&token).is_some() {
+        if credentials.check(&token).is_some_and(serves) {
             return Ok(token);
         }
         let now = self.inner.clock.now();
@@ -242,6 +263,7 @@ impl Hub {
             agent: Some(agent.clone()),
             name,
             surface: None,
+            kept: keep,
             created_at: now,
         };
         let (kept, who) = (row.clone(), who.to_owned());
@@ -252,24 +274,32 @@ impl Hub {
             if tx.put_token_if_new(&kept)? {
                 let detail = json!({ "token": kept.id, "role": kept.role, "name": kept.name });
                 tx.audit(now, "token.created", &who, kept.agent.as_ref(), None, detail)?;
+            } else if keep {
+                tx.keep_token(&kept.id)?;
             }
             Ok(())
         };
         self.inner.store.write(work).await?;
-        if credentials.check(&token).is_none() {
-            // One that was in force comes from an earlier agent.key.
-            credentials.dismiss(&row.id);
-            credentials.admit(row);
+        match credentials.check(&token) {
+            Some(_) => credentials.keep(&row.id),
+            None => {
+                // One that was in force comes from an earlier agent.key.
+                credentials.dismiss(&row.id);
+                credentials.admit(row);
+            }
         }
         Ok(token)
     }
 
-    /// An agent that has ended needs no token; should it come back, it is handed the same one again.
+    /// An agent that has ended needs no token, unless a person made it one; should it come back, it is
+    /// handed the same one again.
     pub(super) async fn forget_agent_token(&self, agent: &AgentId) -> Result<(), Problem> {
         let id = agent_token_id(agent);
         let _turn = self.inner.credentials.turn(&id).await;
-        self.inner.credentials.dismiss(&id);
-        self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+        if !self.inner.credentials.is_kept(&id) {
+            self.inner.credentials.dismiss(&id);
+            self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+        }
         Ok(())
     }
 
@@ -334,6 +364,10 @@ impl Hub {
     /// while its process is there: saying so must not make anybody an operator.
     pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
         let ancestors = super::ancestors(pid);
+        // Whoever hides where they come from is not taken for a person.
+        if cfg!(target_os = "linux") && ancestors.is_empty() {
+            return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
+        }
         Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
     }
 }

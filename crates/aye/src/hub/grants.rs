@@ -2,7 +2,7 @@
 
 use super::decide::tool_and_input;
 use super::{Hub, Problem};
-use crate::store::{self, AgentRow, Tx};
+use crate::store::{self, Tx};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Scope, Verdict};
 use aye_policy::{Grant, ToolCall};
 use jiff::{SignedDuration, Timestamp};
@@ -35,7 +35,6 @@ pub fn keep(
     ask: &Ask,
     answer: &Answer,
     by: &By,
-    agent: &AgentRow,
     places: &aye_policy::Home,
     now: Timestamp,
 ) -> Result<(), Problem> {
@@ -52,6 +51,7 @@ pub fn keep(
         Scope::Session => (Some(ask.agent.clone()), SESSION),
         Scope::Always => (None, ALWAYS),
     };
+    let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
     let (tool, shown) = tool_and_input(&ask.body);
     let call =
         ToolCall { agent_kind: &agent.profile.kind, cwd: &ask.cwd, tool: &tool, input: &shown, home: places };

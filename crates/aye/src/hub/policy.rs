@@ -6,16 +6,16 @@ use crate::config::Config;
 use crate::home::Home;
 use crate::store::Tx;
 use aye_policy::Policy;
-use notify::{RecursiveMode, Watcher};
 use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Editors write a file in several steps; it is read once they have been quiet for this long.
-const SETTLED_AFTER: Duration = Duration::from_millis(100);
+/// The file is looked at this often, and read once two looks agree: editors write in several steps. A
+/// watch on the folder would be told of every write to the database in it, hundreds for one commit.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 pub struct PolicyInForce {
     file: PathBuf,
@@ -91,32 +91,20 @@ impl Hub {
 
     /// Reloads the policy whenever its file changes.
     pub async fn watch_policy(self, stop: CancellationToken) {
-        let file = self.inner.policy.file.clone();
-        let (changed, mut changes) = mpsc::channel(16);
-        let named = file.clone();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| concerns(&event, &named)) {
-                // A full queue already says that there is something to read.
-                changed.try_send(()).unwrap_or_default();
-            }
-        });
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut watcher = match watcher {
-            Ok(watcher) => watcher,
-            Err(error) => {
-                return tracing::error!(%error, "config.toml is not watched: restart after changing it");
-            }
-        };
-        // The folder, because editors replace the file by another.
-        if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-            return tracing::error!(%error, "config.toml is not watched: restart after changing it");
-        }
+        let file = &self.inner.policy.file;
+        // The first look reads the file again: it may have changed since it was read.
+        let (mut read, mut last) = (None, Stamp::of(file));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                change = changes.recv() => if change.is_none() { return },
+                () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            while let Ok(Some(())) = tokio::time::timeout(SETTLED_AFTER, changes.recv()).await {}
+            let found = Stamp::of(file);
+            let settled = std::mem::replace(&mut last, found) == found;
+            if !settled || read == Some(found) {
+                continue;
+            }
+            read = Some(found);
             if let Err(error) = self.reload_policy().await {
                 tracing::error!(%error, "the changed policy could not be recorded");
             }
@@ -124,8 +112,15 @@ impl Hub {
     }
 }
 
-fn concerns(event: &notify::Event, file: &Path) -> bool {
-    !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == file.file_name())
+/// What differs once a file was written or replaced by another; nothing of it while there is no file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp(Option<(u64, i64, i64, u64)>);
+
+impl Stamp {
+    fn of(file: &Path) -> Self {
+        let found = std::fs::metadata(file).ok();
+        Self(found.map(|file| (file.ino(), file.mtime(), file.mtime_nsec(), file.len())))
+    }
 }
 
 fn policy_notice(problem: Option<&str>) -> Value {

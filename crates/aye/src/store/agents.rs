@@ -74,8 +74,10 @@ impl AgentRow {
     }
 }
 
+/// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
 const SELECT: &str = "SELECT agents.*,
-    (SELECT count(*) FROM asks WHERE asks.state = 'open' AND asks.agent = agents.id) AS open_asks,
+    (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
+        AS open_asks,
     (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline
     FROM agents";
 
@@ -147,9 +149,13 @@ pub fn of_processes(
 /// Agents that have not ended, oldest first; with `all`, the others too.
 pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
     let condition = if all { "" } else { "WHERE report <> 'ended'" };
-    let sql = format!("{SELECT} {condition} ORDER BY created_at, id LIMIT 10000");
+    // Should there ever be more, the newest are the ones that matter.
+    let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([], |row| Ok(read_row(row)))?.map(|row| row?).collect()
+    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+    let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
+    agents.reverse();
+    Ok(agents)
 }
 
 fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {

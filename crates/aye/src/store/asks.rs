@@ -12,6 +12,8 @@ use serde_json::Value;
 const COLUMNS: &str = "id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline,
     state, answer, by, answer_key, why, ended_at, receipt, evidence";
 
+const OPEN: &str = "state = 'open'";
+
 /// An ask as it is raised.
 #[derive(Debug, Clone)]
 pub struct NewAsk {
@@ -116,7 +118,19 @@ impl Tx<'_> {
     }
 
     pub fn open_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        ids(self.connection, "SELECT id FROM asks WHERE state = 'open' AND agent = ?1", &[&agent.as_str()])
+        ids(
+            self.connection,
+            "SELECT id FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
+            &[&agent.as_str()],
+        )
+    }
+
+    /// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
+    pub fn has_open_asks(&self, agent: &AgentId) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1 LIMIT 1",
+        )?;
+        Ok(statement.exists([agent.as_str()])?)
     }
 
     pub fn some_open_asks(&self) -> Result<Vec<AskId>, StoreError> {
@@ -126,7 +140,7 @@ impl Tx<'_> {
     pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
         ids(
             self.connection,
-            "SELECT id FROM asks WHERE receipt = 'pending' AND agent = ?1",
+            "SELECT id FROM asks INDEXED BY asks_unsettled WHERE receipt = 'pending' AND agent = ?1",
             &[&agent.as_str()],
         )
     }
@@ -144,28 +158,33 @@ pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreErro
 
 /// Open asks come oldest first, as they should be answered; ended ones newest first.
 pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, StoreError> {
-    let open = filter.state.as_deref() == Some("open");
-    let state = match (open, &filter.state) {
-        (true, _) => "state = 'open' AND :state = 'open'",
-        (false, Some(_)) => "state = :state",
-        (false, None) => "(:state IS NULL)",
+    // Only the conditions that are asked for, and the state spelled out: an index serves no others.
+    let mut conditions = Vec::new();
+    let (condition, order) = match filter.state.as_deref() {
+        None => ("TRUE", "n DESC"),
+        Some("open") => (OPEN, "n"),
+        Some("answered") => ("state = 'answered'", "n DESC"),
+        Some("expired") => ("state = 'expired'", "n DESC"),
+        Some("withdrawn") => ("state = 'withdrawn'", "n DESC"),
+        Some(_) => return Ok(Vec::new()),
     };
-    let order = if open { "n" } else { "n DESC" };
-    let sql = format!(
-        "SELECT {COLUMNS} FROM asks
-         WHERE {state} AND (:agent IS NULL OR agent = :agent) AND (:prefix IS NULL OR id GLOB :prefix || '*')
-         ORDER BY {order} LIMIT :limit"
-    );
+    conditions.push(condition);
+    let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &filter.limit)];
+    let agent = filter.agent.as_ref().map(AgentId::as_str);
+    if agent.is_some() {
+        conditions.push("agent = :agent");
+        params.push((":agent", &agent));
+    }
+    if filter.id_prefix.is_some() {
+        // Ids are visible ASCII, so DEL comes after all of them.
+        conditions.push("id BETWEEN :prefix AND :prefix || char(127)");
+        params.push((":prefix", &filter.id_prefix));
+    }
+    let index = if agent.is_some() && condition == OPEN { "INDEXED BY asks_open" } else { "" };
+    let conditions = conditions.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(
-        named_params! {
-            ":state": filter.state,
-            ":agent": filter.agent.as_ref().map(AgentId::as_str),
-            ":prefix": filter.id_prefix,
-            ":limit": filter.limit,
-        },
-        |row| Ok(read_row(row)),
-    )?;
+    let rows = statement.query_map(params.as_slice(), |row| Ok(read_row(row)))?;
     rows.map(|row| row?).collect()
 }
 

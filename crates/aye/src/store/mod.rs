@@ -4,6 +4,7 @@ pub mod agents;
 pub mod asks;
 pub mod audit;
 pub mod commands;
+pub mod counts;
 pub mod grants;
 pub mod outbox;
 pub mod outlines;
@@ -13,9 +14,10 @@ mod writer;
 pub use agents::{AgentRow, Profile};
 pub use asks::{AskFilter, NewAsk};
 pub use audit::{AuditFilter, Verified, VerifyError};
+pub use counts::AskCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
-pub use writer::Tx;
+pub use writer::{Commit, Tx};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -26,8 +28,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_counts.sql")];
 const READERS: usize = 4;
+const CHECKPOINT_PAGES: i64 = 4000;
+const WRITER_CACHE_KB: i64 = 32 * 1024;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -69,13 +74,13 @@ pub struct Store {
 
 struct Readers {
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Store {
-    /// Opens the database for the one hub that writes it. `published` is called with what each commit
-    /// tells the surfaces, in order, after it is on disk.
-    pub fn open(path: &Path, published: impl Fn(Vec<Change>) + Send + 'static) -> Result<Self, OpenError> {
+    /// Opens the database for the one hub that writes it. `committed` is called with each commit, in
+    /// order, after it is on disk.
+    pub fn open(path: &Path, committed: impl Fn(Commit) + Send + 'static) -> Result<Self, OpenError> {
         let io = |why| OpenError::Io { path: path.to_owned(), why };
         let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
         private_file(path).map_err(io)?;
@@ -84,10 +89,13 @@ impl Store {
         migrate(&mut connection, path)?;
         let readers =
             (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, Box::new(published)).map_err(io)?;
+        let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
-            readers: Arc::new(Readers { idle: Mutex::new(readers), permits: Semaphore::new(READERS) }),
+            readers: Arc::new(Readers {
+                idle: Mutex::new(readers),
+                permits: Arc::new(Semaphore::new(READERS)),
+            }),
         })
     }
 
@@ -112,9 +120,11 @@ impl Store {
     where
         T: Send + 'static,
     {
-        let _permit = self.readers.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let permit = self.readers.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.readers.clone();
         let read = tokio::task::spawn_blocking(move || {
+            // Goes with the connection: a caller that leaves early must not let another in without one.
+            let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let mut connection = idle().pop().ok_or(StoreError::Closed)?;
             let result = consistent(&mut connection, work);
@@ -215,6 +225,10 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
+    // Pages that change again and again are then copied home once for many commits.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

@@ -2,18 +2,21 @@
 
 use super::asks::{json, unreadable};
 use super::{AskFilter, StoreError, Tx, agents, asks};
-use aye_core::{Agent, AgentId, Ask, AskId};
+use aye_core::{Agent, AgentId, Answer, Ask, AskId, By, Receipt};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// One numbered change.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub seq: u64,
     pub subject: Subject,
-    /// Ready to be sent; none where it is too large to be held for those who are behind.
-    pub text: Option<Arc<str>>,
+    /// Ready to be sent, and shared by all it is sent to; none where it is too large to be held for those
+    /// who are behind.
+    pub text: Option<Utf8Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -53,14 +56,38 @@ const CATCH_UP_BYTES: usize = 1024 * 1024;
 const LARGEST_HELD: usize = 32 * 1024;
 
 /// An ask's part that changes; the rest stands in the asks themselves.
-const STANDING: [&str; 6] = ["state", "receipt", "answer", "by", "ended_at", "note"];
+#[derive(Serialize)]
+struct Standing<'a> {
+    state: &'a str,
+    receipt: Option<Receipt>,
+    answer: Option<&'a Answer>,
+    by: Option<&'a By>,
+    ended_at: Option<Timestamp>,
+    note: Option<&'a str>,
+}
+
+/// Written as it is, without a tree in between: this runs inside the commit everybody waits for.
+#[derive(Serialize)]
+struct AskMessage<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    seq: u64,
+    ask: &'a Ask,
+}
 
 impl Tx<'_> {
     pub fn publish_ask(&mut self, ask: &Ask) -> Result<(), StoreError> {
-        let whole = serde_json::to_value(ask).map_err(unreadable)?;
-        let standing: Value = STANDING.iter().map(|field| (*field, whole[*field].clone())).collect();
+        let standing = Standing {
+            state: ask.state.name(),
+            receipt: ask.state.receipt(),
+            answer: ask.state.answer(),
+            by: ask.state.by(),
+            ended_at: ask.state.ended_at(),
+            note: ask.state.note(),
+        };
+        let standing = serde_json::to_string(&standing).map_err(unreadable)?;
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
-        let text = held(message("ask", seq, "ask", whole));
+        let text = held(serde_json::to_string(&AskMessage { kind: "ask", seq, ask }).map_err(unreadable)?);
         let subject = match text {
             Some(_) => Subject::Ask(Box::new(ask.clone())),
             None => Subject::LargeAsk { id: ask.id.clone(), ended: !ask.state.is_open() },
@@ -71,14 +98,14 @@ impl Tx<'_> {
 
     pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
         let detail = serde_json::to_value(agent).map_err(unreadable)?;
-        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail)?;
+        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail.to_string())?;
         let text = held(message("agent", seq, "agent", detail));
         self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text });
         Ok(())
     }
 
     pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("event", agent.as_str(), &event)?;
+        let seq = self.put_in_outbox("event", agent.as_str(), &event.to_string())?;
         let text = held(event_message(seq, agent.as_str(), event));
         self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text });
         Ok(())
@@ -86,17 +113,17 @@ impl Tx<'_> {
 
     /// Something every operator should know that belongs to no agent.
     pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("notice", "hub", &notice)?;
+        let seq = self.put_in_outbox("notice", "hub", &notice.to_string())?;
         let text = held(message("notice", seq, "notice", notice));
         self.changes.push(Change { seq, subject: Subject::Notice, text });
         Ok(())
     }
 
-    fn put_in_outbox(&self, kind: &str, subject: &str, detail: &Value) -> Result<u64, StoreError> {
+    fn put_in_outbox(&self, kind: &str, subject: &str, detail: &str) -> Result<u64, StoreError> {
         let mut statement = self
             .connection
             .prepare_cached("INSERT INTO outbox (type, subject, detail) VALUES (?1, ?2, ?3)")?;
-        let seq = statement.insert((kind, subject, detail.to_string()))?;
+        let seq = statement.insert((kind, subject, detail))?;
         Ok(seq.cast_unsigned())
     }
 
@@ -110,7 +137,7 @@ impl Tx<'_> {
     }
 }
 
-fn held(text: String) -> Option<Arc<str>> {
+fn held(text: String) -> Option<Utf8Bytes> {
     (text.len() <= LARGEST_HELD).then(|| text.into())
 }
 

@@ -47,6 +47,10 @@ CREATE TABLE asks (
     UNIQUE (agent, key)
 ) STRICT;
 CREATE INDEX asks_open ON asks (agent) WHERE state = 'open';
+-- What lists show must not be searched for among all that was ever answered.
+CREATE INDEX asks_open_in_order ON asks (n) WHERE state = 'open';
+CREATE INDEX asks_expired ON asks (n) WHERE state = 'expired';
+CREATE INDEX asks_withdrawn ON asks (n) WHERE state = 'withdrawn';
 CREATE INDEX asks_due ON asks (deadline) WHERE state = 'open' AND deadline IS NOT NULL;
 CREATE INDEX asks_unsettled ON asks (agent) WHERE receipt = 'pending';
 CREATE INDEX asks_by_agent ON asks (agent, n);
@@ -118,6 +122,8 @@ CREATE TABLE tokens (
     agent      TEXT,
     name       TEXT NOT NULL,
     surface    TEXT,
+    -- Made by a person for an agent, and so not ended with it.
+    kept       INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
 ) STRICT;

@@ -1,0 +1,107 @@
+//! The real program in a home of its own, and what the system says it costs.
+
+use anyhow::{Context, ensure};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Hub {
+    pub address: String,
+    pub socket: PathBuf,
+    pub operator: String,
+    /// From the start of the process to its first line.
+    pub started_in: Duration,
+    home: PathBuf,
+    child: Child,
+}
+
+impl Hub {
+    pub fn start(program: &Path, home: &Path) -> anyhow::Result<Self> {
+        // Logged as it is by default, because that is what people run.
+        let log = fs::OpenOptions::new().create(true).append(true).open(home.with_extension("log"))?;
+        let mut command = Command::new(program);
+        command.args(["up", "--no-open", "--listen", "127.0.0.1:0"]).env("AYE_HOME", home);
+        for name in ["AYE_URL", "AYE_TOKEN", "AYE_LOG"] {
+            command.env_remove(name);
+        }
+        let start = Instant::now();
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        let line = lines.next().context("the hub ended before it listened")??;
+        let started_in = start.elapsed();
+        let address = line.strip_prefix("aye is listening on http://").context("an unknown first line")?;
+        let address = address.to_owned();
+        // The sign-in link comes next; a hub whose output nobody reads must not be stopped by it.
+        lines.next().context("no sign-in link")??;
+        let operator = fs::read_to_string(home.join("operator.token"))?.trim().to_owned();
+        let socket = home.join("aye.sock");
+        Ok(Self { address, socket, operator, started_in, home: home.to_owned(), child })
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.home.join("aye.db")
+    }
+
+    /// Processor time of the hub so far.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        cpu_of(&format!("/proc/{}/stat", self.child.id()))
+    }
+
+    pub fn memory(&self) -> anyhow::Result<Memory> {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        Ok(Memory {
+            resident: kilobytes(&rollup, "Rss:")?,
+            proportional: kilobytes(&rollup, "Pss:")?,
+            peak: kilobytes(&status, "VmHWM:")?,
+        })
+    }
+
+    /// SIGTERM, and the wait for its end.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        )?;
+        let ended = self.child.wait()?;
+        ensure!(ended.success(), "the hub ended with {ended}");
+        Ok(())
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().unwrap_or_default();
+        drop(self.child.wait());
+    }
+}
+
+/// In bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Memory {
+    pub resident: u64,
+    pub proportional: u64,
+    pub peak: u64,
+}
+
+/// Processor time of this program so far.
+pub fn own_cpu() -> anyhow::Result<Duration> {
+    cpu_of("/proc/self/stat")
+}
+
+fn cpu_of(stat: &str) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(stat)?;
+    // The name may contain anything; the fields after it do not.
+    let fields = stat.rsplit_once(") ").context("an unknown stat line")?.1;
+    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+}
+
+fn kilobytes(text: &str, name: &str) -> anyhow::Result<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("no such figure")?;
+    let number = line.trim().split(' ').next().context("no number")?;
+    Ok(number.parse::<u64>()? * 1024)
+}

@@ -1,0 +1,60 @@
+//! The snapshot everybody begins with. It is made once for all who want the same: after a restart every
+//! client is back at the same moment.
+
+use crate::hub::{Hub, Problem};
+use aye_core::{Agent, Ask};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+pub struct Snapshot {
+    pub seq: u64,
+    pub text: Utf8Bytes,
+    /// When it was begun to be read.
+    begun: Instant,
+}
+
+/// The last one made; the text of what was open then is kept until the next is made.
+#[derive(Default)]
+pub struct Snapshots {
+    last: Mutex<Option<Arc<Snapshot>>>,
+}
+
+impl Snapshots {
+    /// A snapshot that is no older than this call, or as good as new.
+    pub async fn take(&self, hub: &Hub) -> Result<Arc<Snapshot>, Problem> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some(last) = &*last
+            && (last.begun >= asked || last.seq == hub.last_seq().await?)
+        {
+            return Ok(last.clone());
+        }
+        let begun = Instant::now();
+        let snapshot = hub.snapshot().await?;
+        let frame = SnapshotFrame {
+            kind: "snapshot",
+            seq: snapshot.seq,
+            asks: snapshot.asks,
+            agents: snapshot.agents,
+            notices: hub.notices(),
+        };
+        let text = serde_json::to_string(&frame).map_err(|_| Problem::Conflict("an ask cannot be shown"))?;
+        let snapshot = Arc::new(Snapshot { seq: frame.seq, text: text.into(), begun });
+        *last = Some(snapshot.clone());
+        Ok(snapshot)
+    }
+}
+
+#[derive(Serialize)]
+struct SnapshotFrame {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    seq: u64,
+    asks: Vec<Ask>,
+    agents: Vec<Agent>,
+    notices: Vec<Value>,
+}
