@@ -94,6 +94,8 @@ pub struct Driver {
     waiting: HashMap<String, Waiting>,
     /// What the transcript must still show, by tool call.
     expected: HashMap<String, (String, Expected)>,
+    /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
+    plans: HashMap<String, Value>,
     /// Requests taken back before the hub had recorded them.
     withdrawn_early: Vec<String>,
     requests: u64,
@@ -113,6 +115,7 @@ impl Driver {
             nonce,
             waiting: HashMap::new(),
             expected: HashMap::new(),
+            plans: HashMap::new(),
             withdrawn_early: Vec::new(),
             requests: 0,
         }
@@ -168,6 +171,7 @@ impl Driver {
                 vec![Effect::Register(without_nulls(told))]
             }
             Frame::Assistant { blocks, parent } => {
+                self.remember_plans(&blocks);
                 blocks.into_iter().filter_map(|block| said(block, parent.is_some())).collect()
             }
             Frame::User { results, detail } => {
@@ -192,7 +196,7 @@ impl Driver {
 
     fn requested(&mut self, id: String, request: Request) -> Vec<Effect> {
         let tool = match request {
-            Request::CanUseTool(tool) => *tool,
+            Request::CanUseTool(tool) => self.with_plan(*tool),
             Request::Unknown { subtype } => {
                 let error = format!("aye does not know the request {subtype:?}");
                 return vec![Effect::Write(wire::error_line(&id, &error))];
@@ -218,6 +222,31 @@ impl Driver {
                 let permit = wire::Permit::Deny { message: why.to_string(), interrupt: false };
                 vec![Effect::Write(permit_line(&id, &permit)), trouble(why.to_string())]
             }
+        }
+    }
+
+    fn remember_plans(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            if let Block::ToolUse { id, name, input } = block
+                && name == "ExitPlanMode"
+            {
+                self.plans.insert(id.clone(), input["plan"].clone());
+            }
+        }
+    }
+
+    /// The plan stands in the message before the request, and what is approved must be what is carried out.
+    fn with_plan(&mut self, tool: CanUseTool) -> CanUseTool {
+        let plan = tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)).filter(Value::is_string);
+        let given: Value = serde_json::from_str(tool.input.get()).unwrap_or_default();
+        match plan.filter(|_| tool.tool_name == "ExitPlanMode" && given["plan"].is_null()) {
+            Some(plan) => {
+                match wire::with_fields(&tool.input, [("plan".to_owned(), plan)].into_iter().collect()) {
+                    Ok(input) => CanUseTool { input, ..tool },
+                    Err(_) => tool,
+                }
+            }
+            None => tool,
         }
     }
 
