@@ -1,18 +1,29 @@
 //! A real hub in a home of its own, and the plainest possible client.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
+#![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
+pub mod socket;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+use tungstenite::{ClientRequestBuilder, WebSocket};
+
+/// Longer than anything here should take, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(40);
 
 pub struct Hub {
     pub home: PathBuf,
     pub address: String,
     pub link: String,
-    child: Child,
+    pub child: Child,
+    /// Held open: a hub that cannot print ends.
+    _said: BufReader<ChildStdout>,
     /// The directory goes with the last hub that used it.
     _dir: Option<tempfile::TempDir>,
 }
@@ -33,12 +44,16 @@ impl Hub {
     }
 
     pub fn start_with(mut command: Command, home: PathBuf) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut line = || lines.next().expect("the hub ended before it listened").unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the hub ended before it listened");
+            line.trim_end().to_owned()
+        };
         let address = line().strip_prefix("aye is listening on http://").expect("the first line").to_owned();
         let link = line().split_once("http://").expect("the sign-in link").1.to_owned();
-        Self { home, address, link: format!("http://{link}"), child, _dir: None }
+        Self { home, address, link: format!("http://{link}"), child, _said: said, _dir: None }
     }
 
     pub fn pid(&self) -> u32 {
@@ -52,25 +67,28 @@ impl Hub {
     }
 
     /// SIGTERM, and how the hub ended.
-    pub fn stop(&mut self) -> std::process::ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.child.wait().unwrap()
+    pub fn stop(&mut self) -> ExitStatus {
+        signal(&self.child, Signal::TERM);
+        ended(&mut self.child)
     }
 
     /// The same home, with a new process.
     pub fn restart(&mut self) {
-        let next = Self::start_in(self.home.clone());
-        let (address, link) = (next.address.clone(), next.link.clone());
-        self.address = address;
-        self.link = link;
-        let mut next = std::mem::ManuallyDrop::new(next);
-        std::mem::swap(&mut self.child, &mut next.child);
+        let dir = self._dir.take();
+        *self = Self::start_in(self.home.clone());
+        self._dir = dir;
     }
 
     pub fn operator(&self) -> String {
         let token = std::fs::read_to_string(self.home.join("operator.token")).unwrap();
         token.trim().to_owned()
+    }
+
+    /// A token of this role, which must not be an agent's.
+    pub fn token(&self, role: &str) -> String {
+        let made = self.post("/api/tokens", &self.operator(), json!({"role": role, "name": role}));
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.body["token"].as_str().unwrap().to_owned()
     }
 
     /// An agent's own token, made by the operator.
@@ -92,6 +110,10 @@ impl Hub {
         self.send("PUT", path, token, body)
     }
 
+    pub fn delete(&self, path: &str, token: &str) -> Reply {
+        self.call("DELETE", path, &[("Authorization", &format!("Bearer {token}"))], None)
+    }
+
     fn send(&self, method: &str, path: &str, token: &str, body: Value) -> Reply {
         let headers =
             [("Authorization", format!("Bearer {token}")), ("Content-Type", "application/json".to_owned())];
@@ -101,8 +123,59 @@ impl Hub {
 
     /// A call with exactly these headers; `Host` is ours unless given.
     pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Reply {
+        try_call(&self.address, method, path, headers, body).unwrap()
+    }
+
+    /// A WebSocket; `query` is empty or like `?after=3`.
+    pub fn websocket(&self, token: &str, query: &str) -> WebSocket<TcpStream> {
+        websocket(&self.address, token, query).unwrap()
+    }
+
+    /// A connection that fails a test rather than hold it for ever.
+    pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        call_on(stream, &self.address, method, path, headers, body)
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub fn connect_unix(&self) -> UnixStream {
+        let stream = UnixStream::connect(aye::home::Home::at(&self.home).socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// A call with JSON over the Unix socket; no token is sent where it is empty.
+    pub fn call_unix(&self, method: &str, path: &str, token: &str, body: Value) -> Reply {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![("Content-Type", "application/json")];
+        if !token.is_empty() {
+            headers.push(("Authorization", bearer.as_str()));
+        }
+        call_on(self.connect_unix(), "localhost", method, path, &headers, Some(body.to_string().as_bytes()))
+    }
+
+    /// Sends these bytes as they are.
+    pub fn raw(&self, request: &[u8]) -> Reply {
+        exchange(self.connect(), request, &[], true).unwrap()
+    }
+
+    /// The ask as it stands.
+    pub fn ask(&self, ask: &Value) -> Value {
+        let found = self.get(&path_of(ask, ""), &self.operator());
+        assert_eq!(found.status, 200, "{}", found.body);
+        found.body
+    }
+
+    /// Who stands behind answers given with the operator's token.
+    pub fn person(&self) -> Value {
+        self.get("/api/me", &self.operator()).body["name"].clone()
+    }
+
+    /// Registers an agent and returns it.
+    pub fn register(&self, token: &str, agent: &str, profile: Value) -> Value {
+        let registered = self.put(&format!("/api/agents/{agent}"), token, profile);
+        assert_eq!(registered.status, 200, "{}", registered.body);
+        registered.body
     }
 
     /// Raises an ask and returns it.
@@ -115,7 +188,7 @@ impl Hub {
 
     pub fn answer(&self, ask: &Value, answer: Value) -> Reply {
         let call = json!({"answer": answer, "digest": ask["digest"]});
-        self.post(&format!("/api/asks/{}/answer", ask["id"].as_str().unwrap()), &self.operator(), call)
+        self.post(&path_of(ask, "/answer"), &self.operator(), call)
     }
 
     /// Runs a command against this hub.
@@ -137,6 +210,10 @@ pub fn aye(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
     command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
     command
+}
+
+pub fn path_of(ask: &Value, rest: &str) -> String {
+    format!("/api/asks/{}{rest}", ask["id"].as_str().unwrap())
 }
 
 pub fn yes_or_no() -> Value {
@@ -163,13 +240,38 @@ impl Reply {
 
 /// One request on one connection; the reply is read to its end.
 pub fn call_on<S: Read + Write>(
-    mut stream: S,
+    stream: S,
     host: &str,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> Reply {
+    try_call_on(stream, host, method, path, headers, body).unwrap()
+}
+
+pub fn try_call(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> io::Result<Reply> {
+    let stream = TcpStream::connect(address)?;
+    // A long poll may take 50 seconds to say nothing.
+    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    try_call_on(stream, address, method, path, headers, body)
+}
+
+/// An error means that no whole reply came.
+pub fn try_call_on<S: Read + Write>(
+    stream: S,
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> io::Result<Reply> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         head += &format!("Host: {host}\r\n");
@@ -180,24 +282,82 @@ pub fn call_on<S: Read + Write>(
     if let Some(body) = body {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
-    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    exchange(stream, format!("{head}\r\n").as_bytes(), body.unwrap_or_default(), method != "HEAD")
+}
+
+/// Sends bytes as they are and reads the reply to its end; a reply that is cut off is an error.
+fn exchange<S: Read + Write>(mut stream: S, head: &[u8], body: &[u8], has_body: bool) -> io::Result<Reply> {
+    stream.write_all(head)?;
     // The hub may refuse a body before it has read all of it, and close.
-    let _ = stream.write_all(body.unwrap_or_default());
+    let _ = stream.write_all(body);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
+    let cut_off = || io::Error::new(ErrorKind::UnexpectedEof, "no whole reply");
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply but {text:?}"));
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut_off)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+    let reply =
+        Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) };
+    let length = reply.header("content-length").map_or(0, |length| length.parse::<usize>().unwrap());
+    if has_body && body.len() < length { Err(cut_off()) } else { Ok(reply) }
+}
+
+pub fn websocket(
+    address: &str,
+    token: &str,
+    query: &str,
+) -> Result<WebSocket<TcpStream>, tungstenite::Error> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let uri = format!("ws://{address}/api/ws{query}").parse().unwrap();
+    let request = ClientRequestBuilder::new(uri).with_header("Authorization", format!("Bearer {token}"));
+    match tungstenite::client(request, stream) {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::HandshakeError::Failure(error)) => Err(error),
+        Err(tungstenite::HandshakeError::Interrupted(_)) => Err(io::Error::from(ErrorKind::TimedOut).into()),
+    }
+}
+
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// How a process ended; one that does not end is an error.
+pub fn ended(child: &mut Child) -> ExitStatus {
+    eventually("the process to end", || child.try_wait().unwrap())
+}
+
+/// What a command printed, as text.
+pub fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a command said on standard error.
+pub fn complained(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+/// The JSON that a command printed, and nothing else.
+pub fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 /// Waits for something that another process does, and fails loudly if it never happens.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    eventually_within(PATIENCE, what, look)
+}
+
+pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    while start.elapsed() < limit {
         if let Some(found) = look() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("waited ten seconds for {what}");
+    panic!("waited {limit:?} for {what}");
 }

@@ -1,9 +1,11 @@
 //! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
 
 use crate::home::Home;
+use crate::tls;
+use crate::url::HubUrl;
 use anyhow::Context;
 use aye_core::{AgentId, AskId, AskView, Surface};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Method, Request, Response, StatusCode, header};
@@ -11,13 +13,17 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
+/// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
+const LONGEST_CALL: Duration = Duration::from_secs(90);
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +32,13 @@ pub enum CallError {
         "no hub answers at {at}: {source}\nStart one with `aye up`, or point AYE_URL and AYE_TOKEN at one."
     )]
     Unreachable { at: String, source: io::Error },
+    #[error(
+        "{at} does not show a certificate that is trusted here: {source}\n\
+         If it is your own, name it, or its authority's, in AYE_CA_FILE."
+    )]
+    Untrusted { at: String, source: io::Error },
     #[error("the hub at {at} went away in the middle of a call: {source}")]
-    Interrupted { at: String, source: hyper::Error },
+    Interrupted { at: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{error}")]
     Refused { status: StatusCode, error: String, body: Value },
     #[error("the hub's reply makes no sense: {0}")]
@@ -42,14 +53,18 @@ impl CallError {
             CallError::Refused { status, .. } => {
                 matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
             }
-            CallError::Garbled(_) => false,
+            // Trying again would not make it more trustworthy.
+            CallError::Untrusted { .. } | CallError::Garbled(_) => false,
         }
     }
 
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             CallError::Refused { status, .. } => Some(*status),
-            CallError::Unreachable { .. } | CallError::Interrupted { .. } | CallError::Garbled(_) => None,
+            CallError::Unreachable { .. }
+            | CallError::Untrusted { .. }
+            | CallError::Interrupted { .. }
+            | CallError::Garbled(_) => None,
         }
     }
 }
@@ -57,7 +72,7 @@ impl CallError {
 #[derive(Clone)]
 enum Target {
     Unix(PathBuf),
-    Tcp { authority: String },
+    Tcp { url: HubUrl, authority: String, tls: Option<(TlsConnector, ServerName<'static>)> },
 }
 
 /// One caller. Calls wait for each other; a program that does two things at once uses two.
@@ -158,6 +173,16 @@ impl Client {
 
     /// An empty reply is null.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        let sent = tokio::time::timeout(LONGEST_CALL, self.send_and_wait(method, path, body));
+        sent.await.unwrap_or_else(|_| Err(self.interrupted("no reply came")))
+    }
+
+    async fn send_and_wait(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, CallError> {
         let mut slot = self.line.lock().await;
         let kept = slot.take().filter(|line| !line.sender.is_closed());
         let reused = kept.is_some();
@@ -179,7 +204,7 @@ impl Client {
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
         let host = match &self.target {
             Target::Unix(_) => "localhost",
-            Target::Tcp { authority } => authority,
+            Target::Tcp { authority, .. } => authority,
         };
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::new(Full::new(Bytes::from(text)));
@@ -205,7 +230,11 @@ impl Client {
     async fn read(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
         let status = reply.status();
         let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
-        let bytes = body.map_err(|error| CallError::Garbled(error.to_string()))?.to_bytes();
+        let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => CallError::Garbled(error.to_string()),
+            false => self.interrupted(error),
+        })?;
+        let bytes = bytes.to_bytes();
         let value = match bytes.is_empty() {
             true => Value::Null,
             false => serde_json::from_slice(&bytes).map_err(|error| CallError::Garbled(error.to_string()))?,
@@ -225,9 +254,15 @@ impl Client {
         let unreachable = |source| CallError::Unreachable { at: self.at(), source };
         match &self.target {
             Target::Unix(path) => self.talk(UnixStream::connect(path).await.map_err(unreachable)?).await,
-            Target::Tcp { authority } => {
-                let stream = TcpStream::connect(authority).await.map_err(unreachable)?;
+            Target::Tcp { url, tls, .. } => {
+                let stream = TcpStream::connect(url.address()).await.map_err(unreachable)?;
                 stream.set_nodelay(true).map_err(unreachable)?;
+                let Some((connector, name)) = tls else { return self.talk(stream).await };
+                let shaken = connector.connect(name.clone(), stream).await;
+                let stream = shaken.map_err(|source| match source.kind() {
+                    io::ErrorKind::InvalidData => CallError::Untrusted { at: self.at(), source },
+                    _ => unreachable(source),
+                })?;
                 self.talk(stream).await
             }
         }
@@ -248,14 +283,14 @@ impl Client {
         Ok(Line { sender, _driver: driver })
     }
 
-    fn interrupted(&self, source: hyper::Error) -> CallError {
-        CallError::Interrupted { at: self.at(), source }
+    fn interrupted(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CallError {
+        CallError::Interrupted { at: self.at(), source: source.into() }
     }
 
     fn at(&self) -> String {
         match &self.target {
             Target::Unix(path) => path.display().to_string(),
-            Target::Tcp { authority } => format!("http://{authority}"),
+            Target::Tcp { url, .. } => url.to_string(),
         }
     }
 
@@ -279,11 +314,16 @@ fn target(home: &Home) -> anyhow::Result<Target> {
     let Ok(url) = std::env::var("AYE_URL") else {
         return Ok(Target::Unix(home.socket()));
     };
-    let authority = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-    let authority = authority.filter(|authority| !authority.is_empty() && !authority.contains('/'));
-    let authority =
-        authority.with_context(|| format!("AYE_URL must look like http://127.0.0.1:7177, not {url:?}"))?;
-    Ok(Target::Tcp { authority: authority.to_owned() })
+    let url = HubUrl::try_from(url).map_err(|wrong| anyhow::anyhow!("AYE_URL {wrong}"))?;
+    let tls = match url.is_tls() {
+        false => None,
+        true => {
+            let name = ServerName::try_from(url.address().0.to_owned()).context("AYE_URL names no host")?;
+            let extra = std::env::var_os("AYE_CA_FILE");
+            Some((tls::client(extra.as_deref().map(Path::new)).context("AYE_CA_FILE cannot be used")?, name))
+        }
+    };
+    Ok(Target::Tcp { authority: url.authority(), url, tls })
 }
 
 fn decode<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {

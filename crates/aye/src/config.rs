@@ -1,5 +1,6 @@
 //! `config.toml`: what people decided once. All of it is optional.
 
+use crate::url::HubUrl;
 use aye_policy::{Policy, PolicyFile};
 use serde::Deserialize;
 use std::io::ErrorKind;
@@ -20,7 +21,7 @@ struct File {
 #[serde(default, deny_unknown_fields)]
 pub struct HubSection {
     /// What links on other devices point to; also an allowed Host.
-    pub public_url: Option<String>,
+    pub public_url: Option<HubUrl>,
 }
 
 /// A configuration that was checked.
@@ -98,7 +99,7 @@ mod tests {
             notify_after = "0s"
         "#;
         let config = Config::parse(text).unwrap();
-        assert_eq!(config.hub.public_url.as_deref(), Some("https://aye.example"));
+        assert_eq!(config.hub.public_url.unwrap().to_string(), "https://aye.example");
         assert_eq!(config.policy.when_unattended, aye_policy::WhenUnattended::Reject);
     }
 
@@ -109,5 +110,6 @@ mod tests {
         assert!(wrong("[policy]\nauto_approve = [\"ExitPlanMode\"]").contains("always go to a person"));
         assert!(wrong("[[policy.rules]]\ntool = \"Bash\"").contains("action"));
         assert!(wrong("nonsense").contains("line 1"));
+        assert!(wrong("[hub]\npublic_url = \"aye.example/x\"").contains("must look like http"));
     }
 }

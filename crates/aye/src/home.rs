@@ -67,21 +67,22 @@ impl Home {
 
     /// In the home, or where that name would be too long for a socket, in the runtime directory.
     pub fn socket(&self) -> PathBuf {
-        let socket = self.path.join("aye.sock");
-        if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {
-            return socket;
-        }
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map_or_else(
-            || PathBuf::from(format!("/tmp/aye-{}", rustix::process::getuid().as_raw())),
-            PathBuf::from,
-        );
         let name = sha256_hex(self.path.as_os_str().as_bytes());
-        runtime.join(format!("aye-{}.sock", &name[..16]))
+        let name = format!("{}.sock", &name[..16]);
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
+        // A directory of our own: the runtime directory is not ours to make private.
+        let runtime = runtime.map(|dir| PathBuf::from(dir).join("aye").join(&name));
+        let places = [Some(self.path.join("aye.sock")), runtime];
+        let fits = |socket: &PathBuf| socket.as_os_str().len() <= LONGEST_SOCKET_PATH;
+        places.into_iter().flatten().find(fits).unwrap_or_else(|| {
+            PathBuf::from(format!("/tmp/aye-{}", rustix::process::getuid().as_raw())).join(&name)
+        })
     }
 
     /// Makes the directories, and makes sure that nobody else can look inside.
     pub fn prepare(&self) -> anyhow::Result<()> {
         private_dir(&self.path)?;
+        private_files(&self.path).with_context(|| format!("cannot make {} private", self.path.display()))?;
         match self.socket().parent() {
             Some(parent) if parent != self.path => private_dir(parent),
             _ => Ok(()),
@@ -109,15 +110,17 @@ impl Home {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        file.set_len(0)?;
-        file.write_all(std::process::id().to_string().as_bytes())?;
+        let pid = std::process::id().to_string();
+        let noted = file.set_len(0).and_then(|()| file.write_all(pid.as_bytes()));
+        noted.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(HomeLock { _file: file })
     }
 
+    /// One that is not even text is as good as none.
     pub fn read_operator_token(&self) -> std::io::Result<Option<String>> {
         match fs::read_to_string(self.operator_token()) {
             Ok(token) => Ok(Some(token.trim().to_owned())),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -129,30 +132,30 @@ impl Home {
     /// What the agents' tokens are derived from; made at the first start.
     pub fn agent_key(&self) -> anyhow::Result<[u8; 32]> {
         let path = self.path.join("agent.key");
-        let text = match fs::read_to_string(&path) {
+        let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut key = [0; 32];
                 getrandom::fill(&mut key).context("the system has no randomness for a key")?;
-                write_private(&path, hex(&key).as_bytes())?;
-                hex(&key)
+                write_private(&path, hex(&key).as_bytes())
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                return Ok(key);
             }
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
-        let mut key = [0; 32];
-        let text = text.trim();
-        ensure!(
-            text.len() == 64 && text.is_ascii(),
-            "{} is damaged: remove it and start again",
-            path.display()
-        );
-        for (byte, digits) in key.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).unwrap_or_default();
-            *byte = u8::from_str_radix(digits, 16)
-                .with_context(|| format!("{} is damaged: remove it and start again", path.display()))?;
-        }
-        Ok(key)
+        unhex(text.trim_ascii())
+            .with_context(|| format!("{} is damaged: remove it and start again", path.display()))
     }
+}
+
+fn unhex(text: &[u8]) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    for (byte, digits) in key.iter_mut().zip(text.chunks(2)) {
+        let [high, low] = *digits else { return None };
+        *byte = digit(high)? << 4 | digit(low)?;
+    }
+    (text.len() == 64).then_some(key)
 }
 
 /// Written beside and moved into place: a crash leaves the old file or the new one, never a half.
@@ -179,6 +182,18 @@ fn private_dir(path: &Path) -> anyhow::Result<()> {
     if metadata.mode() & 0o077 != 0 {
         fs::set_permissions(path, Permissions::from_mode(0o700))
             .with_context(|| format!("cannot make {} private", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What lies in the home from other times or hands is its owner's alone, too.
+fn private_files(home: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(home)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        if !found.is_symlink() && found.mode() & 0o077 != 0 {
+            fs::set_permissions(entry.path(), Permissions::from_mode(found.mode() & 0o700))?;
+        }
     }
     Ok(())
 }

@@ -14,3 +14,5 @@ pub mod config;
 pub mod home;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tls;
+pub mod url;

@@ -78,7 +78,7 @@ pub struct Agent {
     /// What the session has cost so far, in US dollars, where the agent tells.
     pub cost: Option<f64>,
     pub open_asks: u32,
-    /// While its clock runs, the plan that was refused for an outline, which a person may still approve.
+    /// The plan that was last refused for an outline; until its time a person may still approve it.
     pub outline: Option<Pause>,
     pub created_at: Timestamp,
 }

@@ -144,6 +144,8 @@ impl Answer {
     pub fn decision(&self) -> &'static str {
         match self {
             Answer::Question(Reply::Skip { .. }) => "declined",
+            // Skipped one by one is declined as well: a script must not take it for an answer.
+            Answer::Question(Reply::Each { answers }) if answers.iter().all(Choice::is_skipped) => "declined",
             Answer::Question(Reply::Each { .. } | Reply::Response { .. }) => "answered",
             Answer::Permission(Verdict::Allow { .. }) | Answer::Plan(PlanVerdict::Allow { .. }) => "allow",
             Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => "deny",
@@ -222,8 +224,18 @@ impl ChoiceDraft {
 
 impl Reply {
     fn check(&self, questions: &Questions) -> Result<(), Invalid> {
-        let Reply::Each { answers } = self else {
-            return Ok(());
+        let answers = match self {
+            Reply::Each { answers } => answers,
+            Reply::Skip { .. } => return Ok(()),
+            Reply::Response { .. } if questions.questions.iter().any(|question| question.free_text) => {
+                return Ok(());
+            }
+            Reply::Response { .. } => {
+                return Err(Invalid::new(
+                    "response",
+                    "these questions take no free text: pick an option, or skip",
+                ));
+            }
         };
         let (given, asked) = (answers.len(), questions.questions.len());
         if given != asked {
@@ -240,6 +252,10 @@ impl Reply {
 }
 
 impl Choice {
+    fn is_skipped(&self) -> bool {
+        matches!(self, Choice::Skipped { .. })
+    }
+
     fn check(&self, question: &Question) -> Result<(), Invalid> {
         let Choice::Given { selected, text, notes: _ } = self else {
             return Ok(());

@@ -229,6 +229,12 @@ impl TryFrom<PermissionDraft> for Permission {
 }
 
 impl Permission {
+    /// Whether what is displayed is the input itself, and not only somebody's word for it.
+    pub fn displays_its_input(&self) -> bool {
+        let whole = serde_json::to_string_pretty(&self.input).unwrap_or_default();
+        self.display.kind == DisplayKind::Json && self.display.text == whole
+    }
+
     pub fn offer(&self, scope: Scope) -> Option<&ScopeOffer> {
         self.scopes.iter().find(|offer| offer.scope == scope)
     }

@@ -1,25 +1,44 @@
-//! JSON as we accept it from others: no key twice, and no deeper than serde_json's limit of 128.
+//! JSON as we accept it from others: no key twice, and not too deep.
 //! A document with a key twice means different things to different readers, so it means nothing to us.
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
+/// Many readers, serde_json among them, stop at 128. What we pass on stands a few levels deeper than
+/// it came, and one ask that is too deep must not make a whole list unreadable.
+const DEEPEST: usize = 100;
+
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice::<Strict>(bytes).map(|strict| strict.0)
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Strict { levels: DEEPEST }.deserialize(&mut deserializer)?;
+    deserializer.end().map(|()| value)
 }
 
-struct Strict(Value);
+/// Reads one value that may have this many levels.
+#[derive(Clone, Copy)]
+struct Strict {
+    levels: usize,
+}
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
+impl Strict {
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        let levels = self.levels.checked_sub(1);
+        levels
+            .map(|levels| Self { levels })
+            .ok_or_else(|| E::custom(format_args!("it is nested more than {DEEPEST} levels deep")))
     }
 }
 
-struct StrictVisitor;
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
 
-impl<'de> Visitor<'de> for StrictVisitor {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
@@ -55,20 +74,22 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut items = Vec::new();
-        while let Some(Strict(item)) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(inside)? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut object = Map::new();
-        while let Some((key, Strict(value))) = map.next_entry::<String, Strict>()? {
+        while let Some(key) = map.next_key::<String>()? {
             if object.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("the key {key:?} stands twice")));
             }
-            object.insert(key, value);
+            object.insert(key, map.next_value_seed(inside)?);
         }
         Ok(Value::Object(object))
     }
@@ -95,8 +116,11 @@ mod tests {
 
     #[test]
     fn depth_is_limited_and_does_not_overflow_the_stack() {
-        let deep = "[".repeat(100_000);
-        assert!(parse(deep.as_bytes()).is_err());
+        let deep = |depth: usize| parse(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_bytes());
+        assert!(deep(DEEPEST).is_ok());
+        let error = deep(DEEPEST + 1).unwrap_err().to_string();
+        assert!(error.contains("more than 100 levels"), "{error}");
+        assert!(deep(100_000).is_err());
     }
 
     #[test]

@@ -83,10 +83,10 @@ impl Receipt {
         match (self, next) {
             (Pending, Delivered | Confirmed | Disputed | Superseded | Undelivered | Unknown)
             | (Delivered, Confirmed | Disputed | Superseded | Unknown)
-            | (Unknown, Confirmed | Disputed | Superseded | Undelivered) => true,
+            | (Unknown, Delivered | Confirmed | Disputed | Superseded | Undelivered) => true,
             (Pending | Delivered | Unknown, Pending)
             | (Delivered, Delivered | Undelivered)
-            | (Unknown, Delivered | Unknown)
+            | (Unknown, Unknown)
             | (Confirmed | Disputed | Superseded | Undelivered, _) => false,
         }
     }
@@ -130,7 +130,7 @@ pub enum Step {
 pub enum Refused {
     #[error("this ask has already ended")]
     Ended,
-    #[error("nobody answered in time, and the agent has been told so")]
+    #[error("nobody answered in time")]
     Expired,
     #[error("the deadline of this ask has not come yet")]
     NotDue,
@@ -259,7 +259,12 @@ impl State {
     /// What a person should know beside the state itself.
     pub fn note(&self) -> Option<&str> {
         let evidence = self.delivery().and_then(|delivery| delivery.evidence.as_deref());
-        let why = match self {
+        evidence.or(self.why_unanswered())
+    }
+
+    /// Why it ended without an answer.
+    pub fn why_unanswered(&self) -> Option<&'static str> {
+        match self {
             State::Open | State::Answered { .. } => None,
             State::Expired { why: Expiry::Deadline, .. } => Some("nobody answered in time"),
             State::Expired { why: Expiry::Unattended, .. } => Some("nobody was there to answer"),
@@ -268,8 +273,7 @@ impl State {
             }
             State::Withdrawn { why: Withdrawal::Cancelled, .. } => Some("cancelled by the agent"),
             State::Withdrawn { why: Withdrawal::Gone, .. } => Some("the agent is gone"),
-        };
-        evidence.or(why)
+        }
     }
 }
 

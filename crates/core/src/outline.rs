@@ -112,8 +112,11 @@ impl Outline {
     }
 
     /// A person refuses the plan for good, and the clock ends.
-    pub fn deny(&mut self, now: Timestamp) -> Result<(), NotNow> {
-        self.awaited(now).ok_or(NotNow::NothingAwaited)?;
+    pub fn deny(&mut self, digest: &Digest, now: Timestamp) -> Result<(), NotNow> {
+        let pause = self.awaited(now).ok_or(NotNow::NothingAwaited)?;
+        if pause.digest != *digest {
+            return Err(NotNow::OtherPlan);
+        }
         *self = Outline::default();
         Ok(())
     }
@@ -207,7 +210,7 @@ mod tests {
         outline.plan_comes(&ask(2), &plan("b"), at(1));
         assert_eq!(outline.approve(&plan("a"), false, ann(), at(2)), Err(NotNow::OtherPlan));
         assert_eq!(outline.approve(&plan("b"), false, ann(), at(30)), Err(NotNow::NothingAwaited));
-        assert_eq!(outline.deny(at(30)), Err(NotNow::NothingAwaited));
+        assert_eq!(outline.deny(&plan("b"), at(30)), Err(NotNow::NothingAwaited));
     }
 
     #[test]
@@ -218,7 +221,7 @@ mod tests {
         };
         assert_eq!(again(paused()), 60);
         let decided: [fn(&mut Outline); 3] = [
-            |outline| outline.deny(at(5)).unwrap(),
+            |outline| outline.deny(&plan("a"), at(5)).unwrap(),
             |outline| outline.approve(&plan("a"), false, ann(), at(5)).unwrap(),
             Outline::plan_decided,
         ];

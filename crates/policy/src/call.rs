@@ -17,6 +17,9 @@ pub struct ToolCall<'a> {
 /// Tools that exist to ask a person: approving them by rule would invent the answer.
 pub const PERSON_ONLY: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
 
+/// Tools that look through everything below a folder: the agent's own, unless the input names another.
+pub const SEARCH_TOOLS: [&str; 3] = ["Glob", "Grep", "LS"];
+
 /// A tool whose input is a command for the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellTool {
@@ -57,7 +60,9 @@ impl ToolCall<'_> {
     }
 
     pub fn names_home(&self) -> bool {
+        let looks_through = SEARCH_TOOLS.contains(&self.tool);
         self.home.is_named(self.cwd, self.input)
+            || (looks_through && self.home.is_below(self.cwd, self.input, self.tool == "Glob"))
     }
 
     /// The command taken apart, for a shell tool. A command that is missing or no text cannot be parsed.

@@ -4,7 +4,7 @@
 //! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`,
 //! `$HOME`), from the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case,
 //! and as `AYE_HOME` by name. It does not see links, wildcards (`~/.local/share/a*`), a folder above it
-//! (`grep -r token ~`), a place reached by an earlier `cd`, or a name put together when the command runs.
+//! (`grep -r token ~`; of the tools that search, it does see that), a place reached by an earlier `cd`, or a name put together when the command runs.
 //! Separation from an agent of the same user is weak at best; where it must be strong, the hub runs as
 //! another user.
 
@@ -34,6 +34,21 @@ impl Home {
             collect_strings(value, &mut strings);
         }
         self.is_inside(&cwd) || strings.into_iter().any(|text| self.is_named_in(text, &cwd))
+    }
+
+    /// Whether a place lies below the folder that a search looks through.
+    pub fn is_below(&self, cwd: &str, input: &Map<String, Value>, pattern_is_path: bool) -> bool {
+        let cwd = settle_path("/", &cwd.to_lowercase());
+        let named = input.get("path").and_then(Value::as_str).unwrap_or(".").to_lowercase();
+        let pattern = input.get("pattern").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        let folder = settle_path(&cwd, &self.expand_user(&named));
+        // A pattern may itself begin at the root or lead upwards.
+        let roams = pattern_is_path && (pattern.starts_with(['/', '~']) || pattern.contains(".."));
+        roams
+            || self.places.iter().any(|place| {
+                let folder = folder.trim_end_matches('/');
+                place.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            })
     }
 
     fn is_inside(&self, path: &str) -> bool {

@@ -108,7 +108,7 @@ impl Rule {
             && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
             && (self.command.is_none() || shell.is_some())
             && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
-            && self.input.iter().all(|(field, glob)| self.fits_field(glob, call.input.get(field)))
+            && self.input.iter().all(|(field, glob)| self.fits_field(glob, call.input.get(field), call.cwd))
             && (self.verb != Verb::Allow || shell.is_none_or(|shell| self.accepts_fields(shell, call.input)))
     }
 
@@ -119,7 +119,7 @@ impl Rule {
         }
     }
 
-    fn fits_field(&self, glob: &Glob, value: Option<&Value>) -> bool {
+    fn fits_field(&self, glob: &Glob, value: Option<&Value>, cwd: &str) -> bool {
         let Some(value) = value else { return false };
         let text = value.as_str().map_or_else(|| Cow::Owned(canonical(value)), Cow::Borrowed);
         let is_path = glob.as_str().contains('/');
@@ -127,7 +127,7 @@ impl Rule {
         match self.verb {
             Verb::Allow => glob.matches(&text) && !detours,
             Verb::Deny | Verb::Ask => {
-                glob.matches(&text) || (is_path && glob.matches(&settle_path("/", &text)))
+                glob.matches(&text) || (is_path && glob.matches(&settle_path(cwd, &text)))
             }
         }
     }
@@ -186,8 +186,9 @@ impl Rule {
         let command =
             |input: &Map<String, Value>| Some(input.get(self.shell()?.command)?.as_str()?.to_owned());
         let fields_fit = |input: &Map<String, Value>| {
-            self.input.iter().all(|(field, glob)| self.fits_field(glob, input.get(field)))
-                && command(input).is_none_or(|command| self.settles(&Script::read(&command)))
+            self.input.iter().all(|(field, glob)| {
+                self.fits_field(glob, input.get(field), call.cwd.as_deref().unwrap_or("/"))
+            }) && command(input).is_none_or(|command| self.settles(&Script::read(&command)))
         };
         fits(self.agent.as_ref(), call.agent.as_ref(), |agent, kind| agent == kind)
             && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, tool| glob.matches(tool))

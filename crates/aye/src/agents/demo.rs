@@ -17,7 +17,7 @@ pub async fn run(home: Home, stop: CancellationToken) {
 }
 
 async fn ask_everything(home: &Home) -> anyhow::Result<()> {
-    let script = Script::announce(home, "a demo: asks that need no agent").await?;
+    let script = Script::begin_anew(home, "demo", "a demo: asks that need no agent").await?;
     for (kind, body) in asks() {
         let body = Body::decode(kind, body)?;
         let ask = script.raise(&body, None).await?;
@@ -31,7 +31,7 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
             .report(json!({ "type": "text", "text": format!("I was told: {}", resolution["outcome"]) }))
             .await?;
     }
-    script.end().await?;
+    script.end().await;
     Ok(())
 }
 

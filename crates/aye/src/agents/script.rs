@@ -13,22 +13,45 @@ const WAIT: u32 = 25;
 pub struct Script {
     client: Client,
     agent: AgentId,
+    /// The agent is not this process alone.
+    shared: bool,
 }
 
 impl Script {
-    /// Announces a script to the hub.
+    /// Announces this process as a script. Under a token of its own it speaks as that token's agent, which
+    /// other processes may be too, and which therefore neither begins nor ends with this one.
     pub async fn announce(home: &Home, title: &str) -> anyhow::Result<Self> {
-        let agent = match Client::own_agent(home).await? {
-            Some(agent) => agent,
-            None => AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?,
-        };
+        match Client::own_agent(home).await? {
+            Some(agent) => Self::speak_as(home, agent, true, title, None).await,
+            None => {
+                let agent =
+                    AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?;
+                Self::speak_as(home, agent, false, title, Some(std::process::id())).await
+            }
+        }
+    }
+
+    /// Begins anew under a fixed name; what an earlier one of that name left open is withdrawn.
+    pub async fn begin_anew(home: &Home, name: &str, title: &str) -> anyhow::Result<Self> {
+        let agent = AgentId::try_from(name).map_err(anyhow::Error::msg)?;
+        Self::speak_as(home, agent.clone(), false, title, None).await?.end().await;
+        Self::speak_as(home, agent, false, title, None).await
+    }
+
+    async fn speak_as(
+        home: &Home,
+        agent: AgentId,
+        shared: bool,
+        title: &str,
+        pid: Option<u32>,
+    ) -> anyhow::Result<Self> {
         let client = Client::for_agent(home, &agent).await?;
-        let script = Self { client, agent };
+        let script = Self { client, agent, shared };
         let cwd = std::env::current_dir().unwrap_or_default();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let profile = json!({
             "kind": "script", "reach": "script", "host": host, "cwd": cwd.to_string_lossy(), "title": title,
-            "pid": std::process::id(), "state": "working",
+            "pid": pid, "state": "working",
         });
         script.client.put(&script.path(""), profile).await?;
         Ok(script)
@@ -70,8 +93,14 @@ impl Script {
         self.client.insist(Method::POST, &self.path("/events"), Some(json!({ "events": [event] }))).await
     }
 
-    pub async fn end(&self) -> Result<Value, CallError> {
-        self.client.put(&self.path(""), json!({ "state": "ended" })).await
+    /// Says goodbye. A hub that does not hear it finds the agent silent by itself.
+    pub async fn end(&self) {
+        if self.shared {
+            return;
+        }
+        if let Err(error) = self.client.put(&self.path(""), json!({ "state": "ended" })).await {
+            tracing::debug!(%error, "the hub was not told that the script ended");
+        }
     }
 
     fn path(&self, rest: &str) -> String {
@@ -80,7 +109,7 @@ impl Script {
 }
 
 fn random_name() -> anyhow::Result<String> {
-    let mut bytes = [0; 8];
+    let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }

@@ -1,8 +1,8 @@
 use super::App;
 use super::asks::WaitParams;
-use super::caller::Caller;
+use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, Named, Params, Reply, ok};
-use crate::hub::{Command, PlanApproval, Registration};
+use crate::hub::{Command, PlanApproval, Registration, are_related};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const MOST_EVENTS: u32 = 1000;
+/// No number in the store is larger.
+const LAST: u64 = i64::MAX as u64;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Agents {
@@ -39,10 +41,17 @@ pub async fn get(State(app): State<App>, Named(id): Named<String>) -> Result<Rep
 pub async fn register(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(peer): Extension<Peer>,
     Named(id): Named<AgentId>,
-    Body(registration): Body<Registration>,
+    Body(mut registration): Body<Registration>,
 ) -> Result<Reply<Agent>, Failure> {
     caller.speaks_for(&id)?;
+    // A process id means something only on this machine, and only the Unix socket shows that it is. Nobody
+    // names a process that is not their own.
+    registration.pid = registration.pid.filter(|pid| match peer {
+        Peer::Tcp(_) | Peer::Unix { pid: None, .. } => false,
+        Peer::Unix { pid: Some(peer), .. } => *pid != 1 && are_related(peer, *pid),
+    });
     Ok(ok(app.hub.register(id, registration).await?))
 }
 
@@ -72,7 +81,7 @@ pub async fn events(
 ) -> Result<Reply<Events>, Failure> {
     let agent = app.hub.agent(&id).await?;
     let limit = params.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
-    let events = app.hub.events(agent.id, params.after, limit).await?;
+    let events = app.hub.events(agent.id, params.after.min(LAST), limit).await?;
     let events = events.into_iter().map(|(seq, event)| Numbered { seq, event }).collect();
     Ok(ok(Events { events }))
 }
@@ -126,7 +135,7 @@ pub async fn commands(
     caller.speaks_for(&id)?;
     let wait = WaitParams { wait: params.wait }.duration();
     let commands = tokio::select! {
-        commands = app.hub.commands(&id, params.after, wait) => commands?,
+        commands = app.hub.commands(&id, params.after.min(LAST), wait) => commands?,
         () = app.stop.cancelled() => Vec::new(),
         () = caller.credential.revoked.cancelled() => Vec::new(),
     };

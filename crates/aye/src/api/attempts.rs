@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,13 @@ const MOST_ADDRESSES: usize = 1024;
 #[derive(Default)]
 pub struct Attempts {
     wrong: Mutex<HashMap<Option<IpAddr>, (Instant, u32)>>,
+    refused: AtomicU64,
 }
 
 impl Attempts {
     /// Counts a wrong token from this address (none for the Unix socket), and says whether there were too many.
     pub fn too_many(&self, from: Option<IpAddr>, now: Instant) -> bool {
+        self.refused.fetch_add(1, Ordering::Relaxed);
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         if wrong.len() >= MOST_ADDRESSES {
             wrong.retain(|_, (since, _)| now.duration_since(*since) < WINDOW);
@@ -32,6 +35,11 @@ impl Attempts {
         *count = count.saturating_add(1);
         *count > WRONG_IN_A_WINDOW
     }
+
+    /// Wrong tokens since the start, from anywhere.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +53,7 @@ mod tests {
         let from = Some(IpAddr::from([127, 0, 0, 1]));
         let refused = (0..30).filter(|_| attempts.too_many(from, start)).count();
         assert_eq!(refused, 10);
+        assert_eq!(attempts.refused(), 30);
         assert!(!attempts.too_many(None, start));
         assert!(!attempts.too_many(from, start + WINDOW));
     }

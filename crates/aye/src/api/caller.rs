@@ -37,6 +37,7 @@ impl Peer {
 pub struct Caller {
     pub credential: Credential,
     pub surface: Surface,
+    peer: Option<Peer>,
 }
 
 impl Caller {
@@ -54,6 +55,24 @@ impl Caller {
             true => Ok(()),
             false => Err(Failure::new(StatusCode::FORBIDDEN, "this token belongs to another agent")),
         }
+    }
+
+    /// Refuses who may not act for a person now: by role, or because the process runs inside an agent.
+    /// That is looked up each time, because an agent may become known after its connection.
+    pub async fn acts_for_a_person(&self, app: &App) -> Result<(), Failure> {
+        let role = self.credential.role;
+        if !role.may_act_as(Role::Operator) {
+            return Err(lacks(Role::Operator, role));
+        }
+        if let Some(Peer::Unix { pid: Some(pid), .. }) = self.peer
+            && let Some(agent) = app.hub.agent_around(pid).await?
+        {
+            let why = format!(
+                "this process runs inside the agent {agent}, and an agent never answers for a person"
+            );
+            return Err(Failure::new(StatusCode::FORBIDDEN, why));
+        }
+        Ok(())
     }
 
     pub fn agent(&self) -> Result<AgentId, Failure> {
@@ -88,24 +107,20 @@ async fn permit(
         Needs::Role(role) => Some(role),
     };
     let caller = identify(app, peer, headers)?;
-    let role = caller.credential.role;
-    if needed.is_some_and(|needed| !role.may_act_as(needed)) {
-        let needed = needed.map_or("", Role::as_str);
-        let why = format!("this needs the role {needed}, and the token has the role {role}");
-        return Err(Failure::new(StatusCode::FORBIDDEN, why));
-    }
-    if needed == Some(Role::Operator)
-        && let Some(Peer::Unix { pid: Some(pid), .. }) = peer
-        && let Some(agent) = app.hub.agent_around(pid).await?
-    {
-        let why =
-            format!("this process runs inside the agent {agent}, and an agent never answers for a person");
-        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    match (needed, caller.credential.role) {
+        (Some(Role::Operator), _) => caller.acts_for_a_person(app).await?,
+        (Some(needed), role) if !role.may_act_as(needed) => return Err(lacks(needed, role)),
+        (Some(Role::Agent | Role::Viewer) | None, _) => {}
     }
     if let Some(agent) = &caller.credential.agent {
         app.hub.heard(agent).await?;
     }
     Ok(Some(caller))
+}
+
+fn lacks(needed: Role, role: Role) -> Failure {
+    let why = format!("this needs the role {needed}, and the token has the role {role}");
+    Failure::new(StatusCode::FORBIDDEN, why)
 }
 
 fn same_user(peer: Option<Peer>) -> Result<(), Failure> {
@@ -123,7 +138,10 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     let unauthorized = |why: &str| Failure::new(StatusCode::UNAUTHORIZED, why);
     let token = bearer(headers).or_else(|| session_cookie(headers));
     let token = token.ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer <token>"))?;
-    let Some(credential) = app.hub.credential(token) else {
+    // A browser's session leaves the browser only by theft.
+    let stolen =
+        |credential: &Credential| credential.surface == Some(Surface::Web) && bearer(headers).is_some();
+    let Some(credential) = app.hub.credential(token).filter(|credential| !stolen(credential)) else {
         let from = peer.and_then(Peer::address);
         return Err(match app.attempts.too_many(from, Instant::now()) {
             true => {
@@ -134,7 +152,7 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     };
     let named = headers.get(SURFACE_HEADER).and_then(|name| name.to_str().ok()).and_then(Surface::named);
     let surface = credential.surface.or(named).unwrap_or(Surface::Api);
-    Ok(Caller { credential, surface })
+    Ok(Caller { credential, surface, peer })
 }
 
 /// A header that is there but wrong is not made good by a cookie.

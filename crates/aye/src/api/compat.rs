@@ -80,10 +80,22 @@ fn tool_call(ask: &Ask) -> &str {
 }
 
 async fn open_questions(app: &App, agent: &str) -> Result<Vec<(Ask, String, Vec<Question>)>, Problem> {
+    questions_in(app, agent, Some("open")).await
+}
+
+async fn questions_in(
+    app: &App,
+    agent: &str,
+    state: Option<&str>,
+) -> Result<Vec<(Ask, String, Vec<Question>)>, Problem> {
     let agent = app.hub.agent(agent).await?;
     let session = agent.session.unwrap_or_else(|| agent.id.to_string());
-    let filter =
-        AskFilter { state: Some("open".into()), agent: Some(agent.id), limit: 1000, ..AskFilter::default() };
+    let filter = AskFilter {
+        state: state.map(str::to_owned),
+        agent: Some(agent.id),
+        limit: 1000,
+        ..AskFilter::default()
+    };
     let asks = app.hub.asks(filter).await?;
     let questions = asks.into_iter().filter_map(|ask| match &ask.body {
         aye_core::Body::Question(body) => Some((ask.clone(), session.clone(), body.questions.clone())),
@@ -163,6 +175,11 @@ async fn find(app: &App, agent: &str, tool_call_id: Option<&str>) -> Result<(Ask
     let mut open = open_questions(app, agent).await?;
     if let Some(id) = tool_call_id {
         open.retain(|(ask, _, _)| tool_call(ask) == id);
+        if open.is_empty() {
+            // One that has ended says how, and knows its own answer when it is sent again.
+            let all = questions_in(app, agent, None).await?;
+            open.extend(all.into_iter().find(|(ask, _, _)| tool_call(ask) == id));
+        }
     }
     let several = open.len() > 1;
     match open.pop() {

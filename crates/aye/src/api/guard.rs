@@ -5,21 +5,27 @@
 use super::App;
 use super::caller::has_session_cookie;
 use super::json::Failure;
+use crate::url::HubUrl;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The names under which we may be called.
+/// The names under which we may be called: loopback always, else what we listen on and our public name.
+#[derive(Debug, Default)]
 pub struct AllowedHosts {
-    names: Vec<String>,
+    /// Whether we speak TLS ourselves.
+    tls: bool,
+    address: Option<IpAddr>,
+    public: Option<HubUrl>,
 }
 
 impl AllowedHosts {
-    /// Loopback addresses and `localhost` always; others only by name.
-    pub fn loopback_and(names: Vec<String>) -> Self {
-        Self { names }
+    pub fn of(listen: SocketAddr, tls: bool, public: Option<HubUrl>) -> Self {
+        // "Any address" is none that anybody calls us by.
+        let address = Some(listen.ip()).filter(|address| !address.is_unspecified());
+        Self { tls, address, public }
     }
 
     fn allows(&self, host: &str) -> bool {
@@ -28,11 +34,24 @@ impl AllowedHosts {
         };
         let address = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(inner) => inner.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
-            None => name.parse::<std::net::Ipv4Addr>().ok().map(IpAddr::V4),
+            None => name.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
         };
-        address.is_some_and(|address| address.is_loopback())
+        address.is_some_and(|address| address.is_loopback() || Some(address) == self.address)
             || name.eq_ignore_ascii_case("localhost")
-            || self.names.iter().any(|allowed| name.eq_ignore_ascii_case(allowed))
+            || self.public_at(name).is_some()
+    }
+
+    fn public_at(&self, name: &str) -> Option<&HubUrl> {
+        self.public.as_ref().filter(|public| name.eq_ignore_ascii_case(public.host()))
+    }
+
+    /// A page is ours if it came from where the request goes, by the scheme that is spoken there: at the
+    /// public name a proxy may speak TLS for us. A proxy may also put its own name for us into Host.
+    fn allows_origin(&self, origin: &str, host: &str) -> bool {
+        let ours = if self.tls { "https" } else { "http" };
+        let scheme = without_port(host).and_then(|name| self.public_at(name)).map_or(ours, HubUrl::scheme);
+        let from_public = self.public.as_ref().is_some_and(|public| origin == public.to_string());
+        from_public || origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(host)
     }
 }
 
@@ -46,19 +65,13 @@ fn without_port(host: &str) -> Option<&str> {
 }
 
 pub async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
-    match check(&app.hosts, &app.url, request.method(), request.uri(), request.headers()) {
+    match check(&app.hosts, request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),
     }
 }
 
-fn check(
-    hosts: &AllowedHosts,
-    url: &str,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Result<(), Failure> {
+fn check(hosts: &AllowedHosts, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
     let forbidden = |why: &str| Failure::new(StatusCode::FORBIDDEN, why);
     let host = single(headers, &header::HOST)
         .ok_or_else(|| forbidden("the Host header is missing or stands twice"))?;
@@ -67,16 +80,13 @@ fn check(
     }
     if headers.contains_key(header::ORIGIN) {
         let origin = single(headers, &header::ORIGIN).unwrap_or_default();
-        let scheme = url.split("://").next().unwrap_or_default();
-        if origin != url
-            && origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) != Some(host)
-        {
+        if !hosts.allows_origin(origin, host) {
             return Err(forbidden("pages from another origin may not call this hub"));
         }
     } else if has_session_cookie(headers) && !is_plain_read(method, headers) {
         return Err(forbidden("a request with a cookie must say its Origin"));
     }
-    let has_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    let has_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH) && !is_empty(headers);
     if has_body && !is_json(headers) {
         let why = "send JSON, with the header Content-Type: application/json";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -91,6 +101,12 @@ fn is_plain_read(method: &Method, headers: &HeaderMap) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
         && !headers.contains_key(header::UPGRADE)
         && matches!(site, Some("same-origin" | "none"))
+}
+
+/// A request that brings nothing, as an interrupt does, need not say of what kind it is.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = single(headers, &header::CONTENT_LENGTH);
+    !headers.contains_key(header::TRANSFER_ENCODING) && length.is_none_or(|length| length == "0")
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -111,8 +127,12 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    fn at(listen: &str, tls: bool, public: &str) -> AllowedHosts {
+        AllowedHosts::of(listen.parse().unwrap(), tls, HubUrl::try_from(public.to_owned()).ok())
+    }
+
     fn allows(host: &str) -> bool {
-        AllowedHosts::loopback_and(vec!["aye.example".into()]).allows(host)
+        at("127.0.0.1:7177", false, "https://aye.example").allows(host)
     }
 
     #[test]
@@ -158,5 +178,40 @@ mod tests {
         ] {
             assert!(!allows(host), "{host}");
         }
+    }
+
+    #[test]
+    fn what_we_listen_on_is_a_name_of_ours_and_any_address_is_not() {
+        let four = at("192.168.0.9:7177", true, "");
+        assert!(four.allows("192.168.0.9:7177") && four.allows("192.168.0.9") && four.allows("localhost"));
+        assert!(!four.allows("192.168.0.8:7177") && !four.allows("aye.example") && !four.allows("0.0.0.0"));
+        let six = at("[fd00::9]:7177", true, "");
+        assert!(six.allows("[fd00::9]:7177") && six.allows("[FD00:0::9]") && !six.allows("fd00::9"));
+        assert!(!at("0.0.0.0:7177", true, "").allows("0.0.0.0:7177"));
+        assert!(!at("[::]:7177", true, "").allows("[::]:7177"));
+    }
+
+    #[test]
+    fn a_page_is_ours_only_by_the_scheme_that_is_spoken_there() {
+        let plain = at("127.0.0.1:7177", false, "");
+        assert!(plain.allows_origin("http://127.0.0.1:7177", "127.0.0.1:7177"));
+        assert!(plain.allows_origin("http://localhost:7177", "localhost:7177"));
+        for origin in ["https://127.0.0.1:7177", "http://127.0.0.1:1", "http://evil", "null", "", "http://"] {
+            assert!(!plain.allows_origin(origin, "127.0.0.1:7177"), "{origin}");
+        }
+        let tls = at("10.0.0.1:7177", true, "");
+        assert!(tls.allows_origin("https://10.0.0.1:7177", "10.0.0.1:7177"));
+        assert!(!tls.allows_origin("http://10.0.0.1:7177", "10.0.0.1:7177"));
+    }
+
+    #[test]
+    fn behind_a_proxy_the_public_name_has_the_public_scheme() {
+        let proxied = at("10.0.0.1:7177", false, "https://aye.example");
+        assert!(proxied.allows_origin("https://aye.example", "aye.example"));
+        // Some proxies put their own name for us into Host.
+        assert!(proxied.allows_origin("https://aye.example", "10.0.0.1:7177"));
+        assert!(proxied.allows_origin("http://10.0.0.1:7177", "10.0.0.1:7177"));
+        assert!(!proxied.allows_origin("http://aye.example", "aye.example"));
+        assert!(!proxied.allows_origin("https://aye.example.evil", "aye.example"));
     }
 }

@@ -147,7 +147,16 @@ impl From<Problem> for Failure {
         match problem {
             Problem::Invalid(invalid) => invalid.into(),
             Problem::Refused { refused, ask } => {
-                let error = if refused == Refused::Ended { how_it_ended(&ask) } else { error };
+                let error = match refused {
+                    Refused::Ended => how_it_ended(&ask),
+                    Refused::Expired => {
+                        format!(
+                            "{}, and the agent is told so",
+                            ask.state.why_unanswered().unwrap_or("nobody answered in time")
+                        )
+                    }
+                    Refused::NotDue | Refused::NothingSent | Refused::Receipt { .. } => error,
+                };
                 Self { ask: Some(ask), ..Self::new(status, error) }
             }
             Problem::OtherDigest { ask } => Self { ask: Some(ask), ..Self::new(status, error) },
@@ -160,7 +169,7 @@ fn how_it_ended(ask: &Ask) -> String {
     match &ask.state {
         State::Answered { by, .. } => format!("this ask was already answered by {by}"),
         State::Open | State::Expired { .. } | State::Withdrawn { .. } => {
-            format!("this ask is no longer open: {}", ask.state.note().unwrap_or(ask.state.name()))
+            format!("this ask is no longer open: {}", ask.state.why_unanswered().unwrap_or(ask.state.name()))
         }
     }
 }

@@ -8,6 +8,7 @@ mod compat;
 mod grants;
 mod guard;
 mod json;
+mod metrics;
 mod page;
 mod serve;
 mod snapshots;
@@ -34,7 +35,7 @@ use tokio_util::task::TaskTracker;
 pub struct App {
     pub hub: Hub,
     pub hosts: Arc<AllowedHosts>,
-    /// Where a browser finds us; sign-in links begin with it.
+    /// Where a browser finds us; sign-in links begin with it, and cookies are made for it.
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
     snapshots: Arc<Snapshots>,
@@ -152,6 +153,7 @@ fn table(app: &App) -> Table {
     .takes::<agents::ApprovePlan>()
     .gives::<aye_core::Agent>();
 
+    t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
     t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
     t.get("/", Needs::Nothing, page::index, "The page");
@@ -164,8 +166,9 @@ pub fn router(app: App) -> Router {
         .layer(axum::Extension(Arc::new(description)))
         .fallback(page::not_found)
         .method_not_allowed_fallback(page::wrong_method)
-        .layer(middleware::map_response(page::harden))
         .layer(middleware::from_fn_with_state(app, guard::guard))
+        // Outermost, so that refusals carry the headers too.
+        .layer(middleware::map_response(page::harden))
 }
 
 #[cfg(test)]

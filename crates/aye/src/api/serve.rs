@@ -17,20 +17,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 
-/// A client that does not finish its headers by then is dropped.
+/// A client that does not finish its handshake or its headers by then is dropped.
 const SLOWEST_HEADERS: Duration = Duration::from_secs(10);
 const MOST_CONNECTIONS: usize = 8192;
 
 pub struct Listeners {
     pub tcp: TcpListener,
     pub unix: UnixListener,
+    /// With it, nothing but TLS is spoken on the listen address.
+    tls: Option<TlsAcceptor>,
 }
 
 impl Listeners {
-    pub async fn bind(listen: SocketAddr, socket: &Path) -> anyhow::Result<Self> {
+    pub async fn bind(listen: SocketAddr, tls: Option<TlsAcceptor>, socket: &Path) -> anyhow::Result<Self> {
         let tcp = TcpListener::bind(listen).await.with_context(|| {
             format!("cannot listen on {listen}; choose another address with --listen, or port 0 for any that is free")
         })?;
@@ -44,7 +49,7 @@ impl Listeners {
         let unix =
             UnixListener::bind(socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
         fs::set_permissions(socket, Permissions::from_mode(0o600))?;
-        Ok(Self { tcp, unix })
+        Ok(Self { tcp, unix, tls })
     }
 }
 
@@ -65,14 +70,29 @@ pub async fn serve(app: App, listeners: Listeners) {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection keeps its delay");
                     }
-                    converse(&app, &router, stream, Peer::Tcp(address), permit);
+                    let (stop, router, tls) = (app.stop.clone(), router.clone(), listeners.tls.clone());
+                    app.tasks.spawn(async move {
+                        let _permit = permit;
+                        let peer = Peer::Tcp(address);
+                        match tls {
+                            None => converse(stream, peer, router, stop).await,
+                            Some(tls) => if let Some(stream) = shake_hands(stream, tls, &stop).await {
+                                converse(stream, peer, router, stop).await;
+                            }
+                        }
+                    });
                 }
                 Err(error) => rest_after(error).await,
             },
             accepted = listeners.unix.accept() => match accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?, stream))) {
                 Ok((peer, stream)) => {
                     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-                    converse(&app, &router, stream, Peer::Unix { uid: peer.uid(), pid }, permit);
+                    let peer = Peer::Unix { uid: peer.uid(), pid };
+                    let (stop, router) = (app.stop.clone(), router.clone());
+                    app.tasks.spawn(async move {
+                        let _permit = permit;
+                        converse(stream, peer, router, stop).await;
+                    });
                 }
                 Err(error) => rest_after(error).await,
             },
@@ -86,34 +106,49 @@ async fn rest_after(error: io::Error) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-fn converse<S>(app: &App, router: &Router, stream: S, peer: Peer, permit: OwnedSemaphorePermit)
+/// In the connection's own task: a client that takes its time here holds up nobody else.
+async fn shake_hands(
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    stop: &CancellationToken,
+) -> Option<TlsStream<TcpStream>> {
+    let shaken = tokio::select! {
+        () = stop.cancelled() => return None,
+        shaken = tokio::time::timeout(SLOWEST_HEADERS, tls.accept(stream)) => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection did not get through its TLS handshake");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn converse<S>(stream: S, peer: Peer, router: Router, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stop = app.stop.clone();
-    let router = router.clone();
-    app.tasks.spawn(async move {
-        let _permit = permit;
-        let service = tower::service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            let mut router = router.clone();
-            tower::Service::call(&mut router, request)
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(SLOWEST_HEADERS)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
-            .with_upgrades();
-        tokio::pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended early");
-        }
+    let service = tower::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        let mut router = router.clone();
+        tower::Service::call(&mut router, request)
     });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SLOWEST_HEADERS)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .with_upgrades();
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
 }

@@ -7,7 +7,7 @@ use crate::hub::Clock;
 async fn the_table_of_calls_is_the_one_agreed_on() {
     let dir = tempfile::tempdir().unwrap();
     let hub = Hub::open(&Home::at(dir.path()), Clock::system()).await.unwrap();
-    let hosts = AllowedHosts::loopback_and(Vec::new());
+    let hosts = AllowedHosts::default();
     let app =
         App::new(hub, hosts, "http://127.0.0.1:7177".into(), CancellationToken::new(), TaskTracker::new());
     let (_, description) = table(&app).finish();
@@ -46,6 +46,10 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/tokens                          operator
     delete /api/tokens/{id}                     operator
     post   /api/sign-in-links                   operator
+    get    /api/grants                          viewer
+    delete /api/grants/{id}                     operator
+    post   /api/agents/{id}/plan-approval       operator
+    get    /metrics                             viewer
     get    /api/ws                              viewer
     get    /sign-in/{code}                      anybody
     get    /                                    anybody

@@ -43,7 +43,7 @@ pub async fn hand_out(
         let why = format!("this process runs inside the agent {around} and may not speak for {agent}");
         return Err(Failure::new(StatusCode::FORBIDDEN, why));
     }
-    let token = app.hub.hand_out_agent_token(&agent, "a process of the same user").await?;
+    let token = app.hub.hand_out_agent_token(&agent, "a process of the same user", false).await?;
     Ok(ok(Token { token }))
 }
 
@@ -73,7 +73,7 @@ pub async fn create(
 ) -> Result<Reply<Token>, Failure> {
     let who = caller.who();
     let token = match (new.role, new.agent) {
-        (Role::Agent, Some(agent)) => app.hub.hand_out_agent_token(&agent, &who).await?,
+        (Role::Agent, Some(agent)) => app.hub.hand_out_agent_token(&agent, &who, true).await?,
         (Role::Agent, None) => {
             return Err(Invalid::new("agent", "an agent's token needs the agent it belongs to").into());
         }

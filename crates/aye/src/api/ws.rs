@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use aye_core::invalid::decode;
-use aye_core::{AnswerKey, Ask, AskId, Digest, Role};
+use aye_core::{AnswerKey, Ask, AskId, Digest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -151,18 +151,31 @@ impl Connection {
             match next {
                 // Between the snapshot and the first change, some may come twice.
                 Some(change) if change.seq <= self.seq => {}
-                Some(change) => {
-                    self.socket.queue(change.text.clone()).await?;
-                    self.seq = change.seq;
-                }
+                Some(change) => match &change.text {
+                    Some(text) => {
+                        self.socket.queue(text.clone()).await?;
+                        self.seq = change.seq;
+                    }
+                    // Too large to be held for everybody.
+                    None => self.catch_up(self.seq).await?,
+                },
                 None => self.catch_up(self.seq).await?,
             }
+            self.may_go_on()?;
             next = match changes.try_recv() {
                 Ok(change) => Some(change),
                 Err(TryRecvError::Lagged(_)) => None,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(self.socket.flush().await?),
             };
         }
+    }
+
+    /// However much there is to send, a token that was revoked gets no more of it.
+    fn may_go_on(&self) -> Result<(), End> {
+        if self.caller.credential.revoked.is_cancelled() {
+            return Err(End::Revoked);
+        }
+        if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
     }
 
     async fn send_snapshot(&mut self) -> Result<(), End> {
@@ -179,6 +192,7 @@ impl Connection {
                 CatchUp::Unknown => return self.send_snapshot().await,
                 CatchUp::Missed { changes, more } => {
                     for (seq, text) in changes {
+                        self.may_go_on()?;
                         self.socket.queue(text.into()).await?;
                         self.seq = seq;
                     }
@@ -221,9 +235,7 @@ impl Connection {
 }
 
 async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, Failure> {
-    if !caller.credential.role.may_act_as(Role::Operator) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this needs the role operator"));
-    }
+    caller.acts_for_a_person(app).await?;
     let kind = frame.as_object_mut().and_then(|fields| fields.shift_remove("type"));
     match kind.as_ref().and_then(Value::as_str) {
         Some("answer") => {

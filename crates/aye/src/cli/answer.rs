@@ -1,4 +1,4 @@
-use super::{Done, INVALID, say, say_json};
+use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
 use crate::surfaces::terminal::{answer_lines, whole};
@@ -86,6 +86,10 @@ impl Answer {
         let (_, ask) = client.find_ask(&self.id).await?;
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
+            Err(_) if ask.state != "open" => {
+                anstream::eprintln!("{}\naye: this ask has already ended", whole(&ask, Timestamp::now()));
+                return Ok(ExitCode::from(ALREADY_ENDED));
+            }
             Err(problem) => {
                 let shown = whole(&ask, Timestamp::now());
                 anstream::eprintln!("{shown}\naye: {problem:#}");
@@ -99,7 +103,7 @@ impl Answer {
         } else {
             let recorded = AskView::from_json(recorded)?;
             let lines = recorded.answer.as_ref().map(answer_lines).unwrap_or_default();
-            say(&format!("Recorded: {}\n", visible(&lines.join(", "))))?;
+            say(&format!("Recorded: {}\n", visible(&lines.join(" · "))))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -45,27 +45,51 @@ impl Ask {
     pub async fn run(self, home: &Home) -> Done {
         let mut signals = Signals::listen()?;
         let body = self.body().map_err(anyhow::Error::msg)?;
-        let script = Script::announce(home, &self.question).await?;
         let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
-        let ask = script.raise(&body, timeout.as_deref()).await?;
-        let id = ask["id"].as_str().unwrap_or_default().to_owned();
+        let script = tokio::select! {
+            script = Script::announce(home, &self.question) => script?,
+            why = signals.wait() => return Ok(interrupted(why)),
+        };
+        let ask = tokio::select! {
+            ask = script.raise(&body, timeout.as_deref()) => ask,
+            why = signals.wait() => {
+                // Should the ask be there after all, it goes with its agent.
+                script.end().await;
+                return Ok(interrupted(why));
+            }
+        };
+        let ask = match ask {
+            Ok(ask) => ask,
+            Err(error) => {
+                script.end().await;
+                return Err(error);
+            }
+        };
+        let id = ask["id"].as_str().unwrap_or_default();
         let resolution = tokio::select! {
-            resolution = script.resolution(&id) => resolution?,
+            resolution = script.resolution(id) => resolution?,
             why = signals.wait() => {
                 // An answer that came in this very moment stays recorded, as undelivered.
-                if let Err(error) = script.withdraw(&id).await {
-                    anstream::eprintln!("aye: {error}");
+                match script.withdraw(id).await {
+                    Ok(_) => anstream::eprintln!("aye: {why}: the question was taken back"),
+                    Err(error) => anstream::eprintln!("aye: {why}, but the question could not be taken back: {error}"),
                 }
-                script.end().await?;
-                anyhow::ensure!(why == "interrupted", "{why}: the question was taken back");
-                return Ok(ExitCode::from(INTERRUPTED));
+                script.end().await;
+                return Ok(interrupted(why));
             }
         };
         let code = self.tell(&resolution)?;
         if resolution["state"] != "withdrawn" {
-            script.receipt(&id, "delivered", "written to the script's standard output").await?;
+            let told = script.receipt(id, "delivered", "written to the script's standard output");
+            // The answer is out: nothing that happens from here on makes it a failure.
+            tokio::select! {
+                told = told => if let Err(error) = told {
+                    anstream::eprintln!("aye: the hub took no receipt: {error}");
+                },
+                _ = signals.wait() => {}
+            }
         }
-        script.end().await?;
+        script.end().await;
         Ok(ExitCode::from(code))
     }
 
@@ -112,4 +136,8 @@ impl Ask {
         }
         Ok(code)
     }
+}
+
+fn interrupted(why: &str) -> ExitCode {
+    ExitCode::from(if why == "interrupted" { INTERRUPTED } else { ERROR })
 }

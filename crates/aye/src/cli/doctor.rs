@@ -1,5 +1,6 @@
 use super::{Done, ERROR, say, say_json};
 use crate::client::{CallError, Client};
+use crate::config::Config;
 use crate::home::Home;
 use crate::store::{self, audit};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
@@ -11,6 +12,12 @@ use std::process::ExitCode;
 
 /// Say what is set up, what is missing, and the command that mends it.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye doctor
+  aye doctor --json | jq '.findings[] | select(.fine | not)'
+
+Exit codes: 0 all is well, 1 something is missing.")]
 pub struct Doctor {
     /// Print JSON
     #[arg(long)]
@@ -36,8 +43,15 @@ impl Finding {
 
 impl Doctor {
     pub async fn run(self, home: &Home) -> Done {
-        let findings =
-            vec![directory(home), files(home), trail(home), hub(home).await, token(home).await, claude()];
+        let findings = vec![
+            directory(home),
+            files(home),
+            config(home),
+            trail(home),
+            hub(home).await,
+            token(home).await,
+            claude(),
+        ];
         let fine = findings.iter().all(|finding| finding.fine);
         if self.json {
             let findings: Vec<_> = findings
@@ -85,6 +99,18 @@ fn files(home: &Home) -> Finding {
             let list = open.join(" ");
             Finding::wrong("files", format!("others can read {list}"), format!("chmod go= {list}"))
         }
+    }
+}
+
+fn config(home: &Home) -> Finding {
+    let path = home.config().display().to_string();
+    match Config::load(&home.config()) {
+        Err(error) => {
+            let found = format!("{path} is broken, so a running hub keeps its old policy:\n{error}");
+            Finding::wrong("policy", found, format!("mend {path}; it counts as soon as it is saved"))
+        }
+        Ok(_) if home.config().exists() => Finding::fine("policy", path),
+        Ok(_) => Finding::fine("policy", format!("no {path}: everything is asked")),
     }
 }
 

@@ -1,9 +1,9 @@
-use super::{Done, say};
+use super::{Done, open_database, say};
 use crate::home::Home;
+use crate::store::StoreError;
 use crate::store::audit::{self, AuditFilter};
-use crate::store::{self, StoreError};
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use aye_core::trail::Line;
 use aye_core::visible::one_line;
 use clap::Args;
@@ -51,10 +51,7 @@ pub struct Log {
 
 impl Log {
     pub fn run(self, home: &Home) -> Done {
-        let path = home.database();
-        if !path.exists() {
-            bail!("there is no {}: start a hub with `aye up`, or set AYE_HOME", path.display());
-        }
+        let connection = open_database(home)?;
         let now = Timestamp::now();
         let filter = AuditFilter {
             since: self.since.as_deref().map(|since| moment(since, now)).transpose()?,
@@ -65,7 +62,6 @@ impl Log {
             kind: self.kind,
             limit: self.limit,
         };
-        let connection = store::open_to_read(&path)?;
         let zone = TimeZone::system();
         let mut failed = None;
         let read = audit::read(&connection, &filter, |line| {
@@ -91,7 +87,7 @@ fn print_json(line: &Line) -> anyhow::Result<()> {
     Ok(writeln!(out)?)
 }
 
-fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+pub fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     if let Ok(back) = text.parse::<SignedDuration>() {
         return now.checked_sub(back).context("that is too long ago");
     }

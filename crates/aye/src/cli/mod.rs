@@ -2,10 +2,15 @@
 
 mod answer;
 mod ask;
+mod completions;
 mod doctor;
 mod list;
 mod log;
 mod open;
+mod outline;
+mod policy;
+mod reach;
+mod service;
 mod show;
 mod token;
 mod up;
@@ -33,8 +38,14 @@ const STYLES: Styles = Styles::styled()
 Environment:
   AYE_HOME    where everything lives (default: the platform's data directory)
   AYE_URL     a hub elsewhere, with AYE_TOKEN
+  AYE_CA_FILE that hub's certificate, or its authority's, if this machine does not trust it
   AYE_LOG     what to log: info, debug, aye=trace, …
   NO_COLOR    no colours
+
+Examples:
+  aye up --demo                                        run the hub, with something to answer
+  aye list                                             what waits for you
+  aye ask \"Deploy?\" --option yes --option no           ask, from any script
 
 Start with `aye up --demo`, then `aye list` in another terminal.")]
 struct Arguments {
@@ -51,9 +62,12 @@ enum Command {
     Answer(answer::Answer),
     Log(log::Log),
     Verify(verify::Verify),
+    Policy(policy::Policy),
+    Outline(outline::Outline),
     Token(token::Token),
     Open(open::Open),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -69,14 +83,27 @@ pub const INTERRUPTED: u8 = 130;
 pub fn run() -> ExitCode {
     // Whatever this program creates is its owner's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let arguments = Arguments::parse();
-    match carry_out(arguments.command) {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(shown) => return show(&shown),
+    };
+    let is_answer = matches!(command, Command::Answer(_));
+    match carry_out(command) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{} {error:#}", paint(BAD, "aye:"));
-            ExitCode::from(exit_code(&error))
+            anstream::eprintln!("{} {}", paint(BAD, "aye:"), in_words(&error));
+            ExitCode::from(if is_answer { exit_code(&error) } else { ERROR })
         }
+    }
+}
+
+/// Help, or what is wrong with the arguments. The usual code for the latter is 2, which a script that
+/// asks would take for a person who declined.
+fn show(shown: &clap::Error) -> ExitCode {
+    match shown.print() {
+        Ok(()) if !shown.use_stderr() => ExitCode::SUCCESS,
+        _ => ExitCode::from(ERROR),
     }
 }
 
@@ -93,13 +120,17 @@ fn carry_out(command: Command) -> Done {
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),
         Command::Token(token) => small()?.block_on(token.run(&home)),
+        Command::Policy(policy) => small()?.block_on(policy.run(&home)),
+        Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
+        Command::Completions(completions) => completions.run(),
     }
 }
 
+/// How `aye answer` ends when the hub refused.
 fn exit_code(error: &anyhow::Error) -> u8 {
     let status = error.downcast_ref::<CallError>().and_then(CallError::status);
     match status.map(|status| status.as_u16()) {
@@ -109,11 +140,34 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whoever read our output has seen enough.
+/// An error with its causes. Some tell their cause themselves, and nothing is said twice.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut words = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !words.contains(&cause) {
+            words += &format!(": {cause}");
+        }
+    }
+    words
+}
+
+/// Whoever read our output has seen enough. A hub that hangs up on us is another matter.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+    error.downcast_ref::<CallError>().is_none()
+        && error.chain().any(|cause| {
+            cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        })
+}
+
+/// The database to look at, beside a running hub or without one.
+fn open_database(home: &Home) -> anyhow::Result<rusqlite::Connection> {
+    let path = home.database();
+    anyhow::ensure!(
+        path.exists(),
+        "there is no {}: start a hub with `aye up`, or set AYE_HOME",
+        path.display()
+    );
+    Ok(crate::store::open_to_read(&path)?)
 }
 
 /// Prints for people: colours only where they show.
@@ -136,5 +190,22 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn only_a_reader_of_ours_that_left_is_no_error() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&anyhow::Error::new(broken()).context("printing")));
+        let unreachable = CallError::Unreachable { at: "here".into(), source: broken() };
+        assert!(!is_broken_pipe(&anyhow::Error::new(unreachable)));
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let unreachable = CallError::Unreachable { at: "here".into(), source: refused };
+        let words = in_words(&anyhow::Error::new(unreachable).context("cannot list"));
+        assert_eq!(words.matches("connection refused").count(), 1, "{words}");
+        assert!(words.starts_with("cannot list: no hub answers at here: connection refused"), "{words}");
     }
 }

@@ -7,6 +7,10 @@ use std::process::ExitCode;
 
 /// Print a link that signs one browser in, once, within 15 minutes.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye open
+  xdg-open \"$(aye open)\"")]
 pub struct Open {}
 
 impl Open {

@@ -30,6 +30,7 @@ pub struct Token {
 enum Action {
     /// Make a token and print it; it is shown only this once
     Create {
+        /// What it is good for: viewer, operator or agent
         #[arg(long)]
         role: Role,
         /// The agent an agent's token belongs to

@@ -1,4 +1,6 @@
 use super::Done;
+use super::reach::Reach;
+use super::service;
 use crate::agents::demo;
 use crate::api::{AllowedHosts, App, Listeners, serve};
 use crate::home::Home;
@@ -10,9 +12,9 @@ use crate::telemetry;
 use clap::Args;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,43 +28,49 @@ Examples:
   aye up                          run the hub and open its page
   aye up --demo                   with a scripted agent that asks, to see it work
   aye up --listen 127.0.0.1:0     on any port that is free
+  aye up --listen 0.0.0.0:7177 --tls-cert cert.pem --tls-key key.pem
+                                  for other machines, too
 
 Ctrl-C or SIGTERM stops it. Agents that wait go on waiting, and nothing is lost.")]
 pub struct Up {
-    /// Where to listen; port 0 picks one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7177")]
-    listen: SocketAddr,
+    #[command(flatten)]
+    reach: Reach,
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
     /// Add a scripted agent that asks one thing of each kind
     #[arg(long)]
     demo: bool,
+    /// Write a service file that runs the hub with these arguments, and start nothing
+    #[arg(long, conflicts_with = "demo")]
+    install_service: bool,
 }
 
 impl Up {
     pub async fn run(self, home: Home) -> Done {
         telemetry::start();
-        anyhow::ensure!(
-            self.listen.ip().is_loopback(),
-            "aye listens on loopback only, and {} is not: use 127.0.0.1 or [::1], and reach it from elsewhere through ssh -L",
-            self.listen.ip()
-        );
+        let reach = self.reach.check(&home)?;
+        if self.install_service {
+            service::install(&home, self.reach.arguments()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut signals = Signals::listen()?;
         home.prepare()?;
         let _lock = home.lock()?;
         allow_many_connections();
 
-        let listeners = Listeners::bind(self.listen, &home.socket()).await?;
-        let url = format!("http://{}", listeners.tcp.local_addr()?);
+        let listeners = Listeners::bind(self.reach.listen, reach.tls.clone(), &home.socket()).await?;
+        let listening = listeners.tcp.local_addr()?;
+        let url = reach.url(listening);
         let hub = Hub::open(&home, Clock::system()).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
-        let hosts = AllowedHosts::loopback_and(Vec::new());
-        let app = App::new(hub.clone(), hosts, url.clone(), stop.clone(), tasks.clone());
+        let address = format!("{}://{listening}", reach.scheme());
+        let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
+        let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link()?;
         tasks.spawn(serve(app, listeners));
-        self.greet(&url, &link)?;
+        self.greet(&address, &link)?;
         if std::io::stdout().is_terminal() {
             tasks.spawn(notices::run(hub.clone(), stop.clone()));
         }
@@ -84,9 +92,9 @@ impl Up {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn greet(&self, url: &str, link: &str) -> anyhow::Result<()> {
+    fn greet(&self, address: &str, link: &str) -> anyhow::Result<()> {
         let mut out = anstream::stdout();
-        writeln!(out, "aye is listening on {url}")?;
+        writeln!(out, "aye is listening on {address}")?;
         writeln!(out, "Sign in (once, within 15 minutes): {}", paint(HEAD, link))?;
         if self.demo {
             writeln!(
@@ -113,7 +121,8 @@ fn open_in_browser(link: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     if has_screen {
         let quiet = || Stdio::null();
-        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).status();
+        // Not waited for: an opener may live as long as the browser. The runtime collects it when it ends.
+        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
         if let Err(error) = opened {
             tracing::debug!(%error, "no browser could be opened");
         }

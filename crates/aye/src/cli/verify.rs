@@ -1,7 +1,7 @@
-use super::{Done, say};
+use super::{Done, open_database, say};
 use crate::home::Home;
-use crate::store::{self, audit};
-use anyhow::{Context, bail};
+use crate::store::audit;
+use anyhow::Context;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -21,11 +21,7 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self, home: &Home) -> Done {
-        let path = home.database();
-        if !path.exists() {
-            bail!("there is no {}: start a hub with `aye up`, or set AYE_HOME", path.display());
-        }
-        let mut connection = store::open_to_read(&path)?;
+        let mut connection = open_database(home)?;
         let verified =
             audit::verify(&mut connection, self.contains.as_deref()).context("the trail is not whole")?;
         say(&format!(

@@ -62,6 +62,26 @@ impl Hub {
         Ok(row.agent())
     }
 
+    /// Ends an agent whose process is gone, and whose adapter can have died at any moment with it.
+    /// Its token stays: should the adapter live after all, it can still say what it knows.
+    pub(super) async fn bury(&self, id: AgentId, process: (u32, u64)) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let agent = id.clone();
+        let work = move |tx: &mut Tx| {
+            // It may have come back as another process since it was looked at.
+            let is_it = |row: &AgentRow| row.profile.process == Some(process) && row.report != Report::Ended;
+            let Some(row) = tx.agent(&agent)?.filter(is_it) else { return Ok(()) };
+            tx.put_agent(&AgentRow { report: Report::Ended, lost: false, ..row })?;
+            let evidence =
+                Some("the agent's process is gone, and nobody reported whether it was told".to_owned());
+            end(tx, &agent, "hub", Delivery { receipt: Receipt::Unknown, evidence }, now)?;
+            publish_agent(tx, &agent)
+        };
+        self.inner.store.write(work).await?;
+        self.inner.life.ended(&id);
+        Ok(())
+    }
+
     /// A sign of life; a lost agent is found again.
     pub async fn heard(&self, id: &AgentId) -> Result<(), Problem> {
         let now = self.inner.clock.now();
@@ -123,10 +143,10 @@ impl Hub {
     ) -> Result<Vec<(u64, Value)>, Problem> {
         let until = tokio::time::Instant::now() + wait;
         loop {
-            let woken = self.inner.feed.wait_for(&commands_of(id));
+            let mut woken = self.inner.feed.wait_for(&commands_of(id));
             let agent = id.clone();
             let commands = self.inner.store.read(move |db| store::commands::after(db, &agent, after)).await?;
-            if !commands.is_empty() || tokio::time::timeout_at(until, woken).await.is_err() {
+            if !commands.is_empty() || tokio::time::timeout_at(until, woken.woken()).await.is_err() {
                 return Ok(commands);
             }
         }
@@ -167,26 +187,42 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
         tx.audit(now, "agent.registered", id.as_str(), Some(&id), None, detail)?;
     }
     if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
-        tx.audit(now, "agent.ended", id.as_str(), Some(&id), None, json!({}))?;
-        settle_all(tx, &id, now)?;
-        tx.end_grants_of(&id, now)?;
-        tx.forget_outline(&id)?;
+        let evidence = Some("the agent ended before it could be told".to_owned());
+        end(tx, &id, id.as_str(), Delivery { receipt: Receipt::Undelivered, evidence }, now)?;
     }
     publish_agent(tx, &id)?;
     tx.agent(&id)?.ok_or(Problem::NoSuchAgent)
 }
 
-/// Nothing can reach an agent that has ended: its open asks are withdrawn, its undelivered outcomes stay so.
-fn settle_all(tx: &mut Tx, agent: &AgentId, now: Timestamp) -> Result<(), Problem> {
+fn end(
+    tx: &mut Tx,
+    agent: &AgentId,
+    who: &str,
+    undelivered: Delivery,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    tx.audit(now, "agent.ended", who, Some(agent), None, json!({}))?;
+    settle_all(tx, agent, who, undelivered, now)?;
+    tx.end_grants_of(agent, now)?;
+    Ok(tx.forget_outline(agent)?)
+}
+
+/// Nothing can reach an agent that has ended: its open asks are withdrawn, and of outcomes that nobody
+/// reported on we know only what `undelivered` says.
+fn settle_all(
+    tx: &mut Tx,
+    agent: &AgentId,
+    who: &str,
+    undelivered: Delivery,
+    now: Timestamp,
+) -> Result<(), Problem> {
     for id in tx.open_asks_of(agent)? {
         let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
-        change(tx, ask, Event::Withdraw { why: Withdrawal::Gone, answer: None }, agent.as_str(), now)?;
+        change(tx, ask, Event::Withdraw { why: Withdrawal::Gone, answer: None }, who, now)?;
     }
     for id in tx.undelivered_asks_of(agent)? {
         let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
-        let evidence = Some("the agent ended before it could be told".to_owned());
-        let delivery = Delivery { receipt: Receipt::Undelivered, evidence };
-        change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)?;
+        change(tx, ask, Event::Receipt(undelivered.clone()), who, now)?;
     }
     Ok(())
 }

@@ -27,6 +27,12 @@ pub fn ancestors(pid: u32) -> Vec<(u32, u64)> {
     line.filter_map(|pid| Some((pid, process_started(pid)?))).collect()
 }
 
+/// Whether one of these processes started the other, at whatever remove.
+pub fn are_related(one: u32, other: u32) -> bool {
+    let has = |ancestors: Vec<(u32, u64)>, pid: u32| ancestors.iter().any(|(ancestor, _)| *ancestor == pid);
+    has(ancestors(one), other) || has(ancestors(other), one)
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -21,17 +21,22 @@ impl Hub {
     pub async fn answer(&self, call: AnswerCall) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
         let places = self.inner.policy.places();
-        self.inner.store.write(move |tx| record(tx, call, &places, now)).await?
+        let (ask, new) = self.inner.store.write(move |tx| record(tx, call, &places, now)).await??;
+        if new {
+            self.inner.meters.answered(&ask);
+        }
+        Ok(ask)
     }
 }
 
-/// The inner result may be a refusal that still leaves something written: an ask found past its deadline.
+/// The ask, and whether this call answered it. The inner result may be a refusal that still leaves
+/// something written: an ask found past its deadline.
 fn record(
     tx: &mut Tx,
     call: AnswerCall,
     places: &aye_policy::Home,
     now: Timestamp,
-) -> Result<Result<Ask, Problem>, Problem> {
+) -> Result<Result<(Ask, bool), Problem>, Problem> {
     let ask = tx.ask(&call.ask)?.ok_or(Problem::NoSuchAsk)?;
     let answer = if ask.state.is_open() {
         if ask.digest != call.digest {
@@ -56,9 +61,9 @@ fn record(
         }
         Ok(ask) if was_open => {
             remember(tx, &ask, places, now)?;
-            Ok(Ok(ask))
+            Ok(Ok((ask, true)))
         }
-        other => other.map(Ok),
+        other => other.map(|ask| Ok((ask, false))),
     }
 }
 

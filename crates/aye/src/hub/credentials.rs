@@ -15,10 +15,14 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 const SIGN_IN_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_SIGN_IN_CODES: usize = 64;
+/// How the ids of the tokens in `operator.token` begin.
+const OWNER: &str = "owner-";
+const TURNS: usize = 64;
 
 /// Who is calling, as far as their token tells.
 #[derive(Debug, Clone)]
@@ -28,6 +32,7 @@ pub struct Credential {
     pub agent: Option<AgentId>,
     pub name: Text,
     pub surface: Option<Surface>,
+    kept: bool,
     /// Ends everything that was opened with this token, once it is revoked.
     pub revoked: CancellationToken,
 }
@@ -58,6 +63,9 @@ pub struct Credentials {
     in_force: RwLock<HashMap<String, (Vec<u8>, Credential)>>,
     sign_in_codes: Mutex<HashMap<Vec<u8>, Timestamp>>,
     agent_key: [u8; 32],
+    /// Changes of one token wait for each other, so that memory and store end up agreeing; those of
+    /// different tokens still share a commit.
+    turns: [tokio::sync::Mutex<()>; TURNS],
 }
 
 impl Credentials {
@@ -67,17 +75,34 @@ impl Credentials {
         let agent_key = home.agent_key()?;
         let in_force =
             rows.into_iter().filter(|(_, in_force)| *in_force).map(|(row, _)| entry(row)).collect();
-        let credentials =
-            Self { in_force: RwLock::new(in_force), sign_in_codes: Mutex::default(), agent_key };
+        let credentials = Self {
+            in_force: RwLock::new(in_force),
+            sign_in_codes: Mutex::default(),
+            agent_key,
+            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+        };
         let kept = home.read_operator_token().context("cannot read operator.token")?;
         if kept.is_none_or(|token| credentials.check(&token).is_none()) {
             let name = crate::home::user_name();
-            let (token, row) = random_token(Role::Operator, None, name, None, clock.now())?;
+            credentials.revoke_owners(store, clock.now()).await?;
+            let id = format!("{OWNER}{}", random_hex::<6>()?);
+            let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
             record(store, &row, "hub", clock.now()).await?;
             home.write_operator_token(&token).context("cannot write operator.token")?;
             credentials.admit(row);
         }
         Ok(credentials)
+    }
+
+    /// Whoever removed `operator.token` meant the one that was in it: it must not live on elsewhere.
+    async fn revoke_owners(&self, store: &Store, now: Timestamp) -> Result<(), Problem> {
+        let in_force = || self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        let owners: Vec<String> = in_force().keys().filter(|id| id.starts_with(OWNER)).cloned().collect();
+        for id in owners {
+            revoke(store, &id, "hub", now).await?;
+            self.dismiss(&id);
+        }
+        Ok(())
     }
 
     pub fn check(&self, token: &str) -> Option<Credential> {
@@ -88,9 +113,26 @@ impl Credentials {
         same.then(|| credential.clone())
     }
 
+    async fn turn(&self, id: &str) -> MutexGuard<'_, ()> {
+        let first = sha256(id).first().copied().unwrap_or_default();
+        self.turns[usize::from(first) % TURNS].lock().await
+    }
+
     fn admit(&self, row: TokenRow) {
         let (id, entry) = entry(row);
         self.in_force.write().unwrap_or_else(PoisonError::into_inner).insert(id, entry);
+    }
+
+    fn keep(&self, id: &str) {
+        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, credential)) = in_force.get_mut(id) {
+            credential.kept = true;
+        }
+    }
+
+    fn is_kept(&self, id: &str) -> bool {
+        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        in_force.get(id).is_some_and(|(_, credential)| credential.kept)
     }
 
     fn dismiss(&self, id: &str) {
@@ -98,10 +140,6 @@ impl Credentials {
         if let Some((_, credential)) = dismissed {
             credential.revoked.cancel();
         }
-    }
-
-    fn is_in_force(&self, id: &str) -> bool {
-        self.in_force.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
     /// One token an agent: derived, so that it can be handed out again and is kept nowhere.
@@ -123,6 +161,7 @@ fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
         agent: row.agent,
         name: row.name,
         surface: row.surface,
+        kept: row.kept,
         revoked: CancellationToken::new(),
     };
     (row.id, (row.hash, credential))
@@ -140,15 +179,34 @@ fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
 
 fn random_token(
     role: Role,
-    agent: Option<AgentId>,
     name: Text,
     surface: Option<Surface>,
     now: Timestamp,
 ) -> Result<(String, TokenRow), getrandom::Error> {
-    let id = random_hex::<6>()?;
+    token_with_id(random_hex::<6>()?, role, name, surface, now)
+}
+
+fn token_with_id(
+    id: String,
+    role: Role,
+    name: Text,
+    surface: Option<Surface>,
+    now: Timestamp,
+) -> Result<(String, TokenRow), getrandom::Error> {
     let token = format!("aye_{id}_{}", random_hex::<32>()?);
     let hash = sha256(&token);
-    Ok((token, TokenRow { id, hash, role, agent, name, surface, created_at: now }))
+    Ok((token, TokenRow { id, hash, role, agent: None, name, surface, kept: true, created_at: now }))
+}
+
+async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<(), Problem> {
+    let (token, who) = (id.to_owned(), who.to_owned());
+    let work = move |tx: &mut Tx| {
+        if !tx.revoke_token(&token, now)? {
+            return Err(Problem::NoSuchToken);
+        }
+        Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
+    };
+    store.write(work).await
 }
 
 async fn record(store: &Store, row: &TokenRow, who: &str, now: Timestamp) -> Result<(), StoreError> {
@@ -170,18 +228,30 @@ impl Hub {
 
     pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {
         let now = self.inner.clock.now();
-        let (token, row) = random_token(role, None, name, None, now).map_err(|_| NO_RANDOMNESS)?;
+        let (token, row) = random_token(role, name, None, now).map_err(|_| NO_RANDOMNESS)?;
+        let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, who, now).await?;
         self.inner.credentials.admit(row);
         Ok(token)
     }
 
     /// The one token of an agent, the same each time it is asked for.
-    pub async fn hand_out_agent_token(&self, agent: &AgentId, who: &str) -> Result<String, Problem> {
+    /// With `keep` it outlives the agent's end, as a token should that a person made.
+    pub async fn hand_out_agent_token(
+        &self,
+        agent: &AgentId,
+        who: &str,
+        keep: bool,
+    ) -> Result<String, Problem> {
         let credentials = &self.inner.credentials;
         let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
+        let serves = |credential: Credential| credential.kept || !keep;
+        if credentials.check(&token).is_some_and(serves) {
+            return Ok(token);
+        }
         let id = agent_token_id(agent);
-        if credentials.is_in_force(&id) {
+        let _turn = credentials.turn(&id).await;
+        if credentials.check(&token).is_some_and(serves) {
             return Ok(token);
         }
         let now = self.inner.clock.now();
@@ -193,6 +263,7 @@ impl Hub {
             agent: Some(agent.clone()),
             name,
             surface: None,
+            kept: keep,
             created_at: now,
         };
         let (kept, who) = (row.clone(), who.to_owned());
@@ -203,19 +274,32 @@ impl Hub {
             if tx.put_token_if_new(&kept)? {
                 let detail = json!({ "token": kept.id, "role": kept.role, "name": kept.name });
                 tx.audit(now, "token.created", &who, kept.agent.as_ref(), None, detail)?;
+            } else if keep {
+                tx.keep_token(&kept.id)?;
             }
             Ok(())
         };
         self.inner.store.write(work).await?;
-        credentials.admit(row);
+        match credentials.check(&token) {
+            Some(_) => credentials.keep(&row.id),
+            None => {
+                // One that was in force comes from an earlier agent.key.
+                credentials.dismiss(&row.id);
+                credentials.admit(row);
+            }
+        }
         Ok(token)
     }
 
-    /// An agent that has ended needs no token; should it come back, it is handed the same one again.
+    /// An agent that has ended needs no token, unless a person made it one; should it come back, it is
+    /// handed the same one again.
     pub(super) async fn forget_agent_token(&self, agent: &AgentId) -> Result<(), Problem> {
         let id = agent_token_id(agent);
-        self.inner.credentials.dismiss(&id);
-        self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+        let _turn = self.inner.credentials.turn(&id).await;
+        if !self.inner.credentials.is_kept(&id) {
+            self.inner.credentials.dismiss(&id);
+            self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+        }
         Ok(())
     }
 
@@ -236,16 +320,10 @@ impl Hub {
     /// From here on the token opens nothing, and what it had opened is closed.
     pub async fn revoke_token(&self, id: &str, who: &str) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let (token, who) = (id.to_owned(), who.to_owned());
-        let work = move |tx: &mut Tx| {
-            if !tx.revoke_token(&token, now)? {
-                return Err(Problem::NoSuchToken);
-            }
-            Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
-        };
-        self.inner.store.write(work).await?;
+        let _turn = self.inner.credentials.turn(id).await;
+        // First, because who asked may go away before the store has done its part.
         self.inner.credentials.dismiss(id);
-        Ok(())
+        revoke(&self.inner.store, id, who, now).await
     }
 
     /// A code that signs one browser in, once and soon.
@@ -274,20 +352,22 @@ impl Hub {
             return Err(SignInError::NotValid);
         }
         let name = crate::home::user_name();
-        let token = random_token(Role::Operator, None, name, Some(Surface::Web), now);
+        let token = random_token(Role::Operator, name, Some(Surface::Web), now);
         let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
+        let _turn = self.inner.credentials.turn(&row.id).await;
         record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;
         self.inner.credentials.admit(row);
         Ok(token)
     }
 
-    /// Whether a process runs inside an agent that has not ended.
+    /// The agent inside whose process a process runs. An agent that says it has ended still counts
+    /// while its process is there: saying so must not make anybody an operator.
     pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
-        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
         let ancestors = super::ancestors(pid);
-        let around = agents
-            .into_iter()
-            .find(|agent| agent.profile.process.is_some_and(|process| ancestors.contains(&process)));
-        Ok(around.map(|agent| agent.profile.id))
+        // Whoever hides where they come from is not taken for a person.
+        if cfg!(target_os = "linux") && ancestors.is_empty() {
+            return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
+        }
+        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
     }
 }

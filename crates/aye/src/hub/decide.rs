@@ -6,7 +6,7 @@ use crate::store::{AgentRow, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
 use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Reply, Scope, Text, Verdict};
-use aye_policy::{Action, Decision, Exactly, Policy, ToolCall};
+use aye_policy::{Action, Decision, Exactly, Policy, Source, ToolCall};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -27,6 +27,12 @@ impl Reading {
         let decision = policy.decide(&call);
         let exactly = decision.is_open_to_grants().then(|| Exactly::of(&call).ok()).flatten();
         Self { decision, exactly, about: (kind, cwd) }
+    }
+
+    /// The rule that wants a person asked, which no answer will name.
+    pub fn rule_that_asks(&self) -> Option<String> {
+        let by_rule = self.decision.action == Action::Ask && self.decision.source != Source::Nothing;
+        by_rule.then(|| self.decision.source.to_string())
     }
 }
 

@@ -25,30 +25,82 @@ impl Feed {
 
     pub fn publish(&self, changes: Vec<Change>) {
         for change in changes {
-            if let Subject::Ask(ask) = &change.subject {
-                let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
-                tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
-                if !ask.state.is_open() {
-                    self.wake(ask.id.as_str());
+            match &change.subject {
+                Subject::Ask(ask) => {
+                    let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
+                    tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
+                    if !ask.state.is_open() {
+                        self.wake(ask.id.as_str());
+                    }
                 }
+                Subject::LargeAsk { id, ended } => {
+                    tracing::info!(ask = %id, ended, "large ask");
+                    if *ended {
+                        self.wake(id.as_str());
+                    }
+                }
+                Subject::Agent(_) | Subject::Event(_) | Subject::Notice => {}
             }
             // Nobody following is not an error.
             drop(self.changes.send(Arc::new(change)));
         }
     }
 
-    /// Ends when `subject` is woken. Register first and look afterwards, so that no change falls between.
-    pub fn wait_for(&self, subject: &str) -> oneshot::Receiver<()> {
+    /// Register first and look afterwards, so that no change falls between.
+    pub fn wait_for(&self, subject: &str) -> Waiting<'_> {
         let (wake, woken) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiters = waiting.entry(subject.to_owned()).or_default();
-        waiters.retain(|waiter| !waiter.is_closed());
-        waiters.push(wake);
-        woken
+        waiting.entry(subject.to_owned()).or_default().push(wake);
+        Waiting { feed: self, subject: subject.to_owned(), woken }
     }
 
     /// Dropping a waiter's sender ends its wait.
     pub fn wake(&self, subject: &str) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(subject);
+    }
+}
+
+/// Somebody who waits for a subject, and is forgotten when they stop.
+pub struct Waiting<'a> {
+    feed: &'a Feed,
+    subject: String,
+    woken: oneshot::Receiver<()>,
+}
+
+impl Waiting<'_> {
+    pub async fn woken(&mut self) {
+        // An error is the wake-up: the sender was dropped.
+        (&mut self.woken).await.unwrap_or_default();
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.woken.close();
+        let mut waiting = self.feed.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiters) = waiting.get_mut(&self.subject) {
+            waiters.retain(|waiter| !waiter.is_closed());
+            if waiters.is_empty() {
+                waiting.remove(&self.subject);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken_and_whoever_stops_waiting_is_forgotten() {
+        let feed = Feed::new();
+        let (mut first, second) = (feed.wait_for("a"), feed.wait_for("a"));
+        drop(second);
+        drop(feed.wait_for("made up"));
+        assert_eq!(feed.waiting.lock().unwrap().values().map(Vec::len).sum::<usize>(), 1);
+        feed.wake("a");
+        first.woken().await;
+        drop(first);
+        assert!(feed.waiting.lock().unwrap().is_empty());
     }
 }

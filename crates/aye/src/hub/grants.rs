@@ -43,25 +43,32 @@ pub fn keep(
     else {
         return Ok(());
     };
-    let offer = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Hub);
-    let (only, lasts) = match (offer, scope) {
-        (None, _) | (_, Scope::Once) => return Ok(()),
-        (Some(_), Scope::Session) => (Some(ask.agent.clone()), SESSION),
-        (Some(_), Scope::Always) => (None, ALWAYS),
+    let Some(offer) = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Hub) else {
+        return Ok(());
     };
-    if input.is_some() {
-        return Err(
-            Invalid::new("answer.scope", "an edited input can be allowed once, not for longer").into()
-        );
-    }
+    let (only, lasts) = match scope {
+        Scope::Once => return Ok(()),
+        Scope::Session => (Some(ask.agent.clone()), SESSION),
+        Scope::Always => (None, ALWAYS),
+    };
     let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
-    let (tool, input) = tool_and_input(&ask.body);
+    let (tool, shown) = tool_and_input(&ask.body);
     let call =
-        ToolCall { agent_kind: &agent.profile.kind, cwd: &ask.cwd, tool: &tool, input: &input, home: places };
-    let expires = now.saturating_add(lasts).ok();
-    let grant = Grant::of(&call, only, expires, by.clone(), now).map_err(|why| {
-        Invalid::new("answer.scope", format!("this can be allowed once, not for longer: {why}"))
-    })?;
+        ToolCall { agent_kind: &agent.profile.kind, cwd: &ask.cwd, tool: &tool, input: &shown, home: places };
+    let granted = match input {
+        Some(_) => Err("the input was edited".to_owned()),
+        None => Grant::of(&call, only, now.saturating_add(lasts).ok(), by.clone(), now)
+            .map_err(|why| why.to_string()),
+    };
+    let grant = match granted {
+        Ok(grant) => grant,
+        // Promised to the person, so it is refused rather than forgotten.
+        Err(why) if offer.kept_by.is_some() => {
+            let problem = format!("this can be allowed once, not for longer: {why}");
+            return Err(Invalid::new("answer.scope", problem).into());
+        }
+        Err(_) => return Ok(()),
+    };
     // The ask that made it names it: one ask makes at most one grant.
     let id = format!("g-{}", ask.id);
     tx.put_grant(&id, &grant)?;

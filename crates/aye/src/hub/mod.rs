@@ -12,6 +12,7 @@ mod decide;
 mod feed;
 mod grants;
 mod life;
+mod meters;
 mod outline;
 mod policy;
 mod problem;
@@ -21,12 +22,14 @@ mod timers;
 
 pub use crate::store::{AskFilter, CatchUp, Change, Snapshot, Subject};
 pub use agents::{Command, Registration};
+pub use ancestry::are_related;
 use ancestry::{ancestors, process_started};
 pub use answer::AnswerCall;
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, SignInError};
 pub use decide::tool_and_input;
 pub use grants::GrantInfo;
+pub use meters::{Counted, Figures, Histogram};
 pub use outline::PlanApproval;
 pub use problem::Problem;
 pub use raise::{Raise, Raised};
@@ -40,6 +43,7 @@ use aye_core::{Agent, AgentId, Ask, AskId};
 use credentials::Credentials;
 use feed::Feed;
 use life::Life;
+use meters::Meters;
 use policy::PolicyInForce;
 use serde_json::json;
 use std::sync::Arc;
@@ -61,6 +65,7 @@ struct Inner {
     credentials: Credentials,
     policy: PolicyInForce,
     attendance: Attendance,
+    meters: Arc<Meters>,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
 }
@@ -69,14 +74,19 @@ impl Hub {
     /// Opens the store and takes up where the last hub left off.
     pub async fn open(home: &Home, clock: Clock) -> anyhow::Result<Self> {
         let feed = Arc::new(Feed::new());
-        let tell = feed.clone();
-        let store = Store::open(&home.database(), move |changes| tell.publish(changes))?;
+        let meters = Arc::new(Meters::default());
+        let (tell, count) = (feed.clone(), meters.clone());
+        let committed = move |commit: store::Commit| {
+            count.commit(commit.group);
+            tell.publish(commit.changes);
+        };
+        let store = Store::open(&home.database(), committed)?;
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
-        let inner =
-            Inner { store, feed, clock, life, credentials, policy, attendance, sooner: Notify::new() };
+        let sooner = Notify::new();
+        let inner = Inner { store, feed, clock, life, credentials, policy, attendance, meters, sooner };
         let hub = Self { inner: Arc::new(inner) };
         hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION") })).await?;
         Ok(hub)

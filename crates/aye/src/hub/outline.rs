@@ -64,7 +64,7 @@ impl Hub {
                     "plan.approved"
                 }
                 PlanApproval::Deny => {
-                    outline.deny(now)?;
+                    outline.deny(&digest, now)?;
                     "plan.denied"
                 }
             };

@@ -31,7 +31,11 @@ impl Hub {
         self.heard(&raise.agent).await?;
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let (raise, reading) = self.read_policy(Raise { timeout, ..raise }).await?;
+        let asking = reading.rule_that_asks();
         let raised = self.inner.store.write(move |tx| record(tx, raise, id, reading, now)).await?;
+        if raised.new {
+            self.inner.meters.raised(&raised.ask, asking);
+        }
         // The timers also end what comes while nobody is there to answer.
         if timeout.is_some() || self.inner.attendance.is_unattended(now) {
             self.inner.sooner.notify_one();
@@ -59,8 +63,7 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
         None => register_script(tx, &raise.agent, now)?,
     };
     if let Some(ask) = tx.ask_by_key(&raise.agent, &raise.key)? {
-        // The folder of the first raise counts: an agent that moved on still means the same ask.
-        return match ask.digest == Digest::of(&ask.cwd, &raise.body) {
+        return match ask.digest == Digest::of(&agent.profile.cwd, &raise.body) {
             true => Ok(Raised { ask, new: false }),
             false => Err(Problem::KeyReused),
         };
@@ -68,7 +71,9 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
     if agent.report == Report::Ended {
         tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
     }
+    // To the millisecond, which is what the store keeps.
     let deadline = raise.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
+    let deadline = deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
     let ask = tx.insert_ask(NewAsk {
         id,
         agent: raise.agent.clone(),

@@ -77,13 +77,13 @@ impl Hub {
     ) -> Result<Option<Resolution>, Problem> {
         let until = tokio::time::Instant::now() + wait;
         loop {
-            let ended = self.inner.feed.wait_for(id.as_str());
+            let mut ended = self.inner.feed.wait_for(id.as_str());
             let ask = self.ask(id).await?;
             only_by(agent, &ask)?;
             if let Some(resolution) = Resolution::of(&ask) {
                 return Ok(Some(resolution));
             }
-            if tokio::time::timeout_at(until, ended).await.is_err() {
+            if tokio::time::timeout_at(until, ended.woken()).await.is_err() {
                 return Ok(None);
             }
         }

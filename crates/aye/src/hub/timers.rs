@@ -41,6 +41,7 @@ impl Hub {
     pub async fn tick(&self) -> Result<(), Problem> {
         self.expire_due().await?;
         self.reject_unattended().await?;
+        self.bury_the_dead().await?;
         self.mark_lost().await
     }
 
@@ -77,14 +78,31 @@ impl Hub {
         if !rejects || !self.inner.attendance.is_unattended(now) {
             return Ok(());
         }
-        let work = move |tx: &mut Tx| {
-            for id in tx.some_open_asks()? {
-                let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
-                change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
+        loop {
+            let work = move |tx: &mut Tx| {
+                let open = tx.some_open_asks()?;
+                for id in &open {
+                    let ask = tx.ask(id)?.ok_or(Problem::NoSuchAsk)?;
+                    change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
+                }
+                Ok::<_, Problem>(open.is_empty())
+            };
+            if self.inner.store.write(work).await? {
+                return Ok(());
             }
-            Ok(())
-        };
-        self.inner.store.write(work).await
+        }
+    }
+
+    /// An agent whose process is gone has ended, whether or not its adapter could still say so.
+    async fn bury_the_dead(&self) -> Result<(), Problem> {
+        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
+        let is_gone = |(pid, started): (u32, u64)| super::process_started(pid) != Some(started);
+        for agent in agents {
+            if let Some(process) = agent.profile.process.filter(|process| is_gone(*process)) {
+                self.bury(agent.profile.id, process).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn mark_lost(&self) -> Result<(), Problem> {

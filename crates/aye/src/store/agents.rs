@@ -109,6 +109,10 @@ impl Tx<'_> {
             ":cost": profile.cost,
             ":created_at": row.created_at.as_millisecond(),
         })?;
+        if let Some((pid, started)) = profile.process {
+            let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
+            self.connection.prepare_cached(sql)?.execute((pid, started, profile.id.as_str()))?;
+        }
         Ok(())
     }
 }
@@ -124,12 +128,34 @@ pub fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, 
     one(connection, &format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
 }
 
+/// The agent of the first of these processes that has one, by process id and start time.
+pub fn of_processes(
+    connection: &Connection,
+    processes: &[(u32, u64)],
+) -> Result<Option<AgentId>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM processes JOIN agents ON id = agent WHERE processes.pid = ?1 AND started = ?2
+         ORDER BY report = 'ended', created_at DESC LIMIT 1",
+    )?;
+    for process in processes {
+        let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;
+        if found.is_some() {
+            return found.transpose();
+        }
+    }
+    Ok(None)
+}
+
 /// Agents that have not ended, oldest first; with `all`, the others too.
 pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
     let condition = if all { "" } else { "WHERE report <> 'ended'" };
-    let sql = format!("{SELECT} {condition} ORDER BY created_at, id LIMIT 10000");
+    // Should there ever be more, the newest are the ones that matter.
+    let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([], |row| Ok(read_row(row)))?.map(|row| row?).collect()
+    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+    let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
+    agents.reverse();
+    Ok(agents)
 }
 
 fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {

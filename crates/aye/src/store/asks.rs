@@ -188,6 +188,22 @@ pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, Sto
     rows.map(|row| row?).collect()
 }
 
+/// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.
+pub fn permissions_since(
+    connection: &Connection,
+    since: Timestamp,
+    mut each: impl FnMut(Ask, String),
+) -> Result<(), StoreError> {
+    let sql = "SELECT asks.*, agents.kind AS agent_kind FROM asks JOIN agents ON agents.id = asks.agent
+         WHERE asks.kind = 'permission' AND asks.created_at >= ?1 ORDER BY n";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([since.as_millisecond()])?;
+    while let Some(row) = rows.next()? {
+        each(read_row(row)?, row.get("agent_kind")?);
+    }
+    Ok(())
+}
+
 pub fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
     let sql = "SELECT min(deadline) FROM asks WHERE state = 'open' AND deadline IS NOT NULL";
     let millis: Option<i64> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;

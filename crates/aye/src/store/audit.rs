@@ -7,6 +7,7 @@ use aye_core::{AgentId, AskId, Digest};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::Value;
+use std::collections::HashMap;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
@@ -36,6 +37,8 @@ pub enum VerifyError {
     Chain(#[from] Broken),
     #[error("the trail does not contain that head: its end was cut off, or it is another trail")]
     Cut,
+    #[error("asks were raised or ended behind the trail's back")]
+    Untold,
     #[error("ask {ask}: {problem}")]
     Ask { ask: String, problem: &'static str },
     #[error(transparent)]
@@ -130,6 +133,7 @@ pub fn verify(connection: &mut Connection, contains: Option<&str>) -> Result<Ver
         .map_err(StoreError::from)?;
     let mut rows = statement.query([]).map_err(StoreError::from)?;
     let (mut asks_raised, mut asks_ended) = (0, 0);
+    let mut receipts: HashMap<String, (String, Value)> = HashMap::new();
     let mut passed = contains.is_none();
     while let Some(row) = rows.next().map_err(StoreError::from)? {
         let line = read_line(row)?;
@@ -147,17 +151,34 @@ pub fn verify(connection: &mut Connection, contains: Option<&str>) -> Result<Ver
                 if line.detail["digest"] != digest.as_str() || ask.digest != digest {
                     return Err(wrong("its text is not the one that was raised"));
                 }
+                let as_raised = line.detail["key"] == ask.key.as_str()
+                    && line.agent.as_deref() == Some(ask.agent.as_str())
+                    && line.at == ask.created_at;
+                if !as_raised {
+                    return Err(wrong("it was not raised as the trail says"));
+                }
             }
             "ask.answered" | "ask.expired" | "ask.withdrawn" => {
                 asks_ended += 1;
                 let ask =
                     find_ask(&tx, id)?.ok_or_else(|| wrong("the trail knows it, the database does not"))?;
                 let answer = ask.state.answer().map_or(Value::Null, aye_core::Answer::to_json);
-                if line.kind != format!("ask.{}", ask.state.name()) || line.detail["answer"] != answer {
+                let as_told = line.kind == format!("ask.{}", ask.state.name())
+                    && line.detail["answer"] == answer
+                    && line.detail["by"] == serde_json::to_value(ask.state.by()).map_err(unreadable)?
+                    && Some(line.at) == ask.state.ended_at();
+                if !as_told {
                     return Err(wrong("it did not end as the trail says"));
                 }
+                if ask.state.receipt().is_some() {
+                    receipts.insert(id.clone(), ("pending".into(), Value::Null));
+                }
             }
-            _ => {}
+            kind => {
+                if let Some(receipt) = kind.strip_prefix("receipt.") {
+                    receipts.insert(id.clone(), (receipt.to_owned(), line.detail["evidence"].clone()));
+                }
+            }
         }
     }
     drop(rows);
@@ -168,13 +189,34 @@ pub fn verify(connection: &mut Connection, contains: Option<&str>) -> Result<Ver
         })
         .map_err(StoreError::from)?;
     if (all, ended) != (asks_raised, asks_ended) {
-        let problem = "some were raised or ended behind the trail's back";
-        return Err(VerifyError::Ask { ask: "(count)".into(), problem });
+        return Err(VerifyError::Untold);
     }
+    compare_receipts(&tx, receipts)?;
     if !passed {
         return Err(VerifyError::Cut);
     }
     Ok(Verified { lines: chain.lines, asks: all, head: chain.head })
+}
+
+/// Every outcome has got as far as the last that the trail says of it, and no further.
+fn compare_receipts(
+    connection: &Connection,
+    mut told: HashMap<String, (String, Value)>,
+) -> Result<(), VerifyError> {
+    let wrong = |ask: String| VerifyError::Ask { ask, problem: "its receipt is not the one in the trail" };
+    let mut statement = connection
+        .prepare("SELECT id, receipt, evidence FROM asks WHERE receipt IS NOT NULL")
+        .map_err(StoreError::from)?;
+    let rows = statement.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
+    });
+    for row in rows.map_err(StoreError::from)? {
+        let (id, receipt, evidence) = row.map_err(StoreError::from)?;
+        if told.remove(&id) != Some((receipt, Value::from(evidence))) {
+            return Err(wrong(id));
+        }
+    }
+    told.into_keys().next().map_or(Ok(()), |id| Err(wrong(id)))
 }
 
 fn find_ask(connection: &Connection, id: &str) -> Result<Option<aye_core::Ask>, StoreError> {

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod asks;
 pub mod audit;
 pub mod commands;
+pub mod counts;
 pub mod grants;
 pub mod outbox;
 pub mod outlines;
@@ -13,9 +14,10 @@ mod writer;
 pub use agents::{AgentRow, Profile};
 pub use asks::{AskFilter, NewAsk};
 pub use audit::{AuditFilter, Verified, VerifyError};
+pub use counts::AskCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
-pub use writer::Tx;
+pub use writer::{Commit, Tx};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -26,7 +28,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_counts.sql")];
 const READERS: usize = 4;
 const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KB: i64 = 32 * 1024;
@@ -56,10 +59,10 @@ impl From<rusqlite::Error> for StoreError {
 pub enum OpenError {
     #[error("{path} was written by a newer aye (schema {found}, this one knows {known}): use that version")]
     Newer { path: PathBuf, found: usize, known: usize },
-    #[error("cannot open {path}: {source}")]
-    Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot open {path}: {source}")]
-    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot open {path}: {why}")]
+    Io { path: PathBuf, why: std::io::Error },
+    #[error("cannot open {path}: {why}")]
+    Sqlite { path: PathBuf, why: rusqlite::Error },
 }
 
 /// A handle to the database: one writer that commits in groups, and a few readers.
@@ -71,25 +74,28 @@ pub struct Store {
 
 struct Readers {
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Store {
-    /// Opens the database for the one hub that writes it. `published` is called with what each commit
-    /// tells the surfaces, in order, after it is on disk.
-    pub fn open(path: &Path, published: impl Fn(Vec<Change>) + Send + 'static) -> Result<Self, OpenError> {
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
-        let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    /// Opens the database for the one hub that writes it. `committed` is called with each commit, in
+    /// order, after it is on disk.
+    pub fn open(path: &Path, committed: impl Fn(Commit) + Send + 'static) -> Result<Self, OpenError> {
+        let io = |why| OpenError::Io { path: path.to_owned(), why };
+        let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
         private_file(path).map_err(io)?;
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
         let readers =
             (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, Box::new(published)).map_err(io)?;
+        let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
-            readers: Arc::new(Readers { idle: Mutex::new(readers), permits: Semaphore::new(READERS) }),
+            readers: Arc::new(Readers {
+                idle: Mutex::new(readers),
+                permits: Arc::new(Semaphore::new(READERS)),
+            }),
         })
     }
 
@@ -114,9 +120,11 @@ impl Store {
     where
         T: Send + 'static,
     {
-        let _permit = self.readers.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let permit = self.readers.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.readers.clone();
         let read = tokio::task::spawn_blocking(move || {
+            // Goes with the connection: a caller that leaves early must not let another in without one.
+            let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let mut connection = idle().pop().ok_or(StoreError::Closed)?;
             let result = consistent(&mut connection, work);
@@ -137,9 +145,14 @@ impl Store {
 
 /// Opens the database only to look, beside a running hub or without one.
 pub fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
-    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
-    let connection = open_reader(path).map_err(sqlite)?;
-    let found = schema_version(&connection).map_err(sqlite)?;
+    let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
+    let read = |connection: Connection| Ok((schema_version(&connection)?, connection));
+    let (found, connection) = match open_reader(path).and_then(read) {
+        Err(error) if is_cannot_open(&error) && !beside(path, "-wal").exists() => {
+            open_as_it_lies(path).and_then(read).map_err(sqlite)?
+        }
+        other => other.map_err(sqlite)?,
+    };
     match found > MIGRATIONS.len() {
         true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
         false => Ok(connection),
@@ -161,15 +174,40 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+fn is_cannot_open(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)
+}
+
+/// For a place that cannot be written to, a backup for instance: SQLite would want to make its files
+/// beside the database, and without a log to read back there is no need for them.
+fn open_as_it_lies(path: &Path) -> rusqlite::Result<Connection> {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte))
+            }
+            _ => uri += &format!("%{byte:02X}"),
+        }
+    }
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(format!("{uri}?immutable=1"), flags)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// Created before SQLite sees it: SQLite gives `-wal` and `-shm` the mode of the database.
 fn private_file(path: &Path) -> std::io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             for suffix in ["", "-wal", "-shm"] {
-                let mut name = path.as_os_str().to_owned();
-                name.push(suffix);
-                match File::open(PathBuf::from(name)) {
+                match File::open(beside(path, suffix)) {
                     Ok(file) => file.set_permissions(Permissions::from_mode(0o600))?,
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
@@ -200,7 +238,7 @@ fn schema_version(connection: &Connection) -> rusqlite::Result<usize> {
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
     let found = schema_version(connection).map_err(sqlite)?;
     let known = MIGRATIONS.len();
     if found > known {

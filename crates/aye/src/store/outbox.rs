@@ -9,18 +9,24 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// One numbered change, ready to be sent.
+/// One numbered change.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub seq: u64,
     pub subject: Subject,
-    /// Shared, never copied, by all it is sent to.
-    pub text: Utf8Bytes,
+    /// Ready to be sent, and shared by all it is sent to; none where it is too large to be held for those
+    /// who are behind.
+    pub text: Option<Utf8Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Ask(Box<Ask>),
+    /// An ask that is too large to be held for those who are behind.
+    LargeAsk {
+        id: AskId,
+        ended: bool,
+    },
     Agent(AgentId),
     Event(AgentId),
     Notice,
@@ -44,6 +50,10 @@ pub enum CatchUp {
 }
 
 const CATCH_UP_AT_ONCE: usize = 256;
+/// Reading for somebody who is behind stops here, however few changes that is.
+const CATCH_UP_BYTES: usize = 1024 * 1024;
+/// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
+const LARGEST_HELD: usize = 32 * 1024;
 
 /// An ask's part that changes; the rest stands in the asks themselves.
 #[derive(Serialize)]
@@ -77,31 +87,35 @@ impl Tx<'_> {
         };
         let standing = serde_json::to_string(&standing).map_err(unreadable)?;
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
-        let text = serde_json::to_string(&AskMessage { kind: "ask", seq, ask }).map_err(unreadable)?;
-        self.changes.push(Change { seq, subject: Subject::Ask(Box::new(ask.clone())), text: text.into() });
+        let text = held(serde_json::to_string(&AskMessage { kind: "ask", seq, ask }).map_err(unreadable)?);
+        let subject = match text {
+            Some(_) => Subject::Ask(Box::new(ask.clone())),
+            None => Subject::LargeAsk { id: ask.id.clone(), ended: !ask.state.is_open() },
+        };
+        self.changes.push(Change { seq, subject, text });
         Ok(())
     }
 
     pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
         let detail = serde_json::to_value(agent).map_err(unreadable)?;
         let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail.to_string())?;
-        let text = message("agent", seq, "agent", detail);
-        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text: text.into() });
+        let text = held(message("agent", seq, "agent", detail));
+        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text });
         Ok(())
     }
 
     pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
         let seq = self.put_in_outbox("event", agent.as_str(), &event.to_string())?;
-        let text = event_message(seq, agent.as_str(), event);
-        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text: text.into() });
+        let text = held(event_message(seq, agent.as_str(), event));
+        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text });
         Ok(())
     }
 
     /// Something every operator should know that belongs to no agent.
     pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
         let seq = self.put_in_outbox("notice", "hub", &notice.to_string())?;
-        let text = message("notice", seq, "notice", notice);
-        self.changes.push(Change { seq, subject: Subject::Notice, text: text.into() });
+        let text = held(message("notice", seq, "notice", notice));
+        self.changes.push(Change { seq, subject: Subject::Notice, text });
         Ok(())
     }
 
@@ -121,6 +135,10 @@ impl Tx<'_> {
         statement.execute([keep])?;
         Ok(())
     }
+}
+
+fn held(text: String) -> Option<Utf8Bytes> {
+    (text.len() <= LARGEST_HELD).then(|| text.into())
 }
 
 fn message(kind: &str, seq: u64, field: &str, content: Value) -> String {
@@ -159,6 +177,7 @@ pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreErr
     )?;
     let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
     let mut changes = Vec::new();
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, u64>(0)?;
         let (kind, subject): (String, String) = (row.get(1)?, row.get(2)?);
@@ -168,9 +187,13 @@ pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreErr
             "agent" | "notice" => message(&kind, seq, &kind, detail),
             _ => event_message(seq, &subject, detail),
         };
+        bytes += text.len();
         changes.push((seq, text));
+        if bytes >= CATCH_UP_BYTES {
+            break;
+        }
     }
-    let more = changes.len() == CATCH_UP_AT_ONCE;
+    let more = bytes >= CATCH_UP_BYTES || changes.len() == CATCH_UP_AT_ONCE;
     Ok(CatchUp::Missed { changes, more })
 }
 

@@ -15,13 +15,15 @@ pub struct TokenRow {
     pub name: Text,
     /// Set where the credential itself says which surface it belongs to, as a browser's session does.
     pub surface: Option<Surface>,
+    /// Made by a person for an agent, and so not ended with it.
+    pub kept: bool,
     pub created_at: Timestamp,
 }
 
 impl Tx<'_> {
     pub fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO tokens (id, hash, role, agent, name, surface, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         statement.execute((
             &token.id,
@@ -30,16 +32,20 @@ impl Tx<'_> {
             token.agent.as_ref().map(AgentId::as_str),
             token.name.as_str(),
             token.surface.map(Surface::as_str),
+            token.kept,
             token.created_at.as_millisecond(),
         ))?;
         Ok(())
     }
 
-    /// Whether it was not there yet.
+    /// Whether it was not there yet; another one of that name gives way.
     pub fn put_token_if_new(&self, token: &TokenRow) -> Result<bool, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1")?;
-        let new = !statement.exists([&token.id])?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2")?;
+        let new = !statement.exists((&token.id, &token.hash))?;
         if new {
+            // One of that name with another secret comes from an earlier agent.key.
+            self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([&token.id])?;
             self.put_token(token)?;
         }
         Ok(new)
@@ -52,10 +58,16 @@ impl Tx<'_> {
         Ok(statement.exists([id])?)
     }
 
+    pub fn keep_token(&self, id: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("UPDATE tokens SET kept = 1 WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
     /// A revoked token stays, so that it is never handed out again.
     pub fn forget_token(&self, id: &str) -> Result<(), StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL")?;
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL AND kept = 0")?;
         statement.execute([id])?;
         Ok(())
     }
@@ -72,7 +84,7 @@ impl Tx<'_> {
 /// Every token, with whether it is still in force.
 pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, bool)>, StoreError> {
     let mut statement = connection.prepare(
-        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at IS NULL FROM tokens ORDER BY created_at",
+        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at IS NULL, kept FROM tokens ORDER BY created_at",
     )?;
     let mut rows = statement.query([])?;
     let mut tokens = Vec::new();
@@ -86,6 +98,7 @@ pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, bool)>, StoreError>
             agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
             name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
             surface: surface.as_deref().and_then(Surface::named),
+            kept: row.get(8)?,
             created_at: time(row.get(6)?)?,
         };
         tokens.push((token, row.get(7)?));

@@ -19,6 +19,14 @@ pub struct Tx<'a> {
     pub(super) changes: Vec<Change>,
 }
 
+/// What a commit that is on disk did.
+pub struct Commit {
+    /// What the surfaces must be told, in order.
+    pub changes: Vec<Change>,
+    /// How many callers shared it.
+    pub group: usize,
+}
+
 /// Tells a caller how its change ended; `Err` when the commit as a whole failed.
 type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
@@ -33,12 +41,12 @@ pub struct Writer {
 impl Writer {
     pub fn start(
         connection: Connection,
-        published: Box<dyn Fn(Vec<Change>) + Send>,
+        committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&connection, receiver, &*published))?;
+            .spawn(move || write_groups(&connection, receiver, &*committed))?;
         Ok(Self { jobs: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
     }
 
@@ -77,7 +85,7 @@ impl Writer {
     }
 }
 
-fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, published: &dyn Fn(Vec<Change>)) {
+fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, committed: &dyn Fn(Commit)) {
     while let Some(first) = jobs.blocking_recv() {
         let chain = match begin(connection) {
             Ok(chain) => chain,
@@ -92,9 +100,10 @@ fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, publishe
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
-                let changes = tx.changes;
+                let commit = Commit { changes: tx.changes, group: waiting.len() };
+                // Told before the callers, so that whoever knows of a change can find it in the feed.
+                committed(commit);
                 waiting.into_iter().for_each(|tell| tell(Ok(())));
-                published(changes);
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");

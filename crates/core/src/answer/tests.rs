@@ -95,6 +95,7 @@ fn free_text_only_where_allowed_and_never_empty() {
     refused(&questions(), json!({"answers": [{"text": " "}, {"skip": true}]}), "answers[0].text");
     refused(&questions(), json!({"response": ""}), "response");
     accepted(&questions(), json!({"response": "neither; think again"}));
+    refused(&closed_question(), json!({"response": "neither"}), "response");
 }
 
 #[test]
@@ -154,4 +155,12 @@ fn picks_are_joined_so_that_commas_stay_readable() {
         "\"Red, dark\", Blue, Green"
     );
     assert_eq!(words(json!({"skip": true})), "(skipped by the user)");
+}
+
+#[test]
+fn an_answer_that_skips_everything_is_a_decline() {
+    let decision = |answer: Value| Answer::decode(Kind::Question, answer).unwrap().decision();
+    assert_eq!(decision(json!({"skip": true})), "declined");
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"skip": true}]})), "declined");
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"selected": ["a"]}]})), "answered");
 }

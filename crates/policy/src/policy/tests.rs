@@ -204,6 +204,47 @@ fn auto_approve_passes_what_cannot_be_read_only_where_no_rule_watches_commands()
 }
 
 #[test]
+fn a_search_that_reaches_our_own_files_goes_to_a_person() {
+    let policy = policy(json!({"auto_approve": ["Grep", "Glob", "Read"]}));
+    let home = Home::new(&["/home/ada/.local/share/aye"], Some("/home/ada"));
+    let grep = |cwd: &str, input: Value| {
+        let input = input.as_object().unwrap().clone();
+        policy
+            .decide(&ToolCall { agent_kind: "claude", cwd, tool: "Grep", input: &input, home: &home })
+            .action
+    };
+    assert_eq!(grep("/src", json!({"pattern": "/api/x"})), Action::Allow);
+    assert_eq!(grep("/src", json!({"pattern": "x", "path": "/home/ada/.local"})), Action::Ask);
+    assert_eq!(grep("/src", json!({"pattern": "x", "path": "~"})), Action::Ask);
+    assert_eq!(grep("/home/ada", json!({"pattern": "x"})), Action::Ask);
+    assert_eq!(grep("/home/ada", json!({"pattern": "x", "path": "src"})), Action::Allow);
+}
+
+#[test]
+fn rules_that_stop_see_through_paths_that_begin_in_the_agents_folder() {
+    let policy = policy(json!({
+        "auto_approve": ["Read"],
+        "rules": [{"tool": "Read", "input": {"file_path": "/home/ada/.ssh/*"}, "action": "deny"}],
+    }));
+    let home = Home::default();
+    let read = |path: &str| {
+        let input = json!({ "file_path": path }).as_object().unwrap().clone();
+        policy
+            .decide(&ToolCall {
+                agent_kind: "claude",
+                cwd: "/home/ada",
+                tool: "Read",
+                input: &input,
+                home: &home,
+            })
+            .action
+    };
+    assert!(matches!(read(".ssh/id_rsa"), Action::Deny { .. }));
+    assert!(matches!(read("src/../.ssh/id_rsa"), Action::Deny { .. }));
+    assert_eq!(read("src/main.rs"), Action::Allow);
+}
+
+#[test]
 fn auto_approve_names_tools_exactly_or_by_pattern() {
     let policy = policy(json!({"auto_approve": ["Read", "mcp__docs__*"]}));
     for (tool, expected) in [

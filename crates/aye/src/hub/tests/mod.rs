@@ -1,5 +1,6 @@
 //! The hub with a real store and a clock that the test moves.
 
+mod meters;
 mod model;
 mod policy;
 
@@ -187,6 +188,24 @@ async fn an_agent_that_ends_takes_its_open_asks_back_and_leaves_its_answers_unde
 }
 
 #[tokio::test]
+async fn an_agent_whose_process_is_gone_has_ended_and_nobody_claims_to_know_what_it_was_told() {
+    let desk = Desk::new().await;
+    let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let alive = Registration { pid: Some(process.id()), ..Registration::default() };
+    desk.hub.register(agent("agent"), alive).await.unwrap();
+    let (open, answered) = (desk.raise("open", None).await, desk.raise("answered", None).await);
+    desk.answer(&answered, "no").await.unwrap();
+    desk.pass(1).await;
+    assert!(desk.hub.ask(&open.id).await.unwrap().state.is_open());
+    process.kill().unwrap();
+    process.wait().unwrap();
+    desk.pass(1).await;
+    assert_eq!(desk.hub.ask(&open.id).await.unwrap().state.note(), Some("the agent is gone"));
+    assert_eq!(desk.hub.ask(&answered.id).await.unwrap().state.receipt(), Some(Receipt::Unknown));
+    assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "ended");
+}
+
+#[tokio::test]
 async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
     let mut desk = Desk::new().await;
     let home = Home::at(desk.dir.path());
@@ -200,6 +219,23 @@ async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
     assert!(desk.hub.credential(&viewer).is_none());
     assert!(desk.hub.credential(&operator.replace("aye_", "aye_x")).is_none());
     assert!(desk.hub.credential(&operator[..operator.len() - 1]).is_none());
+}
+
+#[tokio::test]
+async fn removing_the_operators_token_ends_it_and_leaves_the_others() {
+    let mut desk = Desk::new().await;
+    let home = Home::at(desk.dir.path());
+    let old = home.read_operator_token().unwrap().unwrap();
+    let ann = desk
+        .hub
+        .create_token(aye_core::Role::Operator, Text::try_from("ann").unwrap(), "test")
+        .await
+        .unwrap();
+    std::fs::remove_file(home.operator_token()).unwrap();
+    desk.crash_and_restart().await;
+    let new = home.read_operator_token().unwrap().unwrap();
+    assert!(desk.hub.credential(&old).is_none());
+    assert!(desk.hub.credential(&new).is_some() && desk.hub.credential(&ann).is_some());
 }
 
 #[tokio::test]

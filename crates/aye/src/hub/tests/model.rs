@@ -66,9 +66,13 @@ fn may_follow(from: Receipt, to: Receipt) -> bool {
             Receipt::Unknown,
         ],
         Receipt::Delivered => &[Receipt::Confirmed, Receipt::Disputed, Receipt::Superseded, Receipt::Unknown],
-        Receipt::Unknown => {
-            &[Receipt::Confirmed, Receipt::Disputed, Receipt::Superseded, Receipt::Undelivered]
-        }
+        Receipt::Unknown => &[
+            Receipt::Delivered,
+            Receipt::Confirmed,
+            Receipt::Disputed,
+            Receipt::Superseded,
+            Receipt::Undelivered,
+        ],
         Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered => &[],
     };
     next.contains(&to)

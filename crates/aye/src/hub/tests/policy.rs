@@ -35,7 +35,8 @@ impl Desk {
     }
 
     async fn run(&self, key: &str, command: &str) -> Ask {
-        let scopes = json!([{"scope": "once"}, {"scope": "session"}, {"scope": "always"}]);
+        let kept = |scope: &str| json!({"scope": scope, "kept_by": "hub"});
+        let scopes = json!([{"scope": "once"}, kept("session"), kept("always")]);
         let body = json!({"tool": "Bash", "input": {"command": command}, "scopes": scopes});
         self.ask_for(key, Kind::Permission, body).await
     }
@@ -126,7 +127,7 @@ async fn a_broken_file_keeps_the_old_policy_and_says_so_until_it_is_mended() {
     assert_eq!(decision(&desk.run("1", "cargo test").await), "allow");
     let told = changes.recv().await.unwrap();
     assert_eq!(told.subject, Subject::Notice);
-    assert!(told.text.contains("auto_aprove"), "{}", told.text);
+    assert!(told.text.as_ref().unwrap().contains("auto_aprove"));
     assert_eq!(desk.hub.notices().len(), 1);
     desk.rewrite("").await;
     assert_eq!(desk.hub.notices(), Vec::<Value>::new());

@@ -14,6 +14,14 @@ CREATE TABLE agents (
     created_at  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX agents_by_session ON agents (session) WHERE session IS NOT NULL;
+
+-- Every process that was ever an agent's: one that names another later is still an agent's.
+CREATE TABLE processes (
+    pid     INTEGER NOT NULL,
+    started INTEGER NOT NULL,
+    agent   TEXT NOT NULL REFERENCES agents (id),
+    PRIMARY KEY (pid, started, agent)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_alive ON agents (id) WHERE report <> 'ended';
 
 CREATE TABLE asks (
@@ -114,6 +122,8 @@ CREATE TABLE tokens (
     agent      TEXT,
     name       TEXT NOT NULL,
     surface    TEXT,
+    -- Made by a person for an agent, and so not ended with it.
+    kept       INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
 ) STRICT;

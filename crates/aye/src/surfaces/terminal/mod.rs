@@ -136,7 +136,7 @@ fn permission_text(permission: &Permission) -> String {
     put(&mut out, format_args!("May {} run?", paint(HEAD, one_line(&permission.tool))));
     display(&mut out, &permission.display);
     // A display made for people may leave things out; what will run is the input.
-    if permission.display.kind != DisplayKind::Json {
+    if !permission.displays_its_input() {
         let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
         put(&mut out, format_args!("\n{}", paint(DIM, "the whole input:")));
         for line in input.lines() {
@@ -146,8 +146,8 @@ fn permission_text(permission: &Permission) -> String {
     for offer in &permission.scopes {
         let rule = offer.rule.as_deref().unwrap_or(match offer.scope {
             Scope::Once => "this time only",
-            Scope::Session => "for the rest of this session",
-            Scope::Always => "from now on",
+            Scope::Session => "exactly this, for the rest of this session",
+            Scope::Always => "exactly this, by every agent in this folder, for 90 days",
         });
         put(
             &mut out,

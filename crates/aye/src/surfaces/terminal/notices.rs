@@ -14,15 +14,15 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
             () = stop.cancelled() => return,
             change = changes.recv() => change,
         };
-        match change.as_ref().map(|change| &change.subject) {
-            Ok(Subject::Ask(ask)) => {
-                if let Some(line) = notice(ask) {
-                    anstream::println!("{line}");
-                }
-            }
+        let line = match change.as_ref().map(|change| &change.subject) {
+            Ok(Subject::Ask(ask)) => notice(ask),
+            Ok(Subject::LargeAsk { id, .. }) => hub.ask(id).await.ok().and_then(|ask| notice(&ask)),
             // A terminal that lags has missed lines, not asks: `aye list` has them all.
-            Ok(Subject::Agent(_) | Subject::Event(_) | Subject::Notice) | Err(RecvError::Lagged(_)) => {}
+            Ok(Subject::Agent(_) | Subject::Event(_) | Subject::Notice) | Err(RecvError::Lagged(_)) => None,
             Err(RecvError::Closed) => return,
+        };
+        if let Some(line) = line {
+            anstream::println!("{line}");
         }
     }
 }

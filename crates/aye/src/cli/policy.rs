@@ -1,0 +1,268 @@
+use super::{Done, open_database, say, say_json};
+use crate::client::Client;
+use crate::config::Config;
+use crate::home::Home;
+use crate::hub::{GrantInfo, tool_and_input};
+use crate::store;
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
+use crate::surfaces::terminal::summary;
+use anyhow::{Context, bail};
+use aye_core::visible::one_line;
+use aye_core::{Ask, By};
+use aye_policy::{Action as Verdict, Decision, ToolCall};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Try the rules of config.toml, and see what was granted.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye policy test \"cargo test && git push\"        what a shell command would get, and why
+  aye policy test --tool Read --input '{\"file_path\":\"/etc/passwd\"}'
+  aye policy replay --since 7d                    what these rules would have decided, against what people did
+  aye policy replay --config draft.toml           the same with rules that are not in force yet
+  aye policy grants                               what was allowed for a session or for always
+  aye policy grants --revoke g-k3v9m2pqxx")]
+pub struct Policy {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Say what a tool call would get, and why
+    Test(Test),
+    /// Say what the rules would have decided for the asks of the last days
+    Replay(Replay),
+    /// List what was allowed for longer than once, or revoke it
+    Grants(Grants),
+}
+
+impl Policy {
+    pub async fn run(self, home: &Home) -> Done {
+        match self.action {
+            Action::Test(test) => test.run(home),
+            Action::Replay(replay) => replay.run(home),
+            Action::Grants(grants) => grants.run(home).await,
+        }
+    }
+}
+
+#[derive(Args)]
+struct Rules {
+    /// Another file than the one in force
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Rules {
+    fn load(&self, home: &Home) -> anyhow::Result<aye_policy::Policy> {
+        let path = self.config.clone().unwrap_or_else(|| home.config());
+        if self.config.is_some() && !path.exists() {
+            bail!("there is no {}", path.display());
+        }
+        let config = Config::load(&path).with_context(|| format!("{} is broken", path.display()))?;
+        Ok(config.policy)
+    }
+}
+
+#[derive(Args)]
+struct Test {
+    /// A shell command, for the tool Bash
+    #[arg(conflicts_with = "input", required_unless_present = "input")]
+    command: Option<String>,
+    #[arg(long, default_value = "Bash")]
+    tool: String,
+    /// The tool's whole input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    /// Where the agent works (default: here)
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// The agent's kind
+    #[arg(long, value_name = "KIND", default_value = "claude")]
+    agent: String,
+    #[command(flatten)]
+    rules: Rules,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Test {
+    fn run(self, home: &Home) -> Done {
+        let policy = self.rules.load(home)?;
+        let input: Map<String, Value> = match (&self.input, &self.command) {
+            (Some(input), _) => serde_json::from_str(input).context("--input must be a JSON object")?,
+            (None, command) => [("command".to_owned(), json!(command))].into_iter().collect(),
+        };
+        let cwd = match self.cwd {
+            Some(cwd) => std::path::absolute(cwd)?,
+            None => std::env::current_dir()?,
+        };
+        let (cwd, places) = (cwd.to_string_lossy(), home.places());
+        let call =
+            ToolCall { agent_kind: &self.agent, cwd: &cwd, tool: &self.tool, input: &input, home: &places };
+        let decision = policy.decide(&call);
+        if self.json {
+            let message = match &decision.action {
+                Verdict::Deny { message } => Some(message),
+                Verdict::Allow | Verdict::Ask => None,
+            };
+            let (action, source) = (word(&decision), decision.source.to_string());
+            say_json(
+                &json!({ "action": action, "by": source, "because": decision.because, "message": message }),
+            )?;
+        } else {
+            let painted = match decision.action {
+                Verdict::Allow => paint(GOOD, "allow"),
+                Verdict::Deny { .. } => paint(BAD, "deny"),
+                Verdict::Ask => paint(HEAD, "ask a person"),
+            };
+            say(&format!("{painted}: {}\n", one_line(&decision.because)))?;
+            if let Verdict::Deny { message } = &decision.action {
+                say(&format!("{}\n", paint(DIM, format_args!("the agent is told: {}", one_line(message)))))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn word(decision: &Decision) -> &'static str {
+    match decision.action {
+        Verdict::Allow => "allow",
+        Verdict::Deny { .. } => "deny",
+        Verdict::Ask => "ask",
+    }
+}
+
+#[derive(Args)]
+struct Replay {
+    /// How far back
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    since: String,
+    #[command(flatten)]
+    rules: Rules,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One past ask, and the two decisions on it.
+struct Compared {
+    ask: Ask,
+    ours: Decision,
+    theirs: &'static str,
+}
+
+impl Compared {
+    /// The one kind of difference that is dangerous: a rule would have let pass what a person refused.
+    fn is_dangerous(&self) -> bool {
+        self.ours.action == Verdict::Allow && self.theirs == "deny"
+    }
+
+    fn differs(&self) -> bool {
+        word(&self.ours) != "ask" && word(&self.ours) != self.theirs
+    }
+}
+
+impl Replay {
+    fn run(self, home: &Home) -> Done {
+        let policy = self.rules.load(home)?;
+        let since = super::log::moment(&self.since, Timestamp::now())?;
+        let connection = open_database(home)?;
+        let places = home.places();
+        let mut compared = Vec::new();
+        store::asks::permissions_since(&connection, since, |ask, kind| {
+            let (tool, input) = tool_and_input(&ask.body);
+            let call =
+                ToolCall { agent_kind: &kind, cwd: &ask.cwd, tool: &tool, input: &input, home: &places };
+            let ours = policy.decide(&call);
+            let theirs = match (ask.state.by(), ask.state.answer()) {
+                (Some(By::Person { .. }), Some(answer)) => answer.decision(),
+                (Some(By::Rule { .. }), _) => "decided by a rule",
+                (None, _) | (Some(By::Person { .. }), None) => "not answered",
+            };
+            compared.push(Compared { ask, ours, theirs });
+        })?;
+        compared.sort_by_key(|compared| !compared.is_dangerous());
+        match self.json {
+            true => say_json(&replay_json(&compared))?,
+            false => say(&replay_words(&compared))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn replay_json(compared: &[Compared]) -> Value {
+    let asks = compared.iter().map(|one| {
+        json!({
+            "ask": one.ask.id, "at": one.ask.created_at, "rules": word(&one.ours), "by": one.ours.source.to_string(),
+            "because": one.ours.because, "people": one.theirs, "dangerous": one.is_dangerous(),
+        })
+    });
+    json!({ "asks": asks.collect::<Vec<_>>() })
+}
+
+fn replay_words(compared: &[Compared]) -> String {
+    let by_people = |one: &&Compared| matches!(one.theirs, "allow" | "deny");
+    let people = compared.iter().filter(by_people).count();
+    let decided = compared.iter().filter(by_people).filter(|one| word(&one.ours) != "ask").count();
+    let differ: Vec<_> = compared.iter().filter(by_people).filter(|one| one.differs()).collect();
+    let mut out = format!(
+        "{} permissions were asked for; people decided {people} of them.\n\
+         These rules would have decided {decided} of those without asking, {} of them otherwise than people did.\n",
+        compared.len(),
+        differ.len()
+    );
+    for one in differ {
+        let mark = if one.is_dangerous() { paint(BAD, "!") } else { " ".to_owned() };
+        out += &format!(
+            "{mark} {}  people: {:<5}  {} would {}   {}\n",
+            paint(NAME, &one.ask.id),
+            one.theirs,
+            one_line(&one.ours.source.to_string()),
+            word(&one.ours),
+            paint(DIM, summary(&one.ask.body, 60)),
+        );
+    }
+    out
+}
+
+#[derive(Args)]
+struct Grants {
+    /// Revoke this one
+    #[arg(long, value_name = "ID")]
+    revoke: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Grants {
+    async fn run(self, home: &Home) -> Done {
+        let client = Client::for_person(home)?;
+        if let Some(id) = self.revoke {
+            client.delete(&format!("/api/grants/{id}")).await?;
+            say(&format!("{id} is revoked: the next such call is asked again.\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let list: Value = client.get("/api/grants").await?;
+        if self.json {
+            say_json(&list)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let grants: Vec<GrantInfo> = serde_json::from_value(list["grants"].clone())?;
+        if grants.is_empty() {
+            say(&format!("{}\n", paint(DIM, "Nothing is granted for longer than once.")))?;
+        }
+        for grant in grants {
+            let by = paint(DIM, format_args!("by {}", one_line(&grant.by.to_string())));
+            say(&format!("{}  {}  {by}\n", paint(NAME, &grant.id), one_line(&grant.words)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,132 @@
+//! What a body may be: how long, how deep, and only in one way to be read.
+
+use crate::support::{Reply, path_of};
+use crate::{Room, error};
+use serde_json::{Value, json};
+
+/// Sends a body as these bytes.
+fn post_bytes(room: &Room, path: &str, token: &str, body: &[u8]) -> Reply {
+    let token = format!("Bearer {token}");
+    let headers = [("Authorization", &*token), ("Content-Type", "application/json")];
+    room.hub.call("POST", path, &headers, Some(body))
+}
+
+/// A value made exactly as long as wanted by one string in it, which is `"…"` before.
+fn as_long_as(length: usize, value: &Value) -> Vec<u8> {
+    let text = value.to_string();
+    let (before, after) = text.split_once('…').unwrap();
+    let filling = "x".repeat(length - before.len() - after.len());
+    format!("{before}{filling}{after}").into_bytes()
+}
+
+#[test]
+fn a_body_may_have_256_kilobytes_and_a_raise_four_megabytes() {
+    const ORDINARY: usize = 256 * 1024;
+    const LARGE: usize = 4 * 1024 * 1024;
+    let room = Room::new();
+    let ask = room.raise("k", "question", json!({"questions": [{"question": "Why?", "free_text": true}]}));
+    let too_large = |limit: usize| error(&format!("the body may have at most {limit} bytes"));
+    let call = json!({"answer": {"response": "…"}, "digest": ask["digest"]});
+    let answer =
+        |bytes| post_bytes(&room, &path_of(&ask, "/answer"), &room.hub.operator(), &as_long_as(bytes, &call));
+    for length in [ORDINARY + 1, 10 * ORDINARY] {
+        let refused = answer(length);
+        assert_eq!((refused.status, refused.body), (413, too_large(ORDINARY)));
+    }
+    assert_eq!(room.hub.ask(&ask), ask);
+    assert_eq!(answer(ORDINARY).status, 200);
+
+    let raise = |key: &str, length| {
+        let raise = json!({"key": key, "agent": "bot", "kind": "plan", "body": {"plan": "…"}});
+        post_bytes(&room, "/api/asks", &room.bot, &as_long_as(length, &raise))
+    };
+    assert_eq!(raise("a", 3_000_000).status, 201);
+    assert_eq!(raise("b", LARGE).status, 201);
+    for length in [LARGE + 1, 4 * LARGE] {
+        let refused = raise("c", length);
+        assert_eq!((refused.status, refused.body), (413, too_large(LARGE)));
+    }
+    // Without a length said beforehand, the limit is the same.
+    let token = &room.bot;
+    let mut request = format!(
+        "POST /api/agents/bot/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        room.hub.address
+    );
+    let chunk = "x".repeat(0x10000);
+    for _ in 0..5 {
+        request += &format!("10000\r\n{chunk}\r\n");
+    }
+    let refused = room.hub.raw(format!("{request}0\r\n\r\n").as_bytes());
+    assert_eq!((refused.status, refused.body), (413, too_large(ORDINARY)));
+    assert_eq!(room.all_asks()["asks"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn json_that_different_readers_read_differently_is_refused() {
+    let room = Room::new();
+    let raise =
+        |body: &str| format!(r#"{{"key":"k","agent":"bot","kind":"plan","body":{body}}}"#).into_bytes();
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let deep_objects = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", Vec::new()),
+        ("no JSON", b"key=k".to_vec()),
+        ("cut short", br#"{"key":"k""#.to_vec()),
+        ("something after the end", [raise(r#"{"plan":"x"}"#), b"{}".to_vec()].concat()),
+        ("a byte order mark", ["\u{feff}".as_bytes(), &raise(r#"{"plan":"x"}"#)].concat()),
+        ("100,000 deep arrays", deep(100_000).into_bytes()),
+        ("100,000 deep arrays never closed", "[".repeat(100_000).into_bytes()),
+        ("100,000 deep objects", raise(&deep_objects)),
+        ("a key twice", br#"{"key":"a","key":"k","agent":"bot","kind":"plan","body":{"plan":"x"}}"#.to_vec()),
+        ("a key twice, deeper", raise(r#"{"plan":"x","plan":"rm -rf /"}"#)),
+        ("a key twice, spelled differently", raise(r#"{"plan":"x","pl\u0061n":"y"}"#)),
+        (
+            "bytes that are not UTF-8",
+            raise(r#"{"plan":"?"}"#).into_iter().map(|b| if b == b'?' { 0xff } else { b }).collect(),
+        ),
+        ("an overlong encoding", [b"{\"plan\":\"".as_slice(), b"\xc0\xaf", b"\"}"].concat()),
+        ("UTF-16", "{\"key\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        ("half a surrogate", raise(r#"{"plan":"\ud800"}"#)),
+        ("a raw control character", raise("{\"plan\":\"a\nb\"}")),
+        ("no number", raise(r#"{"plan":NaN}"#)),
+        ("a number beyond all bounds", raise(r#"{"plan":1e999}"#)),
+    ];
+    for (what, bytes) in cases {
+        let reply = post_bytes(&room, "/api/asks", &room.bot, &bytes);
+        assert_eq!(reply.status, 400, "{what}: {}", reply.body);
+        assert!(reply.body["error"].as_str().unwrap().starts_with("not acceptable JSON: "), "{what}");
+    }
+    assert_eq!(room.all_asks(), json!({"asks": []}));
+    let taken = post_bytes(&room, "/api/asks", &room.bot, &raise(r#"{"plan":"\u0000\ud83d\ude00 ü"}"#));
+    assert_eq!((taken.status, &taken.body["body"]), (201, &json!({"plan": "\0😀 ü"})));
+}
+
+#[test]
+fn what_is_taken_can_be_read_by_everybody_however_deep_it_is() {
+    let room = Room::new();
+    let mut taken = 0;
+    for depth in 1..140 {
+        let nested = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let raise = format!(
+            r#"{{"key":"k{depth}","agent":"bot","kind":"permission","body":{{"tool":"T","input":{{"a":{nested}}}}}}}"#
+        );
+        let event = format!(r#"{{"events":[{{"a":{nested}}}]}}"#);
+        let raised = post_bytes(&room, "/api/asks", &room.bot, raise.as_bytes()).status;
+        assert!([201, 400].contains(&raised), "{depth}: {raised}");
+        if taken == 0 && raised == 400 {
+            taken = depth - 1;
+        }
+        let reported = post_bytes(&room, "/api/agents/bot/events", &room.bot, event.as_bytes()).status;
+        assert!([204, 400].contains(&reported), "{depth}: {reported}");
+    }
+    assert!(taken > 32, "only {taken} levels are taken");
+    let list = room.hub.aye(&["list", "--json"]);
+    assert!(list.status.success(), "{list:?}");
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list["asks"].as_array().unwrap().len(), taken);
+    let mut follower = room.hub.follow("?after=0", &room.hub.operator());
+    for _ in 0..taken {
+        follower.next();
+    }
+}

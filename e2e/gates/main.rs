@@ -1,0 +1,32 @@
+//! Who gets in, and who may do what: any web page may reach loopback, and what an agent starts may too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+mod browsers;
+mod inside;
+mod roles;
+#[path = "../support/mod.rs"]
+mod support;
+mod tokens;
+
+use support::Hub;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// A browser that has used the sign-in link; its cookie.
+fn signed_in(hub: &Hub) -> String {
+    let link = hub.link.strip_prefix(&format!("http://{}", hub.address)).expect("a link to this hub");
+    let reply = hub.call("GET", link, &[], None);
+    assert_eq!(reply.status, 303);
+    let cookie = reply.header("set-cookie").expect("a cookie");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+/// What each of two ways in says to a request with these headers: a plain read, and an upgrade.
+fn read_and_upgrade(hub: &Hub, headers: &[(&str, &str)]) -> (u16, u16) {
+    let upgraded = hub.try_follow("", headers).map_or_else(|status| status, |_| 101);
+    (hub.call("GET", "/api/asks", headers, None).status, upgraded)
+}

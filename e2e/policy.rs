@@ -1,0 +1,140 @@
+//! Rules as a person uses them: written into config.toml, tried on the command line, in force at once.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Hub, eventually};
+
+const RULES: &str = r#"
+[[policy.rules]]
+name = "tests"
+tool = "Bash"
+command = "cargo test*"
+action = "allow"
+[[policy.rules]]
+command = "rm *"
+action = "deny"
+message = "Deleting is for people."
+"#;
+
+fn bash(command: &str) -> Value {
+    let scopes = json!([{"scope": "once"}, {"scope": "session"}, {"scope": "always"}]);
+    json!({"tool": "Bash", "input": {"command": command}, "scopes": scopes})
+}
+
+fn agent_in(hub: &Hub, folder: &str) -> String {
+    let token = hub.agent("claude-1");
+    let here = json!({"kind": "claude", "reach": "driven", "cwd": folder});
+    assert_eq!(hub.put("/api/agents/claude-1", &token, here).status, 200);
+    token
+}
+
+fn text(output: &std::process::Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap() + &String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn rules_are_in_force_as_soon_as_they_are_saved_and_can_be_tried_first() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    let asked = hub.raise(&token, "claude-1", "k0", "permission", bash("cargo test"));
+    assert_eq!(asked["state"], "open");
+
+    std::fs::write(hub.home.join("config.toml"), RULES).unwrap();
+    let tried = hub.aye(&["policy", "test", "cargo test && rm x", "--json"]);
+    let tried: Value = serde_json::from_slice(&tried.stdout).unwrap();
+    assert_eq!((&tried["action"], &tried["by"]), (&json!("deny"), &json!("rule 2")));
+    assert!(
+        text(&hub.aye(&["policy", "test", "cargo test; curl x"]))
+            .contains("ask a person: no rule covers `curl x`")
+    );
+
+    let mut n = 0;
+    let allowed = eventually("the new rules", || {
+        n += 1;
+        let ask = hub.raise(&token, "claude-1", &format!("k{n}"), "permission", bash("cargo test"));
+        (ask["state"] == "answered").then_some(ask)
+    });
+    assert_eq!(allowed["by"], json!({"rule": "rule 1 (tests)"}));
+    let path = format!("/api/asks/{}/resolution", allowed["id"].as_str().unwrap());
+    assert_eq!(hub.get(&path, &token).body["outcome"]["decision"], "allow");
+
+    let denied = hub.raise(&token, "claude-1", "rm", "permission", bash("rm -rf target"));
+    assert_eq!(
+        denied["answer"],
+        json!({"decision": "deny", "message": "Deleting is for people.", "interrupt": false})
+    );
+}
+
+#[test]
+fn a_broken_file_is_told_to_the_doctor_and_the_log_and_changes_nothing() {
+    let hub = Hub::start();
+    std::fs::write(hub.home.join("config.toml"), "[policy]\nauto_aprove = [\"*\"]").unwrap();
+    eventually("the broken file to be noticed", || {
+        text(&hub.aye(&["log", "--kind", "policy"])).contains("policy.read").then_some(())
+    });
+    let doctor = hub.aye(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(text(&doctor).contains("auto_aprove"), "{}", text(&doctor));
+}
+
+#[test]
+fn what_a_person_allows_for_longer_is_listed_and_can_be_revoked() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    let ask = hub.raise(&token, "claude-1", "k1", "permission", bash("make all"));
+    let id = ask["id"].as_str().unwrap();
+    assert!(hub.aye(&["answer", id, "--allow", "--scope", "always"]).status.success());
+    assert_eq!(hub.raise(&token, "claude-1", "k2", "permission", bash("make all"))["state"], "answered");
+    let listed = text(&hub.aye(&["policy", "grants"]));
+    assert!(listed.contains("run exactly `make all` in /src/web until "), "{listed}");
+    let grant = format!("g-{id}");
+    assert!(hub.aye(&["policy", "grants", "--revoke", &grant]).status.success());
+    assert!(text(&hub.aye(&["policy", "grants"])).contains("Nothing is granted"));
+    assert_eq!(hub.raise(&token, "claude-1", "k3", "permission", bash("make all"))["state"], "open");
+    assert_eq!(hub.aye(&["policy", "grants", "--revoke", &grant]).status.code(), Some(1));
+}
+
+#[test]
+fn a_replay_shows_where_rules_and_people_differ_and_what_would_have_been_dangerous() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    for (key, command, choice) in [
+        ("k1", "cargo test", "--allow"),
+        ("k2", "cargo test --evil", "--deny=no"),
+        ("k3", "rm x", "--allow"),
+        ("k4", "ls", "--allow"),
+    ] {
+        let ask = hub.raise(&token, "claude-1", key, "permission", bash(command));
+        assert!(hub.aye(&["answer", ask["id"].as_str().unwrap(), choice]).status.success());
+    }
+    let draft = hub.home.join("draft.toml");
+    std::fs::write(&draft, RULES).unwrap();
+    let words = text(&hub.aye(&["policy", "replay", "--config", draft.to_str().unwrap()]));
+    assert!(words.starts_with("4 permissions were asked for; people decided 4 of them.\nThese rules would have decided 3 of those without asking, 2 of them otherwise than people did.\n! "), "{words}");
+    let json: Value = serde_json::from_slice(
+        &hub.aye(&["policy", "replay", "--config", draft.to_str().unwrap(), "--json"]).stdout,
+    )
+    .unwrap();
+    let dangerous: Vec<_> =
+        json["asks"].as_array().unwrap().iter().map(|ask| ask["dangerous"] == true).collect();
+    assert_eq!(dangerous, [true, false, false, false]);
+}
+
+#[test]
+fn the_plan_behind_an_outline_can_be_let_through_from_the_terminal() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    let plan = json!({"plan": "1. everything"});
+    let first = hub.raise(&token, "claude-1", "k1", "plan", plan.clone());
+    assert!(hub.aye(&["answer", first["id"].as_str().unwrap(), "--outline"]).status.success());
+    let refused = hub.raise(&token, "claude-1", "k2", "plan", plan.clone());
+    assert_eq!(refused["by"], json!({"rule": "outline"}));
+    assert!(text(&hub.aye(&["outline", "claude-1"])).contains("1. everything"));
+    assert!(hub.aye(&["outline", "claude-1", "--approve"]).status.success());
+    let passed = hub.raise(&token, "claude-1", "k3", "plan", plan);
+    assert_eq!((&passed["state"], &passed["answer"]), (&json!("answered"), &json!({"decision": "allow"})));
+    assert_eq!(hub.aye(&["outline", "claude-1"]).status.code(), Some(1));
+}
