@@ -105,3 +105,54 @@ async fn commits_are_synced_in_full() {
     });
     assert_eq!(pragmas.await.unwrap(), ("wal".to_owned(), 2));
 }
+
+#[tokio::test]
+async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir);
+    let put = |tx: &mut Tx| {
+        for agent in ["x", "y"] {
+            tx.put_agent(&AgentRow::unannounced(agent.try_into().unwrap(), now()))?;
+        }
+        for (id, agent) in [("b7", "x"), ("aa", "x"), ("b", "y"), ("bz9", "x"), ("c", "y")] {
+            let body = json!({"plan": "Go on"});
+            tx.insert_ask(NewAsk {
+                id: id.try_into().unwrap(),
+                agent: agent.try_into().unwrap(),
+                key: id.try_into().unwrap(),
+                cwd: String::new(),
+                tool_use_id: None,
+                body: aye_core::Body::decode(aye_core::Kind::Plan, body).unwrap(),
+                created_at: now(),
+                deadline: None,
+            })?;
+        }
+        let gone = aye_core::State::Withdrawn { why: aye_core::Withdrawal::Gone, answer: None, at: now() };
+        assert!(tx.end_ask(&"b".try_into().unwrap(), &gone)?);
+        tx.end_ask(&"aa".try_into().unwrap(), &gone)
+    };
+    assert!(store.write(put).await.unwrap());
+    store.close().await;
+    let database = look(&dir);
+    let check = |state: Option<&str>, agent: Option<&str>, prefix: Option<&str>, expected: &[&str]| {
+        let filter = AskFilter {
+            state: state.map(str::to_owned),
+            agent: agent.map(|agent| agent.try_into().unwrap()),
+            id_prefix: prefix.map(str::to_owned),
+            limit: 10,
+        };
+        let found: Vec<_> =
+            asks::list(&database, &filter).unwrap().into_iter().map(|ask| String::from(ask.id)).collect();
+        assert_eq!(found, expected, "{filter:?}");
+    };
+    check(None, None, None, &["c", "bz9", "b", "aa", "b7"]);
+    check(Some("open"), None, None, &["b7", "bz9", "c"]);
+    check(Some("open"), Some("x"), None, &["b7", "bz9"]);
+    check(Some("withdrawn"), None, None, &["b", "aa"]);
+    check(Some("withdrawn"), Some("y"), None, &["b"]);
+    check(Some("expired"), None, None, &[]);
+    check(Some("answered"), None, None, &[]);
+    check(None, None, Some("b"), &["bz9", "b", "b7"]);
+    check(Some("open"), Some("x"), Some("b"), &["b7", "bz9"]);
+    check(None, None, Some("bz"), &["bz9"]);
+}
