@@ -22,6 +22,8 @@ pub fn summary(body: &Body, width: usize) -> String {
         }
         Body::Permission(permission) => {
             let first = permission.display.text.lines().next().unwrap_or_default();
+            // A diff begins with the name of its file.
+            let first = first.strip_prefix("--- ").unwrap_or(first);
             format!("{}: {first}", permission.tool)
         }
         Body::Plan(plan) => {
