@@ -24,6 +24,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(90);
+/// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
+pub const WAIT: u32 = 25;
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +169,17 @@ impl Client {
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
                 other => return other,
+            }
+        }
+    }
+
+    /// How an ask ended, whenever that is; the hub may come and go meanwhile.
+    pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
+        loop {
+            let path = format!("/api/asks/{ask}/resolution?wait={WAIT}");
+            let resolution = self.insist(Method::GET, &path, None).await?;
+            if !resolution.is_null() {
+                return Ok(resolution);
             }
         }
     }

@@ -75,7 +75,7 @@ mod tests {
             [[policy.rules]]
             name = "tests"
             agent = "claude"
-            cwd = "~/work/**"
+            cwd = "~/src/**"
             tool = "Bash"
             command = "cargo test*"
             action = "allow"

@@ -5,3 +5,12 @@ pub mod demo;
 pub mod display;
 pub mod lines;
 pub mod script;
+
+use aye_core::digest::hex;
+
+/// A name that nothing else has.
+fn random_name() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex(&bytes))
+}

@@ -1,14 +1,11 @@
 //! A script that asks: it raises one ask, waits for its end through hub restarts, and says what it did with it.
 
+use super::random_name;
 use crate::client::{CallError, Client};
 use crate::home::Home;
-use aye_core::digest::hex;
 use aye_core::{AgentId, Body};
 use hyper::Method;
 use serde_json::{Value, json};
-
-/// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
-const WAIT: u32 = 25;
 
 pub struct Script {
     client: Client,
@@ -71,13 +68,7 @@ impl Script {
 
     /// How the ask ended, whenever that is; the hub may come and go meanwhile.
     pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
-        loop {
-            let path = format!("/api/asks/{ask}/resolution?wait={WAIT}");
-            let resolution = self.client.insist(Method::GET, &path, None).await?;
-            if !resolution.is_null() {
-                return Ok(resolution);
-            }
-        }
+        self.client.resolution(ask).await
     }
 
     pub async fn receipt(&self, ask: &str, receipt: &str, evidence: &str) -> Result<Value, CallError> {
@@ -106,10 +97,4 @@ impl Script {
     fn path(&self, rest: &str) -> String {
         format!("/api/agents/{}{rest}", self.agent)
     }
-}
-
-fn random_name() -> anyhow::Result<String> {
-    let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
 }

@@ -96,8 +96,6 @@ pub struct Driver {
     expected: HashMap<String, (String, Expected)>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
-    /// Requests taken back before the hub had recorded them.
-    withdrawn_early: Vec<String>,
     requests: u64,
 }
 
@@ -116,7 +114,6 @@ impl Driver {
             waiting: HashMap::new(),
             expected: HashMap::new(),
             plans: HashMap::new(),
-            withdrawn_early: Vec::new(),
             requests: 0,
         }
     }
@@ -190,7 +187,7 @@ impl Driver {
             Frame::Response { error: Some(error), .. } => {
                 vec![trouble(format!("The agent refused a request: {error}"))]
             }
-            Frame::Response { error: None, .. } | Frame::Delta { .. } | Frame::Other => Vec::new(),
+            Frame::Response { error: None, .. } | Frame::Other => Vec::new(),
         }
     }
 
@@ -256,10 +253,8 @@ impl Driver {
                 waiting.ask = Some(ask.clone());
                 vec![Effect::Tell(Told::Asked { ask, body: waiting.body.clone() })]
             }
-            None => {
-                self.withdrawn_early.retain(|early| early != request);
-                vec![Effect::Withdraw { ask, why: "cancelled" }]
-            }
+            // Taken back before the hub had recorded it.
+            None => vec![Effect::Withdraw { ask, why: "cancelled" }],
         }
     }
 
@@ -314,25 +309,13 @@ impl Driver {
     }
 
     fn cancelled(&mut self, request: &str) -> Vec<Effect> {
-        match self.waiting.remove(request) {
-            Some(Waiting { ask: Some(ask), .. }) => vec![Effect::Withdraw { ask, why: "cancelled" }],
-            Some(Waiting { ask: None, .. }) => {
-                self.withdrawn_early.push(request.to_owned());
-                Vec::new()
-            }
-            None => Vec::new(),
-        }
+        let ask = self.waiting.remove(request).and_then(|waiting| waiting.ask);
+        ask.map(|ask| Effect::Withdraw { ask, why: "cancelled" }).into_iter().collect()
     }
 
     fn withdraw_all(&mut self, why: &'static str) -> Vec<Effect> {
-        let waiting: Vec<_> = self.waiting.drain().collect();
-        let (raised, early): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(_, waiting)| waiting.ask.is_some());
-        self.withdrawn_early.extend(early.into_iter().map(|(request, _)| request));
-        raised
-            .into_iter()
-            .filter_map(|(_, waiting)| Some(Effect::Withdraw { ask: waiting.ask?, why }))
-            .collect()
+        let asks = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
+        asks.map(|ask| Effect::Withdraw { ask, why }).collect()
     }
 
     /// A request among what cannot be read must not wait for ever.

@@ -123,8 +123,6 @@ mod tests {
             tool_use_id: None,
             agent_id: None,
             permission_suggestions: suggestions,
-            decision_reason: None,
-            blocked_path: None,
         };
         let body =
             super::super::translate::ask(&tool, Path::new("/src"), &aye_policy::Home::default()).unwrap();

@@ -3,18 +3,17 @@
 
 use super::drive::{Driver, Effect, Event, Told};
 use crate::agents::lines::{LONGEST, Line, next_line};
-use crate::client::Client;
+use crate::agents::random_name;
+use crate::client::{Client, WAIT};
 use crate::home::Home;
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::digest::hex;
 use aye_core::{AgentId, Receipt};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -22,8 +21,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 const QUEUE: usize = 256;
-/// Seconds a single call waits at the hub.
-const WAIT: u32 = 25;
 /// How long the hub may be away at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 
@@ -274,13 +271,7 @@ async fn follow_ask(home: Home, agent: AgentId, request: String, raise: Value, e
         let ask = client.insist(Method::POST, "/api/asks", Some(raise)).await?;
         let id = ask["id"].as_str().unwrap_or_default().to_owned();
         drop(events.send(Event::Raised { request: request.clone(), ask: id.clone() }).await);
-        loop {
-            let path = format!("/api/asks/{id}/resolution?wait={WAIT}");
-            let resolution = client.insist(Method::GET, &path, None).await?;
-            if !resolution.is_null() {
-                return Ok::<_, crate::client::CallError>(resolution);
-            }
-        }
+        client.resolution(&id).await
     };
     let event = match followed.await {
         Ok(resolution) => Event::Resolved { request, resolution },
@@ -316,10 +307,10 @@ async fn take_commands(home: Home, agent: AgentId, events: mpsc::Sender<Event>) 
     }
 }
 
-async fn patient_client(home: &Home, agent: &AgentId) -> Arc<Client> {
+async fn patient_client(home: &Home, agent: &AgentId) -> Client {
     loop {
         match Client::for_agent(home, agent).await {
-            Ok(client) => return Arc::new(client),
+            Ok(client) => return client,
             Err(error) => tracing::debug!(%error, "the hub is away; trying again"),
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -341,10 +332,4 @@ fn event_for_others(told: &Told) -> Option<Value> {
         Told::Trouble(words) => json!({ "type": "trouble", "text": words }),
         Told::Asked { .. } | Told::AskEnded { .. } | Told::Doubt { .. } => return None,
     })
-}
-
-fn random_name() -> anyhow::Result<String> {
-    let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
 }

@@ -170,8 +170,6 @@ mod tests {
             tool_use_id: Some("toolu_1".into()),
             agent_id: None,
             permission_suggestions: suggestions,
-            decision_reason: None,
-            blocked_path: None,
         }
     }
 

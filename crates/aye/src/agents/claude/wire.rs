@@ -33,10 +33,6 @@ pub enum Frame {
         results: Vec<ToolResult>,
         detail: Option<Value>,
     },
-    /// Text as it streams.
-    Delta {
-        text: String,
-    },
     /// The end of a turn.
     Result(TurnResult),
     /// Something newer than this program.
@@ -65,19 +61,12 @@ pub struct CanUseTool {
     pub agent_id: Option<String>,
     #[serde(default)]
     pub permission_suggestions: Option<Vec<Value>>,
-    pub decision_reason: Option<String>,
-    pub blocked_path: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub struct Init {
     pub session_id: Option<String>,
     pub cwd: Option<String>,
-    pub model: Option<String>,
-    #[serde(rename = "permissionMode")]
-    pub permission_mode: Option<String>,
-    #[serde(rename = "claude_code_version")]
-    pub version: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -143,7 +132,6 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         ("system", Some("init")) => Frame::Init(serde_json::from_slice(line).unwrap_or_default()),
         ("assistant", _) => decode_assistant(line),
         ("user", _) => decode_user(line),
-        ("stream_event", _) => decode_delta(line),
         ("result", _) => Frame::Result(serde_json::from_slice(line).unwrap_or_default()),
         _ => Frame::Other,
     })
@@ -260,17 +248,6 @@ pub fn result_text(content: &Value) -> String {
             texts.join("\n")
         }
         _ => String::new(),
-    }
-}
-
-fn decode_delta(line: &[u8]) -> Frame {
-    let value: Value = serde_json::from_slice(line).unwrap_or_default();
-    let delta = &value["event"]["delta"];
-    match (delta["type"].as_str(), delta["text"].as_str()) {
-        (Some("text_delta"), Some(text)) if value["parent_tool_use_id"].is_null() => {
-            Frame::Delta { text: text.to_owned() }
-        }
-        _ => Frame::Other,
     }
 }
 
