@@ -5,10 +5,10 @@
 
 mod support;
 
+use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use support::model::{Model, text, tool};
 use support::{Hub, aye, eventually};
 
 /// The program that the test script installed; without it these tests prove nothing, and say so.

@@ -2,9 +2,9 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-pub mod model;
 pub mod socket;
 
+pub use aye_testkit::patience::{PATIENCE, eventually, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,11 +12,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
 use tungstenite::{ClientRequestBuilder, WebSocket};
-
-/// Longer than anything here should take, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(40);
 
 pub struct Hub {
     pub home: PathBuf,
@@ -345,20 +341,4 @@ pub fn code(output: &Output) -> Option<i32> {
 /// The JSON that a command printed, and nothing else.
 pub fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
-
-/// Waits for something that another process does, and fails loudly if it never happens.
-pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    eventually_within(PATIENCE, what, look)
-}
-
-pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    while start.elapsed() < limit {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited {limit:?} for {what}");
 }

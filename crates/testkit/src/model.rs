@@ -1,7 +1,7 @@
 //! A model that says what a test wrote down: Anthropic's messages API on loopback, streamed. What the
 //! agent sends it next is the only proof of what the agent took for an answer.
 
-use super::{PATIENCE, eventually};
+use crate::patience::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -157,5 +157,5 @@ fn send(stream: &mut TcpStream, kind: &str, body: &str) {
         body.len()
     );
     // An agent that was ended meanwhile does not listen.
-    let _ = stream.write_all(format!("{head}{body}").as_bytes());
+    drop(stream.write_all(format!("{head}{body}").as_bytes()));
 }
