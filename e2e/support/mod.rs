@@ -4,6 +4,7 @@
 
 pub mod socket;
 
+#[allow(unused_imports)]
 pub use aye_testkit::patience::{PATIENCE, eventually, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
