@@ -2,6 +2,7 @@
 //! agent sends it next is the only proof of what the agent took for an answer.
 
 use crate::patience::{PATIENCE, eventually};
+pub use crate::scenario::{text, tool};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,14 +19,6 @@ pub struct Model {
 struct Shared {
     script: Mutex<VecDeque<Vec<Value>>>,
     heard: Mutex<Vec<Value>>,
-}
-
-pub fn text(words: &str) -> Value {
-    json!({"type": "text", "text": words})
-}
-
-pub fn tool(id: &str, name: &str, input: Value) -> Value {
-    json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
 impl Model {
