@@ -38,6 +38,39 @@ pub fn tool(id: &str, name: &str, input: Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
+/// So many parts of about the same length, or as many as there are letters.
+pub fn parts_of(text: &str, parts: usize) -> Vec<String> {
+    let letters: Vec<_> = text.chars().collect();
+    letters.chunks(letters.len().div_ceil(parts.max(1)).max(1)).map(|part| part.iter().collect()).collect()
+}
+
+/// The story of a scripted model.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelScenario {
+    pub steps: Vec<Step<ModelAct>>,
+}
+
+/// What only a model does.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ModelAct {
+    /// A message whose texts come in parts; it may pause after the first until it is released.
+    Message {
+        blocks: Vec<Value>,
+        #[serde(default = "one")]
+        deltas: usize,
+        #[serde(default)]
+        pause: bool,
+    },
+    /// An error instead of a message; agents try again.
+    Fail { status: u16 },
+}
+
+fn one() -> usize {
+    1
+}
+
 /// The story of a scripted agent. Files are named from the folder it works in.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

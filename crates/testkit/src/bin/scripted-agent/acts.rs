@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, Heard, write};
 use crate::lines;
-use aye_testkit::scenario::{AgentAct, AgentScenario, Ask, Claim, Step};
+use aye_testkit::scenario::{AgentAct, AgentScenario, Ask, Claim, Step, parts_of};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -212,12 +212,11 @@ impl Agent {
     }
 
     fn stream(&mut self, text: &str, deltas: usize, wait_for: Option<&Path>) {
-        let letters: Vec<_> = text.chars().collect();
-        for (part, letters) in letters.chunks(letters.len().div_ceil(deltas.max(1)).max(1)).enumerate() {
-            if let Some(file) = wait_for.filter(|_| part == 1) {
+        for (i, part) in parts_of(text, deltas).iter().enumerate() {
+            if let Some(file) = wait_for.filter(|_| i == 1) {
                 until(file);
             }
-            self.channel.write(&lines::delta(&self.session, &letters.iter().collect::<String>()));
+            self.channel.write(&lines::delta(&self.session, part));
         }
         let block = json!({"type": "text", "text": text});
         self.channel.write(&lines::assistant(&self.session, None, &block));
