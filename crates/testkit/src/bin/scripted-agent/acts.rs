@@ -17,7 +17,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 pub struct Agent {
     pub channel: Channel,
     session: String,
-    late: Duration,
     requests: usize,
     turns: usize,
     /// Replies that came before they were waited for.
@@ -44,7 +43,6 @@ impl Agent {
         Self {
             channel,
             session: scenario.session.clone(),
-            late: Duration::from_millis(scenario.late_ms),
             requests: 0,
             turns: 0,
             early: HashMap::new(),
@@ -97,7 +95,7 @@ impl Agent {
             }
             AgentAct::Flood { requests, block } => return self.flood(requests, &block),
             AgentAct::Measure { requests, block, times } => return self.measure(requests, block, &times),
-            AgentAct::Silence => return self.keep_silent(),
+            AgentAct::Silence { stubborn } => return self.keep_silent(stubborn),
             AgentAct::Deaf => thread::sleep(LONGEST_WAIT),
             AgentAct::Until { file } => until(&file),
             AgentAct::Turn => {}
@@ -131,7 +129,9 @@ impl Agent {
         }
         match self.reply_to(&id) {
             Reply::Came(response) => {
-                thread::sleep(self.late);
+                if let Some(file) = &ask.late {
+                    until(file);
+                }
                 let claim = ask.claims.clone().unwrap_or_else(|| follows(&ask.block, &response));
                 self.returned(ask, &claim);
                 match response["response"]["interrupt"] == true {
@@ -262,10 +262,10 @@ impl Agent {
         Flow::Goes
     }
 
-    fn keep_silent(&mut self) -> Flow {
+    fn keep_silent(&mut self, stubborn: bool) -> Flow {
         loop {
             match self.channel.listen() {
-                Some(Heard::Interrupt) => return Flow::Broken,
+                Some(Heard::Interrupt) if !stubborn => return Flow::Broken,
                 Some(_) => {}
                 None => return Flow::Closed,
             }
