@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../support/mod.rs"]
 mod support;
 
 use aye_testkit::model::{Model, text, tool};
