@@ -74,7 +74,7 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
-    line(body(&ask.body).trim_end().to_owned());
+    line(body_text(&ask.body).trim_end().to_owned());
     line(String::new());
     if ask.state == "open" {
         line(paint(DIM, how_to_answer(ask)));
@@ -84,7 +84,8 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
     out
 }
 
-fn body(body: &Body) -> String {
+/// What is asked, whole.
+pub fn body_text(body: &Body) -> String {
     match body {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;
