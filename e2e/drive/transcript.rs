@@ -54,3 +54,12 @@ fn the_agent_gets_none_of_our_credentials() {
     let started = &aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0];
     assert_eq!(started["secrets"], json!([]));
 }
+
+#[test]
+fn through_a_pseudo_terminal_an_agent_is_driven_just_the_same() {
+    let scene = Scene::new();
+    let run = scene.command(json!([[question("toolu_q")]])).args(["--stdin", "pty"]).spawn().unwrap();
+    let ask = scene.answer(yes());
+    assert_eq!(scene.end(run).code(), Some(0));
+    assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
+}
