@@ -38,10 +38,14 @@ pub fn assistant(session: &str, parent: Option<&str>, block: &Value) -> Value {
     })
 }
 
-pub fn delta(session: &str, words: &str) -> Value {
-    let event =
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}});
+/// A part of a message that streams in.
+pub fn streamed(session: &str, event: &Value) -> Value {
     json!({"type": "stream_event", "session_id": session, "parent_tool_use_id": null, "event": event})
+}
+
+/// A prompt that it has now taken up, for those who asked to be told.
+pub fn echo(session: &str, prompt: &Value) -> Value {
+    json!({"type": "user", "session_id": session, "message": prompt, "isReplay": true})
 }
 
 pub fn request(id: &str, request: &Value) -> Value {
