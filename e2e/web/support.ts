@@ -1,6 +1,6 @@
 /** A real hub in a home of its own, agents that speak its API, and browsers that are signed in. */
 
-import { test as base, expect, type BrowserContext, type Page } from '@playwright/test';
+import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -190,17 +190,39 @@ interface Fixtures {
 }
 
 export function watch(context: BrowserContext, hub: Hub, strays: string[]): void {
-  context.on('request', (request) => {
-    const url = new URL(request.url());
-    const ours = url.origin === hub.address || ['data:', 'blob:', 'about:'].includes(url.protocol);
-    if (!ours) strays.push(`a request to ${request.url()}`);
+  const foreign = (address: string): boolean => {
+    const url = new URL(address);
+    return url.origin !== hub.address && !['data:', 'blob:', 'about:'].includes(url.protocol);
+  };
+  // What the policy stops never leaves; Chromium says so by this name.
+  context.on('requestfailed', (request) => {
+    const stopped = request.failure()?.errorText === 'csp';
+    if (foreign(request.url()) && !stopped) strays.push(`a request to ${request.url()}`);
+  });
+  context.on('response', (response) => {
+    if (foreign(response.url())) strays.push(`a reply from ${response.url()}`);
   });
   context.on('weberror', (error) => strays.push(`an error: ${error.error().message}`));
   context.on('console', (message) => {
     const expected = /WebSocket connection|Failed to load resource/.test(message.text());
-    if (message.type() === 'error' && !expected) strays.push(`the console: ${message.text()}`);
+    const inFrame = message.location().url.includes('/preview/') || /Blocked script execution/.test(message.text());
+    if (message.type() === 'error' && !expected && !inFrame) strays.push(`the console: ${message.text()}`);
   });
 }
+
+/** The card on show, once it takes presses: for a moment after it appears it takes none. */
+export async function ready(page: Page, name: string | RegExp = /./): Promise<Locator> {
+  const card = page.getByRole('article', { name }).first();
+  await expect(card).toHaveAttribute('data-armed', '');
+  return card;
+}
+
+/** Presses what decides, as a person does who has looked at it. */
+export async function press(page: Page, name: string, card: string | RegExp = /./): Promise<void> {
+  await (await ready(page, card)).getByRole('button', { name, exact: true }).click();
+}
+
+export const outcome = (page: Page): Locator => page.locator('.outcome');
 
 export const test = base.extend<Fixtures>({
   hub: async ({}, use) => {

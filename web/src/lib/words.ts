@@ -16,7 +16,7 @@ export function subject(ask: Ask, most = 160): string {
     case 'permission':
       return glimpse(`${ask.body.tool}: ${ask.body.display.text}`, most);
     case 'plan':
-      return glimpse(ask.body.plan.replace(/^#+\s*/gm, ''), most);
+      return glimpse((ask.body.plan.trim().split('\n')[0] ?? '').replace(/^#+\s*/, ''), most);
   }
 }
 
