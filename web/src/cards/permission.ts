@@ -42,8 +42,12 @@ export function holdsExactly(value: Json): boolean {
 /** The fields that the display does not show, as text. */
 export function otherFields(body: PermissionBody): [string, string][] {
   if (body.display.kind === 'json') return [];
-  const shown = (name: string, value: Json): boolean =>
-    body.display.kind === 'command' ? name === 'command' && value === body.display.text : typeof value === 'string' && body.display.text.includes(value);
+  const { kind, hunks } = body.display;
+  const shown = (name: string, value: Json): boolean => {
+    if (kind === 'command') return name === 'command' && value === body.display.text;
+    // Hunks show what changes, and not where.
+    return !hunks?.length && typeof value === 'string' && body.display.text.includes(value);
+  };
   const text = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   return Object.entries(body.input)
     .filter(([name, value]) => !shown(name, value))
