@@ -6,15 +6,17 @@ pub mod audit;
 pub mod commands;
 pub mod counts;
 pub mod grants;
+pub mod history;
 pub mod outbox;
 pub mod outlines;
 pub mod tokens;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
-pub use asks::{AskFilter, NewAsk};
+pub use asks::{AskFilter, Decider, NewAsk};
 pub use audit::{AuditFilter, Verified, VerifyError};
 pub use counts::AskCount;
+pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
 pub use writer::{Commit, Tx};
