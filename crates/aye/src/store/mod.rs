@@ -32,6 +32,7 @@ use writer::Writer;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_ground.sql"),
     include_str!("migrations/0002_counts.sql"),
+    include_str!("migrations/0003_sub_agents.sql"),
     include_str!("migrations/0004_telegram.sql"),
 ];
 const READERS: usize = 4;

@@ -1,8 +1,12 @@
 //! Claude Code: its wire, what its messages mean, and how it is driven.
 
+mod courier;
+mod crew;
 pub mod drive;
 mod outcome;
+pub mod process;
 mod receipts;
 pub mod run;
+pub mod told;
 mod translate;
 pub mod wire;
