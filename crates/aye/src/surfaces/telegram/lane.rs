@@ -17,7 +17,7 @@ const MOST_WORDS: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     /// Something said once.
-    Words { page: Page, reply_to: Option<i64> },
+    Words { page: Page, reply_to: Option<i64>, plain: bool },
     /// Let the chat show how this ask stands.
     Ask(AskId),
     /// Let the chat show how a run stands.
@@ -117,10 +117,6 @@ impl Lane {
     pub fn due(&self) -> Option<Instant> {
         (!self.busy && !self.jobs.is_empty()).then_some(self.free_at)
     }
-
-    pub fn is_busy(&self) -> bool {
-        self.busy
-    }
 }
 
 #[cfg(test)]
@@ -173,7 +169,7 @@ mod tests {
     fn failures_wait_longer_each_time_and_a_word_from_the_chat_ends_the_wait() {
         let (mut lane, now) = lane(1);
         lane.put(ask(1));
-        let mut pause = |lane: &mut Lane| {
+        let pause = |lane: &mut Lane| {
             lane.failed(now);
             lane.due().unwrap() - now
         };

@@ -99,6 +99,7 @@ pub struct Card {
     /// Who pressed Cancel; that can be done once.
     pub cancelled: Option<String>,
     pub shown: String,
+    pub has_file: bool,
     /// It shows the end.
     pub done: bool,
     pub made_at: Timestamp,
@@ -116,6 +117,7 @@ impl Card {
             since,
             cancelled: None,
             shown: String::new(),
+            has_file: false,
             done: false,
             made_at: now,
         })
@@ -268,8 +270,7 @@ impl Memory {
         self.count += 1;
         self.handled.push_back(update);
         self.known.insert(update);
-        let mut memos =
-            vec![Memo { kind: HANDLED, key: update.to_string(), body: Some(json!(self.count)) }];
+        let mut memos = vec![Memo { kind: HANDLED, key: update.to_string(), body: Some(json!(self.count)) }];
         if self.handled.len() > HANDLED_KEPT
             && let Some(oldest) = self.handled.pop_front()
         {
@@ -294,18 +295,33 @@ impl Memory {
     }
 
     /// Forgets what is long over, so that this does not grow for ever. An ask that is still open stays.
-    pub fn forget_old(&mut self, is_open: impl Fn(&AskId) -> bool, is_alive: impl Fn(&AgentId) -> bool, now: Timestamp) -> Vec<Memo> {
+    pub fn forget_old(
+        &mut self,
+        is_open: impl Fn(&AskId) -> bool,
+        is_alive: impl Fn(&AgentId) -> bool,
+        now: Timestamp,
+    ) -> Vec<Memo> {
         let is_old = |at: Timestamp| now.duration_since(at) > KEPT;
         let copies = self.copies.values().filter(|copy| is_old(copy.made_at) && !is_open(&copy.ask));
         let copies: Vec<_> = copies.map(|copy| copy.id.clone()).collect();
         let mut memos: Vec<_> = copies.iter().flat_map(|id| self.drop_copy(id)).collect();
-        let cards: Vec<_> = self.cards.values().filter(|card| is_old(card.made_at) && !is_alive(&card.agent)).cloned().collect();
+        let cards: Vec<_> = self
+            .cards
+            .values()
+            .filter(|card| is_old(card.made_at) && !is_alive(&card.agent))
+            .cloned()
+            .collect();
         for card in cards {
             self.tokens.remove(&card.token);
             self.cards.remove(&card.id);
             memos.push(forget(CARD, card.id));
         }
-        let homes: Vec<_> = self.homes.iter().filter(|(agent, home)| is_old(home.at) && !is_alive(agent)).map(|(agent, _)| agent.clone()).collect();
+        let homes: Vec<_> = self
+            .homes
+            .iter()
+            .filter(|(agent, home)| is_old(home.at) && !is_alive(agent))
+            .map(|(agent, _)| agent.clone())
+            .collect();
         for agent in homes {
             self.homes.remove(&agent);
             memos.push(forget(HOME, agent.to_string()));

@@ -37,6 +37,7 @@ fn ask(kind: Kind, body: Value) -> Ask {
         agent: AgentId::try_from("claude-1").unwrap(),
         cwd: "/src/web".into(),
         tool_use_id: None,
+        sub_agent: None,
         digest: Digest::of("/src/web", &body),
         body,
         created_at: Timestamp::UNIX_EPOCH,
