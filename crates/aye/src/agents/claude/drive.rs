@@ -153,7 +153,11 @@ impl Driver {
     fn prompt(&mut self, text: &str) -> Vec<Effect> {
         self.prompts += 1;
         self.rest = Rest::Working;
-        vec![Effect::Write(wire::prompt_line(text)), Effect::Tell(Told::Prompt(text.to_owned()))]
+        vec![
+            Effect::Write(wire::prompt_line(text)),
+            Effect::Register(json!({ "state": "working" })),
+            Effect::Tell(Told::Prompt(text.to_owned())),
+        ]
     }
 
     /// The key of the ask behind a request: unique for ever, and the same each time it is raised.

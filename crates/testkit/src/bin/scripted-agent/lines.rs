@@ -6,7 +6,8 @@ pub fn started(arguments: &[String]) -> Value {
     let secrets = ["AYE_TOKEN"].map(|name| (name, std::env::var_os(name).is_some()));
     let secrets: Vec<_> = secrets.iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
     let cwd = std::env::current_dir().unwrap();
-    json!({"type": "started", "pid": std::process::id(), "arguments": arguments, "cwd": cwd, "secrets": secrets})
+    json!({"type": "started", "pid": std::process::id(), "arguments": arguments, "cwd": cwd, "secrets": secrets,
+        "environment": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>()})
 }
 
 pub fn init(session: &str) -> Value {
