@@ -3,6 +3,8 @@
 mod courier;
 mod crew;
 pub mod drive;
+#[cfg(test)]
+mod drive_tests;
 mod outcome;
 pub mod process;
 mod receipts;
