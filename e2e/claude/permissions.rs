@@ -35,7 +35,7 @@ fn a_permission_for_once_is_for_once() {
 }
 
 #[test]
-fn a_permission_for_the_session_lets_the_same_pass_and_is_forgotten_with_it() {
+fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
     let story = running(&["mkdir -p made/one && make -n x", "make -n x", "touch other"]);
     let run = story.run(&[]);
     let first = story.ask();
