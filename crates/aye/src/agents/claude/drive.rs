@@ -217,8 +217,8 @@ impl Driver {
                 }
                 results.iter().flat_map(|result| self.returned(result, detail.as_ref())).collect()
             }
-            Frame::SubAgent { tool_use_id, name } => {
-                self.crew.started(tool_use_id, name);
+            Frame::SubAgent { tool_use_id, agent_id, name } => {
+                self.crew.started(tool_use_id, agent_id, name);
                 Vec::new()
             }
             Frame::Background { sub_agents } => {

@@ -4,6 +4,8 @@ mod activity;
 mod courier;
 mod crew;
 pub mod drive;
+#[cfg(test)]
+mod drive_tests;
 mod outcome;
 pub mod process;
 mod receipts;
