@@ -28,6 +28,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 const QUEUE: usize = 256;
+/// One line of the agent may ask several things.
+const ROOM: usize = QUEUE / 2;
+/// Lines that the agent has not read; it may well write for a while before it reads.
+const MOST_LINES: usize = 4096;
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 /// How long an agent may take to go on by itself.
@@ -63,6 +67,7 @@ pub struct Running {
     desk: Desk,
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
+    lines: mpsc::Receiver<Event>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     child: Child,
@@ -105,12 +110,13 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     client.put(&format!("/api/agents/{}", run.id), profile).await?;
 
     let (events, incoming) = mpsc::channel(QUEUE);
-    let (outgoing, lines) = mpsc::channel(QUEUE);
+    let (from_agent, lines) = mpsc::channel(QUEUE);
+    let (outgoing, to_agent) = mpsc::channel(MOST_LINES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
-    tasks.spawn(read_agent(output, events.clone()));
-    tasks.spawn(write_agent(input, lines, reports.clone()));
+    tasks.spawn(read_agent(output, from_agent));
+    tasks.spawn(write_agent(input, to_agent, reports.clone()));
     tasks.spawn(courier::take_commands(client.another(), run.id.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let desk = Desk {
@@ -124,7 +130,17 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         tools: HashMap::new(),
         breath: None,
     };
-    Ok(Running { desk, events, incoming, tasks, reporter, child, stays: run.stays, prompt: run.prompt })
+    Ok(Running {
+        desk,
+        events,
+        incoming,
+        lines,
+        tasks,
+        reporter,
+        child,
+        stays: run.stays,
+        prompt: run.prompt,
+    })
 }
 
 impl Running {
@@ -134,10 +150,16 @@ impl Running {
         self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
         let begin = self.desk.driver.begin(&self.prompt);
         let mut over = self.desk.carry_out(begin).await;
-        let mut lingering = None;
+        let (mut lingering, asks) = (None, self.desk.asks.clone());
         while !over {
             let event = tokio::select! {
                 event = self.incoming.recv() => event.unwrap_or(Event::Closed),
+                // An agent that asks faster than the hub records is not read until there is room again.
+                line = self.lines.recv(), if asks.capacity() >= ROOM => line.unwrap_or(Event::Closed),
+                room = asks.reserve_many(ROOM), if asks.capacity() < ROOM => {
+                    drop(room);
+                    continue;
+                }
                 () = quit.cancelled() => Event::Stop,
                 () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
                     self.desk.breathe().await;
@@ -194,9 +216,9 @@ impl Desk {
         match effect {
             Effect::Write(line) => return self.write(line, None).await,
             Effect::Deliver { ask, line } => return self.write(line, Some(ask)).await,
-            Effect::Raise { request, body, tool_use_id, sub_agent } => {
+            Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
-                    "key": self.driver.key(&request), "agent": self.agent, "kind": body.kind(), "body": body,
+                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body,
                     "tool_use_id": tool_use_id, "sub_agent": sub_agent,
                 });
                 if let Err(error) = self.asks.try_send(Raising { request, ask }) {
@@ -223,7 +245,7 @@ impl Desk {
         false
     }
 
-    /// An agent that reads nothing while hundreds of lines wait for it is beyond help.
+    /// An agent that reads nothing while thousands of lines wait for it is beyond help.
     async fn write(&mut self, line: String, delivers: Option<String>) -> bool {
         let full = self.outgoing.try_send(Outgoing { line, delivers }).is_err();
         if full {
@@ -333,7 +355,7 @@ async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
     loop {
         let event = match next_line(&mut reader, LONGEST).await {
             Ok(Some(Line::Whole(line))) => Event::Line(line),
-            Ok(Some(Line::TooLong { beginning, length })) => Event::LongLine { beginning, length },
+            Ok(Some(Line::TooLong { beginning, end, length })) => Event::LongLine { beginning, end, length },
             Ok(None) | Err(_) => Event::Closed,
         };
         let closed = matches!(event, Event::Closed);
