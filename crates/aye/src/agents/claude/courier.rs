@@ -2,8 +2,8 @@
 
 use super::drive::Event;
 use crate::client::{CallError, Client, WAIT};
-use aye_core::{AgentId, AskView};
-use hyper::Method;
+use aye_core::{AgentId, AskView, Receipt};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -19,8 +19,21 @@ pub enum Report {
         path: String,
         body: Value,
     },
-    /// Part of the account; what has gathered meanwhile goes in one call.
+    /// Part of the account.
     Event(Value),
+    /// What became of an outcome.
+    Receipt {
+        ask: String,
+        receipt: Receipt,
+        evidence: String,
+    },
+}
+
+/// Events and receipts that have gathered while the hub was told something else, which go in one call.
+#[derive(Default)]
+struct Gathered {
+    events: Vec<Value>,
+    receipts: Vec<Value>,
 }
 
 /// An ask on its way to the hub, by the agent's name for it.
@@ -36,26 +49,42 @@ pub fn reports(client: Client, agent: AgentId, tasks: &mut JoinSet<()>) -> mpsc:
 }
 
 async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Report>) {
-    let mut gathered = Vec::with_capacity(QUEUE);
-    while reports.recv_many(&mut gathered, QUEUE).await > 0 {
-        let mut events = Vec::new();
-        for report in gathered.drain(..) {
+    let mut came = Vec::with_capacity(QUEUE);
+    let account = format!("/api/agents/{agent}/events");
+    while reports.recv_many(&mut came, QUEUE).await > 0 {
+        let mut gathered = Gathered::default();
+        for report in came.drain(..) {
             match report {
-                Report::Event(event) => events.push(event),
+                Report::Event(event) => gathered.events.push(event),
+                Report::Receipt { ask, receipt, evidence } => {
+                    gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
+                }
                 Report::Call { method, path, body } => {
-                    tell_events(&client, &agent, &mut events).await;
+                    tell_gathered(&client, &account, &mut gathered).await;
                     tell(&client, method, &path, body).await;
                 }
             }
         }
-        tell_events(&client, &agent, &mut events).await;
+        tell_gathered(&client, &account, &mut gathered).await;
     }
 }
 
-async fn tell_events(client: &Client, agent: &AgentId, events: &mut Vec<Value>) {
-    if !events.is_empty() {
-        let body = json!({ "events": std::mem::take(events) });
-        tell(client, Method::POST, &format!("/api/agents/{agent}/events"), body).await;
+async fn tell_gathered(client: &Client, account: &str, gathered: &mut Gathered) {
+    let Gathered { events, receipts } = std::mem::take(gathered);
+    if events.is_empty() && receipts.is_empty() {
+        return;
+    }
+    let all = json!({ "events": events, "receipts": receipts });
+    match client.insist(Method::POST, account, Some(all)).await {
+        // Each by itself: only what is too long by itself is left out.
+        Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
+            for event in events {
+                tell(client, Method::POST, account, json!({ "events": [event] })).await;
+            }
+            tell(client, Method::POST, account, json!({ "receipts": receipts })).await;
+        }
+        Err(error) => tracing::debug!(%error, "the hub did not take a report"),
+        Ok(_) => {}
     }
 }
 
