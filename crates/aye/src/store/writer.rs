@@ -160,7 +160,9 @@ fn run_group(
     let mut next = Some(first);
     while let Some(job) = next {
         run_job(tx, job, ran)?;
-        next = if ran.len() < LARGEST_GROUP { jobs.try_recv().ok() } else { None };
+        // Who is told at the commit does not wait for what others change.
+        let is_awaited = ran.last().is_some_and(|ran| ran.early);
+        next = if ran.len() < LARGEST_GROUP && !is_awaited { jobs.try_recv().ok() } else { None };
     }
     Ok(tx.connection.execute_batch("COMMIT")?)
 }

@@ -1,15 +1,21 @@
 //! Between a run and the hub: asks there, outcomes back, reports, commands. The hub may come and go.
 
 use super::drive::Event;
-use crate::client::{CallError, Client, WAIT};
+use crate::client::{CallError, Client};
 use aye_core::{AgentId, AskView, Receipt};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// More at once are told to wait for each other.
 const QUEUE: usize = 256;
+/// More reports than that in one change would keep everybody else waiting for the writer.
+const MOST_TOGETHER: usize = 32;
+/// How long what need not be known at once may gather.
+const GATHERING: Duration = Duration::from_millis(10);
 
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
@@ -51,7 +57,13 @@ pub fn reports(client: Client, agent: AgentId, tasks: &mut JoinSet<()>) -> mpsc:
 async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Report>) {
     let mut came = Vec::with_capacity(QUEUE);
     let account = format!("/api/agents/{agent}/events");
-    while reports.recv_many(&mut came, QUEUE).await > 0 {
+    while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
+        if !came.iter().any(|report| matches!(report, Report::Call { .. })) {
+            sleep(GATHERING).await;
+            let more = std::iter::from_fn(|| reports.try_recv().ok());
+            let room = MOST_TOGETHER.saturating_sub(came.len());
+            came.extend(more.take(room));
+        }
         let mut gathered = Gathered::default();
         for report in came.drain(..) {
             match report {
@@ -123,7 +135,7 @@ fn read_ask(ask: Value) -> Result<AskView, CallError> {
 }
 
 async fn follow(client: Client, ask: String, request: String, events: mpsc::Sender<Event>) {
-    let event = match client.resolution(&ask).await {
+    let event = match client.resolution_beside_commands(&ask).await {
         Ok(resolution) => Event::Resolved { request, resolution },
         Err(error) => Event::NotRaised { request, why: error.to_string() },
     };
@@ -135,7 +147,8 @@ async fn follow(client: Client, ask: String, request: String, events: mpsc::Send
 pub async fn take_commands(client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
     let mut after = 0;
     loop {
-        let path = format!("/api/agents/{agent}/commands?after={after}&wait={WAIT}");
+        let wait = client.wait_for_commands();
+        let path = format!("/api/agents/{agent}/commands?after={after}&wait={wait}");
         let Ok(reply) = client.insist(Method::GET, &path, None).await else {
             // Refused for good: the run goes on without commands.
             return;
