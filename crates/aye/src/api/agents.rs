@@ -123,7 +123,7 @@ pub async fn report_events(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<AgentId>,
-    Body(body): Body<NewEvents, LARGE>,
+    Body(body): Body<NewEvents>,
 ) -> Result<StatusCode, Failure> {
     caller.speaks_for(&id)?;
     if !body.events.iter().all(Value::is_object) {

@@ -2,7 +2,7 @@ use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, NewAsk, Tx};
-use aye_core::{AgentId, Answer, Ask, AskId, Body, By, Digest, Key, Report, Verdict};
+use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -38,8 +38,7 @@ impl Hub {
             false => self.read_policy(raise, lookup.clone()).await?,
         };
         let work = move |tx: &mut Tx| record(tx, raise, id, &lookup, read, now);
-        let (raised, asking) =
-            self.inner.store.write_early(work, |(raised, _)| raised.may_be_told_early()).await?;
+        let (raised, asking) = self.inner.store.write(work).await?;
         if raised.new {
             self.inner.meters.raised(&raised.ask, asking);
         }
@@ -61,16 +60,6 @@ impl Hub {
             (raise, Some(reading))
         });
         read.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
-    }
-}
-
-impl Raised {
-    /// What a rule allows need not wait for the disk: should a power cut take it back, raising it again is decided
-    /// anew, and no surface has been told. Everything else does wait.
-    fn may_be_told_early(&self) -> bool {
-        let by_rule = matches!(self.ask.state.by(), Some(By::Rule { .. }));
-        let allowed = matches!(self.ask.state.answer(), Some(Answer::Permission(Verdict::Allow { .. })));
-        self.new && by_rule && allowed
     }
 }
 

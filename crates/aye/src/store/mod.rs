@@ -8,7 +8,6 @@ pub mod counts;
 pub mod grants;
 pub mod outbox;
 pub mod outlines;
-mod sync;
 pub mod tokens;
 mod writer;
 
@@ -46,10 +45,6 @@ pub enum StoreError {
     Sqlite(Arc<rusqlite::Error>),
     #[error("the database holds something this program cannot read: {0}")]
     Unreadable(String),
-    #[error(
-        "the disk failed, and what was changed last may be lost: {0}. Mend the disk and start the hub again"
-    )]
-    Unsynced(Arc<std::io::Error>),
     #[error("the store is closed")]
     Closed,
 }
@@ -97,8 +92,7 @@ impl Store {
         migrate(&mut connection, path)?;
         let readers =
             (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let log = beside(path, "-wal");
-        let writer = Writer::start(connection, &log, Box::new(committed)).map_err(io)?;
+        let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
             readers: Arc::new(Readers {
@@ -118,24 +112,10 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.writer.write(work, |_| false).await
+        self.writer.write(work).await
     }
 
-    /// The same, but returns as soon as the commit is made where `early` allows it: what then follows must bear
-    /// that a power cut takes the change back. A crash of this program alone takes nothing back.
-    pub async fn write_early<T, E>(
-        &self,
-        work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
-        early: impl FnOnce(&T) -> bool + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
-        self.writer.write(work, early).await
-    }
-
-    /// Reads one consistent state of the database, all of which is on disk when this returns.
+    /// Reads one consistent state of the database.
     pub async fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -154,9 +134,7 @@ impl Store {
             idle().push(connection);
             result
         });
-        let result = read.await.map_err(|_| StoreError::Closed)?;
-        self.writer.settled().await;
-        result
+        read.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
@@ -247,9 +225,8 @@ fn private_file(path: &Path) -> std::io::Result<()> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL would have the writer wait for the disk within each commit; `sync.rs` waits for it instead, before
-    // anybody is told.
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
+    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
