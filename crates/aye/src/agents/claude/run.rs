@@ -233,8 +233,8 @@ impl Desk {
                 self.call(Method::POST, format!("/api/asks/{ask}/withdraw"), json!({ "why": why })).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
-                let body = json!({ "receipt": receipt, "evidence": evidence });
-                self.call(Method::POST, format!("/api/asks/{ask}/receipt"), body).await;
+                self.breathe().await;
+                self.report(Report::Receipt { ask, receipt, evidence }).await;
             }
             Effect::Register(what) => {
                 self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
@@ -373,10 +373,7 @@ async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, repo
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some(ask) = delivers {
-            let body = json!({ "receipt": receipt, "evidence": evidence });
-            let report =
-                Report::Call { method: Method::POST, path: format!("/api/asks/{ask}/receipt"), body };
-            drop(reports.send(report).await);
+            drop(reports.send(Report::Receipt { ask, receipt, evidence }).await);
         }
     }
 }
