@@ -17,6 +17,7 @@ mod token;
 mod up;
 mod verify;
 
+use crate::agents::claude::process;
 use crate::client::CallError;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{BAD, paint};
@@ -24,6 +25,7 @@ use anstyle::AnsiColor;
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -70,6 +72,12 @@ enum Command {
     Open(open::Open),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
+    /// Become another program, in a session of its own
+    #[command(name = process::ASIDE, hide = true)]
+    Aside {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -130,6 +138,10 @@ fn carry_out(command: Command) -> Done {
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),
+        Command::Aside { command } => match command.split_first() {
+            Some((program, arguments)) => Err(process::leave_session(program, arguments)),
+            None => anyhow::bail!("name the program"),
+        },
     }
 }
 

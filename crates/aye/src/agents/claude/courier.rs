@@ -2,6 +2,7 @@
 
 use super::drive::Event;
 use crate::client::{CallError, Client};
+use crate::home::Home;
 use aye_core::{AgentId, AskView, By, Receipt};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ const QUEUE: usize = 256;
 const MOST_TOGETHER: usize = 32;
 /// How long what need not be known at once may gather.
 const GATHERING: Duration = Duration::from_millis(10);
+const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
@@ -24,6 +26,11 @@ pub enum Report {
         method: Method,
         path: String,
         body: Value,
+    },
+    /// An ask is taken back; an answer that was faster than that is reported as not delivered.
+    Withdraw {
+        ask: String,
+        why: &'static str,
     },
     /// Part of the account.
     Event(Value),
@@ -58,7 +65,7 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
     let mut came = Vec::with_capacity(QUEUE);
     let account = format!("/api/agents/{agent}/events");
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
-        if !came.iter().any(|report| matches!(report, Report::Call { .. })) {
+        if !came.iter().any(|report| matches!(report, Report::Call { .. } | Report::Withdraw { .. })) {
             sleep(GATHERING).await;
             let more = std::iter::from_fn(|| reports.try_recv().ok());
             let room = MOST_TOGETHER.saturating_sub(came.len());
@@ -70,6 +77,10 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
                 Report::Event(event) => gathered.events.push(event),
                 Report::Receipt { ask, receipt, evidence } => {
                     gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
+                }
+                Report::Withdraw { ask, why } => {
+                    tell_gathered(&client, &account, &mut gathered).await;
+                    withdraw(&client, &ask, why).await;
                 }
                 Report::Call { method, path, body } => {
                     tell_gathered(&client, &account, &mut gathered).await;
@@ -100,6 +111,19 @@ async fn tell_gathered(client: &Client, account: &str, gathered: &mut Gathered) 
     }
 }
 
+async fn withdraw(client: &Client, ask: &str, why: &str) {
+    let path = format!("/api/asks/{ask}/withdraw");
+    match client.insist(Method::POST, &path, Some(json!({ "why": why }))).await {
+        Err(error) if error.status() == Some(StatusCode::CONFLICT) => {
+            let evidence = "the agent no longer wanted to know when the answer came";
+            let body = json!({ "receipt": Receipt::Undelivered, "evidence": evidence });
+            tell(client, Method::POST, &format!("/api/asks/{ask}/receipt"), body).await;
+        }
+        Err(error) => tracing::debug!(%error, ask, "the hub did not take an ask back"),
+        Ok(_) => {}
+    }
+}
+
 async fn tell(client: &Client, method: Method, path: &str, body: Value) {
     if let Err(error) = client.insist(method, path, Some(body)).await {
         // Already ended, already known: the hub had the last word.
@@ -113,19 +137,21 @@ pub async fn raise_asks(client: Client, mut asks: mpsc::Receiver<Raising>, event
     while let Some(Raising { request, ask }) = asks.recv().await {
         while followed.try_join_next().is_some() {}
         let raised = client.insist(Method::POST, "/api/asks", Some(ask)).await.and_then(read_ask);
-        let event = match raised {
+        let (event, to_follow) = match raised {
             Ok(ask) => {
                 // What a person answered meanwhile, or ended without an answer, is told by its resolution.
-                if !matches!(ask.by, Some(By::Rule { .. })) {
-                    let (client, events) = (client.another(), events.clone());
-                    followed.spawn(follow(client, ask.id.to_string(), request.clone(), events));
-                }
-                Event::Raised { request, ask: Box::new(ask) }
+                let decided = matches!(ask.by, Some(By::Rule { .. }));
+                let to_follow = (!decided).then(|| (ask.id.to_string(), request.clone()));
+                (Event::Raised { request, ask: Box::new(ask) }, to_follow)
             }
-            Err(error) => Event::NotRaised { request, why: error.to_string() },
+            Err(error) => (Event::NotRaised { request, why: error.to_string() }, None),
         };
         if events.send(event).await.is_err() {
             return;
+        }
+        // Only now, so that its end never comes before its beginning.
+        if let Some((ask, request)) = to_follow {
+            followed.spawn(follow(client.another(), ask, request, events.clone()));
         }
     }
     while followed.join_next().await.is_some() {}
@@ -136,23 +162,39 @@ fn read_ask(ask: Value) -> Result<AskView, CallError> {
 }
 
 async fn follow(client: Client, ask: String, request: String, events: mpsc::Sender<Event>) {
-    let event = match client.resolution_beside_commands(&ask).await {
-        Ok(resolution) => Event::Resolved { request, resolution },
-        Err(error) => Event::NotRaised { request, why: error.to_string() },
+    let event = loop {
+        match client.resolution_beside_commands(&ask).await {
+            Ok(resolution) => break Event::Resolved { request, resolution },
+            // The hub has a fault; its answer may still come.
+            Err(error) if error.status().is_some_and(|status| status.is_server_error()) => {
+                tracing::warn!(%error, ask, "the hub could not say how an ask stands; asking again");
+                sleep(FAULT_PAUSE).await;
+            }
+            Err(error) => break Event::NotRaised { request, why: error.to_string() },
+        }
     };
     // A run that is over has withdrawn what was open.
     drop(events.send(event).await);
 }
 
-/// Prompts, interrupts and stops that come through the hub.
-pub async fn take_commands(client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
+/// Prompts, interrupts and stops that come through the hub. Where none can come any more, a run that waits for
+/// them is stopped.
+pub async fn take_commands(home: Home, client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
     let mut after = 0;
     loop {
         let wait = client.wait_for_commands();
         let path = format!("/api/agents/{agent}/commands?after={after}&wait={wait}");
-        let Ok(reply) = client.insist(Method::GET, &path, None).await else {
-            // Refused for good: the run goes on without commands.
-            return;
+        let reply = match client.get::<Value>(&path).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_passing() && home.path().exists() => {
+                sleep(FAULT_PAUSE).await;
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no commands can come any more");
+                drop(events.send(Event::Unheard).await);
+                return;
+            }
         };
         for command in reply["commands"].as_array().into_iter().flatten() {
             after = command["n"].as_u64().unwrap_or(after);

@@ -44,6 +44,12 @@ pub enum Event {
     Interrupt,
     /// The run is to end, whatever the agent is doing.
     Stop,
+    /// The agent complained about something.
+    Complaint(String),
+    /// No commands can come any more.
+    Unheard,
+    /// The agent's input is about to be closed.
+    Closing,
     /// The agent's output has ended.
     Closed,
 }
@@ -174,6 +180,10 @@ impl Driver {
             Event::Interrupt => vec![self.interrupt()],
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => vec![self.interrupt(), Effect::End],
+            Event::Complaint(words) => vec![trouble(format!("the agent complains: {words}"))],
+            Event::Unheard if self.rest() == Rest::Working => Vec::new(),
+            Event::Unheard => vec![Effect::End],
+            Event::Closing => self.withdraw_all(),
             Event::Closed => self.closed(),
         }
     }

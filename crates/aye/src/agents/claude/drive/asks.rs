@@ -131,7 +131,10 @@ impl Driver {
 
     pub(super) fn refuse(&mut self, request: &str, why: &str) -> Vec<Effect> {
         let Some(waiting) = self.finish(request) else { return Vec::new() };
-        vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())]
+        let mut effects =
+            vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())];
+        effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+        effects
     }
 
     pub(super) fn resolved(&mut self, request: &str, resolution: Value) -> Vec<Effect> {
@@ -227,9 +230,13 @@ impl Driver {
         effects
     }
 
-    pub(super) fn closed(&mut self) -> Vec<Effect> {
+    pub(super) fn withdraw_all(&mut self) -> Vec<Effect> {
         let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
-        let mut effects: Vec<_> = open.flat_map(|ask| withdraw(ask, "gone")).collect();
+        open.flat_map(|ask| withdraw(ask, "gone")).collect()
+    }
+
+    pub(super) fn closed(&mut self) -> Vec<Effect> {
+        let mut effects = self.withdraw_all();
         for (_, (ask, _)) in self.expected.drain() {
             let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
             effects.extend(doubt(ask, Receipt::Unknown, evidence));
