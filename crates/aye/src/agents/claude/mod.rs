@@ -4,5 +4,6 @@ pub mod drive;
 mod outcome;
 mod receipts;
 pub mod run;
+pub mod transcript;
 mod translate;
 pub mod wire;
