@@ -8,6 +8,7 @@ mod list;
 mod log;
 mod open;
 mod outline;
+mod pending;
 mod policy;
 mod reach;
 mod run;
@@ -59,6 +60,7 @@ enum Command {
     Up(up::Up),
     Ask(ask::Ask),
     Run(run::Run),
+    Pending(pending::Pending),
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
@@ -127,6 +129,7 @@ fn carry_out(command: Command) -> Done {
         Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
+        Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),

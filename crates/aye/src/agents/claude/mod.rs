@@ -6,4 +6,5 @@ mod receipts;
 pub mod run;
 pub mod transcript;
 mod translate;
+pub mod watch;
 pub mod wire;
