@@ -4,6 +4,7 @@ pub mod drive;
 mod outcome;
 mod receipts;
 pub mod run;
+pub mod tmux;
 pub mod transcript;
 mod translate;
 pub mod watch;

@@ -1,0 +1,198 @@
+//! From an answer to keys: each with the page that must be on the screen before it, and the one after.
+
+use super::keys::{Key, Typed, Untypeable};
+use super::screen::{At, Page, has_previews};
+use aye_core::answer::SKIPPED;
+use aye_core::{Choice, Question, Reply};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub before: Page,
+    pub key: Key,
+    pub after: After,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum After {
+    Shows(Page),
+    /// This key submits; from here on only the transcript tells.
+    Submitted,
+}
+
+/// Keys for one answer, and the answers by question that the transcript must then show, in any of their forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    pub meant: Meant,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    Answers(Vec<Vec<String>>),
+    Declined,
+}
+
+/// Why an answer cannot be given in a terminal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplannable {
+    #[error(transparent)]
+    Text(#[from] Untypeable),
+    #[error("a message cannot go with a refusal in the terminal")]
+    Message,
+    #[error("one reply to several questions cannot be given in the terminal")]
+    Response,
+    #[error("the terminal takes notes only beside options that have previews")]
+    Notes,
+    #[error(
+        "the terminal takes no free text for options that have previews, and such a question cannot be skipped"
+    )]
+    NoFreeText,
+    #[error("the question has more options than the terminal has keys for")]
+    TooMany,
+    #[error("the answer does not fit the questions")]
+    Misfit,
+}
+
+pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> {
+    let choices = match (reply, questions) {
+        (Reply::Each { answers }, _) => answers.clone(),
+        (Reply::Response { response }, [_]) => {
+            vec![Choice::Given { selected: Vec::new(), text: Some(response.clone()), notes: None }]
+        }
+        (Reply::Response { .. }, _) => return Err(Unplannable::Response),
+        (Reply::Skip { message: Some(_), .. }, _) => return Err(Unplannable::Message),
+        (Reply::Skip { message: None, .. }, _) => return Ok(declined()),
+    };
+    if choices.len() != questions.len() || questions.is_empty() {
+        return Err(Unplannable::Misfit);
+    }
+    let mut planner = Planner { keys: Vec::new() };
+    for (index, (question, choice)) in questions.iter().zip(&choices).enumerate() {
+        planner.answer(index, question, choice)?;
+    }
+    let answers: Vec<_> =
+        questions.iter().zip(&choices).map(|(question, choice)| forms(question, choice)).collect();
+    let reviewed = questions.len() > 1 || questions.iter().any(|question| question.multi_select);
+    if reviewed {
+        planner.press(Page::Review { answers: answers.clone() }, Key::Digit(1));
+    }
+    Ok(Plan { steps: planner.steps(), meant: Meant::Answers(answers) })
+}
+
+fn declined() -> Plan {
+    let step = Step { before: untouched(0), key: Key::Escape, after: After::Submitted };
+    Plan { steps: vec![step], meant: Meant::Declined }
+}
+
+/// A question that nobody has touched yet.
+fn untouched(index: usize) -> Page {
+    Page::Question { index, ticked: Vec::new(), at: At::AnyOption, typed: None }
+}
+
+struct Planner {
+    /// Each key with the page it is pressed on; the page after it is the one of the next.
+    keys: Vec<(Page, Key)>,
+}
+
+impl Planner {
+    fn press(&mut self, page: Page, key: Key) {
+        self.keys.push((page, key));
+    }
+
+    fn steps(self) -> Vec<Step> {
+        let pages: Vec<Page> = self.keys.iter().skip(1).map(|(page, _)| page.clone()).collect();
+        let after = pages.into_iter().map(After::Shows).chain([After::Submitted]);
+        self.keys.into_iter().zip(after).map(|((before, key), after)| Step { before, key, after }).collect()
+    }
+
+    fn answer(&mut self, index: usize, question: &Question, choice: &Choice) -> Result<(), Unplannable> {
+        let (selected, text, notes) = parts(choice);
+        let typed = text.map(Typed::new).transpose()?;
+        let mut chosen = positions(question, selected)?;
+        let free_text = question.options.len();
+        // The row behind the last option, and the one behind that, have digits, too.
+        let digit =
+            |row: usize| u8::try_from(row + 1).ok().filter(|digit| *digit <= 9).ok_or(Unplannable::TooMany);
+        digit(free_text + 1)?;
+        let page = |ticked: &[usize], at, typed: Option<&str>| Page::Question {
+            index,
+            ticked: ticked.to_vec(),
+            at,
+            typed: typed.map(str::to_owned),
+        };
+        match (has_previews(question), question.multi_select, chosen.as_slice(), typed) {
+            (true, _, [row], None) => {
+                self.press(untouched(index), Key::Digit(digit(*row)?));
+                let mut noted = None;
+                if let Some(notes) = notes {
+                    let notes = Typed::new(notes)?;
+                    self.press(page(&[], At::Option(*row), None), Key::Notes);
+                    self.press(page(&[], At::Option(*row), None), Key::Text(notes.clone()));
+                    noted = Some(notes);
+                }
+                self.press(page(&[], At::Option(*row), noted.as_ref().map(Typed::as_str)), Key::Enter);
+            }
+            (true, _, _, _) => return Err(Unplannable::NoFreeText),
+            (false, _, _, _) if notes.is_some() => return Err(Unplannable::Notes),
+            (false, false, [row], None) => self.press(untouched(index), Key::Digit(digit(*row)?)),
+            (false, false, [], Some(text)) => {
+                self.press(untouched(index), Key::Digit(digit(free_text)?));
+                self.press(page(&[], At::FreeText, None), Key::Text(text.clone()));
+                self.press(page(&[], At::FreeText, Some(text.as_str())), Key::Enter);
+            }
+            (false, true, _, text) if !chosen.is_empty() || text.is_some() => {
+                chosen.sort_unstable();
+                for (done, row) in chosen.iter().enumerate() {
+                    self.press(page(&chosen[..done], At::Option(0), None), Key::Digit(digit(*row)?));
+                }
+                let Some(text) = text else {
+                    self.press(page(&chosen, At::Option(0), None), Key::Tab);
+                    return Ok(());
+                };
+                for row in 0..free_text {
+                    self.press(page(&chosen, At::Option(row), None), Key::Down);
+                }
+                self.press(page(&chosen, At::FreeText, None), Key::Text(text.clone()));
+                chosen.push(free_text);
+                self.press(page(&chosen, At::FreeText, Some(text.as_str())), Key::Tab);
+                self.press(page(&chosen, At::Submit, Some(text.as_str())), Key::Enter);
+            }
+            (false, _, _, _) => return Err(Unplannable::Misfit),
+        }
+        Ok(())
+    }
+}
+
+/// A skipped question is answered in words: the terminal would drop it without any.
+fn parts(choice: &Choice) -> (&[String], Option<&str>, Option<&str>) {
+    match choice {
+        Choice::Skipped { .. } => (&[], Some(SKIPPED), None),
+        Choice::Given { selected, text, notes } => {
+            (selected, text.as_ref().map(aye_core::Text::as_str), notes.as_ref().map(aye_core::Text::as_str))
+        }
+    }
+}
+
+fn positions(question: &Question, selected: &[String]) -> Result<Vec<usize>, Unplannable> {
+    let position = |label: &String| question.options.iter().position(|offer| offer.label == *label);
+    selected.iter().map(|label| position(label).ok_or(Unplannable::Misfit)).collect()
+}
+
+/// How the terminal may write this choice: versions differ in when they put a pick in quotes.
+fn forms(question: &Question, choice: &Choice) -> Vec<String> {
+    let (selected, text, _) = parts(choice);
+    let in_order = question.options.iter().map(|offer| offer.label.as_str());
+    let picks: Vec<&str> = in_order.filter(|label| selected.iter().any(|s| s == label)).chain(text).collect();
+    let quoted: Vec<String> = picks
+        .iter()
+        .map(|pick| if pick.contains(',') { format!("\"{pick}\"") } else { (*pick).to_owned() })
+        .collect();
+    let mut forms = vec![picks.join(", ")];
+    if question.multi_select && quoted.join(", ") != forms[0] {
+        forms.push(quoted.join(", "));
+    }
+    forms
+}
+
+#[cfg(test)]
+mod tests;
