@@ -95,6 +95,11 @@ impl Client {
         Self { target, token, line: Mutex::new(None) }
     }
 
+    /// The same caller on a line of its own.
+    pub fn another(&self) -> Self {
+        Self::new(self.target.clone(), self.token.clone())
+    }
+
     /// A client with the person's own token: `AYE_TOKEN`, or the operator's from `AYE_HOME`.
     pub fn for_person(home: &Home) -> anyhow::Result<Self> {
         let target = target(home)?;

@@ -3,17 +3,18 @@
 use crate::url::HubUrl;
 use aye_policy::{Policy, PolicyFile};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
     policy: PolicyFile,
     hub: HubSection,
-    /// Read by whoever starts agents, names folders or talks to Telegram.
-    agents: toml::Table,
-    projects: toml::Table,
+    agents: BTreeMap<String, AgentProfile>,
+    projects: BTreeMap<String, PathBuf>,
+    /// Read by whoever talks to Telegram.
     telegram: toml::Table,
 }
 
@@ -24,11 +25,64 @@ pub struct HubSection {
     pub public_url: Option<HubUrl>,
 }
 
+/// How an agent of this kind is started, and how it speaks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentProfile {
+    /// The program; found on `PATH` unless it has a slash.
+    pub command: Option<PathBuf>,
+    /// Arguments before all others.
+    pub args: Vec<String>,
+    /// What a run that the hub starts gets of the hub's environment beside the basics: `NAME`, `PREFIX_*`, or
+    /// `NAME=value`.
+    pub env: Vec<String>,
+    /// Whether the page and Telegram may start runs that ask for no permissions.
+    pub allow_bypass: bool,
+    pub stdin: Stdin,
+    pub asks_by: AsksBy,
+}
+
+/// What the agent reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdin {
+    #[default]
+    Pipe,
+    /// A pseudo-terminal in raw mode, for agents that read from nothing else.
+    Pty,
+}
+
+/// How an agent asks its questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AsksBy {
+    /// By a request on the control channel, which gets a response.
+    #[default]
+    Control,
+    /// By calling its tool and nothing else; the answer is the tool's result.
+    ToolUse,
+}
+
+/// What a run may be started with from afar by anybody who may start one.
+const MODES: [&str; 4] = ["default", "plan", "acceptEdits", "dontAsk"];
+/// These ask for fewer permissions than the person may think, so the owner of the machine must agree first.
+const BYPASS_MODES: [&str; 2] = ["auto", "bypassPermissions"];
+
+impl AgentProfile {
+    pub fn modes(&self) -> Vec<&'static str> {
+        let bypass = if self.allow_bypass { &BYPASS_MODES[..] } else { &[] };
+        MODES.iter().chain(bypass).copied().collect()
+    }
+}
+
 /// A configuration that was checked.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub policy: Policy,
     pub hub: HubSection,
+    agents: BTreeMap<String, AgentProfile>,
+    /// Folders by the names people gave them.
+    pub projects: BTreeMap<String, PathBuf>,
 }
 
 /// Everything that is wrong with a file, a line each.
@@ -51,12 +105,30 @@ impl Config {
             toml::from_str(text).map_err(|error| ConfigError(error.to_string().trim().to_owned()))?;
         if let Some(home) = std::env::home_dir() {
             file.policy.expand_home(&home.to_string_lossy());
+            for folder in file.projects.values_mut() {
+                if let Ok(rest) = folder.strip_prefix("~") {
+                    *folder = home.join(rest);
+                }
+            }
+        }
+        if let Some((name, _)) = file.projects.iter().find(|(_, folder)| !folder.is_absolute()) {
+            return Err(ConfigError(format!("projects.{name}: must be a whole path, or begin with ~/")));
         }
         let problems = |problems: Vec<aye_policy::Problem>| {
             let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
             ConfigError(lines.join("\n"))
         };
-        Ok(Self { policy: file.policy.check().map_err(problems)?, hub: file.hub })
+        let policy = file.policy.check().map_err(problems)?;
+        Ok(Self { policy, hub: file.hub, agents: file.agents, projects: file.projects })
+    }
+
+    /// Claude Code needs no entry; any other kind of agent does.
+    pub fn agent(&self, kind: &str) -> Result<AgentProfile, ConfigError> {
+        match self.agents.get(kind) {
+            Some(profile) => Ok(profile.clone()),
+            None if kind == "claude" => Ok(AgentProfile::default()),
+            None => Err(ConfigError(format!("there is no [agents.{kind}] in config.toml"))),
+        }
     }
 }
 
@@ -90,6 +162,12 @@ mod tests {
             [agents.claude]
             command = "claude"
             env = ["PATH", "ANTHROPIC_*"]
+            [agents.other]
+            command = "/opt/other"
+            args = ["--quiet"]
+            allow_bypass = true
+            stdin = "pty"
+            asks_by = "tool_use"
             [projects]
             web = "~/src/web"
             [telegram]
@@ -99,8 +177,19 @@ mod tests {
             notify_after = "0s"
         "#;
         let config = Config::parse(text).unwrap();
-        assert_eq!(config.hub.public_url.unwrap().to_string(), "https://aye.example");
+        assert_eq!(config.hub.public_url.as_ref().unwrap().to_string(), "https://aye.example");
         assert_eq!(config.policy.when_unattended, aye_policy::WhenUnattended::Reject);
+        let other = config.agent("other").unwrap();
+        assert_eq!((other.stdin, other.asks_by), (Stdin::Pty, AsksBy::ToolUse));
+        assert!(config.projects["web"].ends_with("src/web") && config.projects["web"].is_absolute());
+    }
+
+    #[test]
+    fn modes_that_ask_for_less_need_the_owners_word() {
+        let modes = |text: &str| Config::parse(text).unwrap().agent("claude").unwrap().modes();
+        assert!(!modes("").contains(&"bypassPermissions"));
+        assert!(modes("[agents.claude]\nallow_bypass = true").contains(&"bypassPermissions"));
+        assert!(Config::default().agent("codex").unwrap_err().to_string().contains("[agents.codex]"));
     }
 
     #[test]
@@ -109,6 +198,7 @@ mod tests {
         assert!(wrong("[policy]\nauto_aprove = []").contains("auto_aprove"));
         assert!(wrong("[policy]\nauto_approve = [\"ExitPlanMode\"]").contains("always go to a person"));
         assert!(wrong("[[policy.rules]]\ntool = \"Bash\"").contains("action"));
+        assert!(wrong("[projects]\nweb = \"src/web\"").contains("whole path"));
         assert!(wrong("nonsense").contains("line 1"));
         assert!(wrong("[hub]\npublic_url = \"aye.example/x\"").contains("must look like http"));
     }

@@ -52,6 +52,11 @@ impl Home {
         self.path.join("config.toml")
     }
 
+    /// What detached runs had to say.
+    pub fn run_logs(&self) -> PathBuf {
+        self.path.join("runs")
+    }
+
     /// What belongs to us, so that no rule ever lets an agent touch it unasked.
     pub fn places(&self) -> aye_policy::Home {
         let user = std::env::home_dir();

@@ -335,6 +335,8 @@ pub struct Ask {
     pub cwd: String,
     /// The agent's own name for the tool call behind this ask, where it has one.
     pub tool_use_id: Option<String>,
+    /// Which of the agent's sub-agents asks, in words; none where the agent itself does.
+    pub sub_agent: Option<String>,
     pub body: Body,
     pub digest: Digest,
     pub created_at: Timestamp,
@@ -344,12 +346,13 @@ pub struct Ask {
 
 impl Serialize for Ask {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut ask = serializer.serialize_struct("Ask", 17)?;
+        let mut ask = serializer.serialize_struct("Ask", 18)?;
         ask.serialize_field("id", &self.id)?;
         ask.serialize_field("key", &self.key)?;
         ask.serialize_field("agent", &self.agent)?;
         ask.serialize_field("cwd", &self.cwd)?;
         ask.serialize_field("tool_use_id", &self.tool_use_id)?;
+        ask.serialize_field("sub_agent", &self.sub_agent)?;
         ask.serialize_field("kind", &self.body.kind())?;
         ask.serialize_field("digest", &self.digest)?;
         ask.serialize_field("created_at", &self.created_at)?;
@@ -374,6 +377,7 @@ pub struct AskView {
     pub agent: AgentId,
     pub cwd: String,
     pub tool_use_id: Option<String>,
+    pub sub_agent: Option<String>,
     pub kind: Kind,
     pub digest: Digest,
     pub created_at: Timestamp,
@@ -396,6 +400,7 @@ struct AskDraft {
     agent: AgentId,
     cwd: String,
     tool_use_id: Option<String>,
+    sub_agent: Option<String>,
     kind: Kind,
     digest: Digest,
     created_at: Timestamp,
@@ -419,6 +424,7 @@ impl AskView {
             agent: draft.agent,
             cwd: draft.cwd,
             tool_use_id: draft.tool_use_id,
+            sub_agent: draft.sub_agent,
             kind: draft.kind,
             digest: draft.digest,
             created_at: draft.created_at,
@@ -509,6 +515,7 @@ mod tests {
             agent: AgentId::try_from("a").unwrap(),
             cwd: "/src".into(),
             tool_use_id: Some("toolu_1".into()),
+            sub_agent: Some("Explore: tests".into()),
             digest: Digest::of("/src", &body),
             created_at: Timestamp::from_second(1).unwrap(),
             deadline: None,
@@ -531,6 +538,7 @@ mod tests {
             agent: ask.agent.clone(),
             cwd: ask.cwd.clone(),
             tool_use_id: ask.tool_use_id.clone(),
+            sub_agent: ask.sub_agent.clone(),
             kind: Kind::Plan,
             digest: ask.digest.clone(),
             created_at: ask.created_at,

@@ -3,5 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod agent;
 pub mod model;
 pub mod patience;
+pub mod scenario;

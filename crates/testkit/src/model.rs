@@ -2,11 +2,14 @@
 //! agent sends it next is the only proof of what the agent took for an answer.
 
 use crate::patience::{PATIENCE, eventually};
+use crate::scenario::{ModelAct, ModelScenario, Step, parts_of};
+pub use crate::scenario::{text, tool};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 pub struct Model {
@@ -16,24 +19,33 @@ pub struct Model {
 
 #[derive(Default)]
 struct Shared {
-    script: Mutex<VecDeque<Vec<Value>>>,
+    script: Mutex<VecDeque<Step<ModelAct>>>,
     heard: Mutex<Vec<Value>>,
-}
-
-pub fn text(words: &str) -> Value {
-    json!({"type": "text", "text": words})
-}
-
-pub fn tool(id: &str, name: &str, input: Value) -> Value {
-    json!({"type": "tool_use", "id": id, "name": name, "input": input})
+    /// How many pauses may be passed.
+    released: Mutex<usize>,
+    release: Condvar,
 }
 
 impl Model {
     /// Each step is the blocks of one message; after the last the model says that it is done.
     pub fn scripted(steps: Vec<Vec<Value>>) -> Self {
+        Self::start(steps.into_iter().map(Step::Blocks).collect())
+    }
+
+    /// A scenario as it stands in a file.
+    pub fn playing(scenario: Value) -> Self {
+        let scenario: ModelScenario = serde_json::from_value(scenario).unwrap();
+        Self::start(scenario.steps.into())
+    }
+
+    pub fn from_file(scenario: &Path) -> Self {
+        Self::playing(serde_json::from_slice(&std::fs::read(scenario).unwrap()).unwrap())
+    }
+
+    fn start(steps: VecDeque<Step<ModelAct>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let shared = Arc::new(Shared { script: Mutex::new(steps.into()), ..Shared::default() });
+        let shared = Arc::new(Shared { script: Mutex::new(steps), ..Shared::default() });
         let serving = shared.clone();
         // Ends with the test's process; every connection is closed after one reply.
         thread::spawn(move || {
@@ -43,6 +55,17 @@ impl Model {
             }
         });
         Self { url, shared }
+    }
+
+    /// Lets a message that pauses go on.
+    pub fn release(&self) {
+        *self.shared.released.lock().unwrap() += 1;
+        self.shared.release.notify_all();
+    }
+
+    /// What the agent sent so far, without what it asks for on the side.
+    pub fn requests(&self) -> Vec<Value> {
+        self.shared.heard.lock().unwrap().clone()
     }
 
     /// What the model is told of this tool call, once the agent tells it.
@@ -73,23 +96,45 @@ fn reply(mut stream: TcpStream, shared: &Shared) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let Some((path, body)) = request(&stream) else { return };
     if !path.starts_with("/v1/messages") || path.contains("count_tokens") {
-        return send(&mut stream, "application/json", "{}");
+        return send(&mut stream, 200, "application/json", "{}");
     }
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     // Titles and the like are asked for on the side, with hardly any tools, and are not part of the story.
     let on_the_side = asked["tools"].as_array().is_none_or(|tools| tools.len() < 2);
     let streamed = asked["stream"] == true;
-    let blocks = if on_the_side {
-        vec![text("ok")]
+    let step = if on_the_side {
+        Step::Blocks(vec![text("ok")])
     } else {
         shared.heard.lock().unwrap().push(asked);
-        shared.script.lock().unwrap().pop_front().unwrap_or_else(|| vec![text("I am done.")])
+        shared.script.lock().unwrap().pop_front().unwrap_or_else(|| Step::Blocks(vec![text("I am done.")]))
+    };
+    let (blocks, deltas, pause) = match step {
+        Step::Blocks(blocks) => (blocks, 1, false),
+        Step::Act(ModelAct::Message { blocks, deltas, pause }) => (blocks, deltas, pause),
+        Step::Act(ModelAct::Fail { status }) => return fail(&mut stream, status),
     };
     let calls_tools = blocks.iter().any(|block| block["type"] == "tool_use");
     let stop = if calls_tools { "tool_use" } else { "end_turn" };
-    match streamed {
-        true => send(&mut stream, "text/event-stream", &streamed_message(&blocks, stop)),
-        false => send(&mut stream, "application/json", &message(&blocks, Some(stop)).to_string()),
+    if !streamed {
+        return send(&mut stream, 200, "application/json", &message(&blocks, Some(stop)).to_string());
+    }
+    let events = streamed_message(&blocks, stop, deltas);
+    let first = events.iter().position(|event| event["type"] == "content_block_delta").map_or(0, |at| at + 1);
+    let (before, after) = events.split_at(first);
+    say(&mut stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+    before.iter().for_each(|event| send_event(&mut stream, event));
+    if pause {
+        shared.wait_for_release();
+    }
+    after.iter().for_each(|event| send_event(&mut stream, event));
+}
+
+impl Shared {
+    fn wait_for_release(&self) {
+        let released = self.released.lock().unwrap();
+        let waited = self.release.wait_timeout_while(released, PATIENCE, |released| *released == 0);
+        let mut released = waited.unwrap().0;
+        *released = released.saturating_sub(1);
     }
 }
 
@@ -100,32 +145,46 @@ fn message(blocks: &[Value], stop: Option<&str>) -> Value {
     })
 }
 
-fn streamed_message(blocks: &[Value], stop: &str) -> String {
-    let mut out = String::new();
-    let mut event = |content: Value| {
-        out += &format!("event: {}\ndata: {content}\n\n", content["type"].as_str().unwrap());
-    };
-    event(json!({"type": "message_start", "message": message(&[], None)}));
+/// The events of a message whose texts come in so many parts.
+fn streamed_message(blocks: &[Value], stop: &str, deltas: usize) -> Vec<Value> {
+    let mut events = vec![json!({"type": "message_start", "message": message(&[], None)})];
     for (i, block) in blocks.iter().enumerate() {
-        let (start, delta) = match block["type"].as_str() {
+        let (start, parts) = match block["type"].as_str() {
             Some("text") => {
-                (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": block["text"]}))
+                let parts = parts_of(block["text"].as_str().unwrap(), deltas);
+                let deltas = parts.into_iter().map(|part| json!({"type": "text_delta", "text": part}));
+                (json!({"type": "text", "text": ""}), deltas.collect())
             }
             _ => {
-                let start =
-                    json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}});
-                (start, json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}))
+                let input = json!({"type": "input_json_delta", "partial_json": block["input"].to_string()});
+                (
+                    json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}),
+                    vec![input],
+                )
             }
         };
-        event(json!({"type": "content_block_start", "index": i, "content_block": start}));
-        event(json!({"type": "content_block_delta", "index": i, "delta": delta}));
-        event(json!({"type": "content_block_stop", "index": i}));
+        events.push(json!({"type": "content_block_start", "index": i, "content_block": start}));
+        let parts =
+            parts.into_iter().map(|delta| json!({"type": "content_block_delta", "index": i, "delta": delta}));
+        events.extend(parts);
+        events.push(json!({"type": "content_block_stop", "index": i}));
     }
-    event(
-        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 10}}),
-    );
-    event(json!({"type": "message_stop"}));
-    out
+    let end = json!({"stop_reason": stop, "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": 10}}));
+    events.push(json!({"type": "message_stop"}));
+    events
+}
+
+fn send_event(stream: &mut TcpStream, event: &Value) {
+    say(stream, &format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+}
+
+/// As the model's own service words its trouble.
+fn fail(stream: &mut TcpStream, status: u16) {
+    let kind = if status == 529 { "overloaded_error" } else { "api_error" };
+    let body =
+        json!({"type": "error", "error": {"type": kind, "message": format!("scripted error {status}")}});
+    send(stream, status, "application/json", &body.to_string());
 }
 
 fn request(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
@@ -151,11 +210,13 @@ fn request(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
     Some((path, body))
 }
 
-fn send(stream: &mut TcpStream, kind: &str, body: &str) {
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
+fn send(stream: &mut TcpStream, status: u16, kind: &str, body: &str) {
+    let length = body.len();
+    let head = format!("Content-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    say(stream, &format!("HTTP/1.1 {status} Scripted\r\n{head}{body}"));
+}
+
+fn say(stream: &mut TcpStream, words: &str) {
     // An agent that was ended meanwhile does not listen.
-    drop(stream.write_all(format!("{head}{body}").as_bytes()));
+    drop(stream.write_all(words.as_bytes()));
 }

@@ -9,7 +9,7 @@ pub mod script;
 use aye_core::digest::hex;
 
 /// A name that nothing else has.
-fn random_name() -> Result<String, getrandom::Error> {
+pub fn random_name() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))

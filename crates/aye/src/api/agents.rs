@@ -1,8 +1,8 @@
 use super::App;
 use super::asks::WaitParams;
 use super::caller::{Caller, Peer};
-use super::json::{Body, Failure, Named, Params, Reply, ok};
-use crate::hub::{Command, PlanApproval, Registration, are_related};
+use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
+use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, are_related};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -53,6 +53,19 @@ pub async fn register(
         Peer::Unix { pid: Some(peer), .. } => *pid != 1 && are_related(peer, *pid),
     });
     Ok(ok(app.hub.register(id, registration).await?))
+}
+
+/// The new agent, once it is registered.
+pub async fn start(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(run): Body<NewRun, LARGE>,
+) -> Result<Reply<Agent>, Failure> {
+    Ok(Reply(StatusCode::CREATED, app.hub.start_run(run, caller.who()).await?))
+}
+
+pub async fn projects(State(app): State<App>) -> Result<Reply<Projects>, Failure> {
+    Ok(ok(app.hub.projects()?))
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -90,6 +90,8 @@ pub struct RaiseBody {
     pub timeout: Option<Value>,
     /// The agent's own name for the tool call behind this ask.
     pub tool_use_id: Option<String>,
+    /// Which of its sub-agents asks, in words.
+    pub sub_agent: Option<String>,
 }
 
 pub async fn raise(
@@ -104,6 +106,7 @@ pub async fn raise(
         body: aye_core::Body::decode(body.kind, body.body).map_err(|invalid| invalid.under("body"))?,
         timeout: body.timeout.map(|timeout| duration(&timeout)).transpose()?,
         tool_use_id: body.tool_use_id,
+        sub_agent: body.sub_agent,
     };
     let raised = app.hub.raise(raise).await?;
     let status = if raised.new { StatusCode::CREATED } else { StatusCode::OK };

@@ -136,6 +136,7 @@ impl From<Problem> for Failure {
             Problem::OtherDigest { .. } | Problem::OtherPlan => StatusCode::PRECONDITION_FAILED,
             Problem::NotAllowed(_) => StatusCode::FORBIDDEN,
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
             Problem::Store(StoreError::Closed) => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,

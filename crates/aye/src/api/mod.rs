@@ -97,6 +97,11 @@ fn table(app: &App) -> Table {
 
     t.get("/api/agents", Viewer, agents::list, "Agents; with all=true, ended ones too")
         .gives::<agents::Agents>();
+    t.post("/api/agents", Operator, agents::start, "Start a driven run, and wait until it is there")
+        .takes::<crate::hub::NewRun>()
+        .gives::<aye_core::Agent>();
+    t.get("/api/projects", Viewer, agents::projects, "What runs can be started with")
+        .gives::<crate::hub::Projects>();
     t.get("/api/agents/{id}", Viewer, agents::get, "One agent, by our id or its own session id")
         .gives::<aye_core::Agent>();
     t.put("/api/agents/{id}", Agent, agents::register, "Register an agent or report its state")

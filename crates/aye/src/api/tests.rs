@@ -31,6 +31,8 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/asks/{id}/receipt               agent
     post   /api/asks/{id}/withdraw              agent
     get    /api/agents                          viewer
+    post   /api/agents                          operator
+    get    /api/projects                        viewer
     get    /api/agents/{id}                     viewer
     put    /api/agents/{id}                     agent
     get    /api/agents/{id}/events              viewer

@@ -129,29 +129,7 @@ impl Answer {
         if let Some(reply) = &self.reply {
             return Ok(json!({ "response": reply }));
         }
-        let texts = by_question(&self.text, questions.len())?;
-        let notes = by_question(&self.note, questions.len())?;
-        let picks = self.picks_by_question(questions)?;
-        let each = picks.into_iter().zip(texts).zip(notes).zip(questions);
-        let answers = each.map(|(((picks, text), note), question)| entry(&picks, text, note, question));
-        Ok(json!({ "answers": answers.collect::<anyhow::Result<Vec<_>>>()? }))
-    }
-
-    /// With one question every argument is a pick of it; with several, each question has one argument.
-    fn picks_by_question(&self, questions: &[Question]) -> anyhow::Result<Vec<Vec<String>>> {
-        if let [_] = questions {
-            return Ok(vec![self.picks.clone()]);
-        }
-        anyhow::ensure!(
-            self.picks.len() <= questions.len(),
-            "there are {} questions and {} picks: give one for each, and - to skip one",
-            questions.len(),
-            self.picks.len()
-        );
-        let mut picks: Vec<_> =
-            self.picks.iter().zip(questions).map(|(pick, question)| split(pick, question)).collect();
-        picks.resize(questions.len(), Vec::new());
-        Ok(picks)
+        answers(&self.picks, &self.text, &self.note, questions)
     }
 
     fn verdict(&self, body: &Body) -> anyhow::Result<Value> {
@@ -195,6 +173,38 @@ impl Answer {
         }
         Ok(Value::Object(verdict))
     }
+}
+
+/// Answers to all questions, from what a person typed for them.
+pub fn answers(
+    picks: &[String],
+    texts: &[String],
+    notes: &[String],
+    questions: &[Question],
+) -> anyhow::Result<Value> {
+    let texts = by_question(texts, questions.len())?;
+    let notes = by_question(notes, questions.len())?;
+    let picks = picks_by_question(picks, questions)?;
+    let each = picks.into_iter().zip(texts).zip(notes).zip(questions);
+    let answers = each.map(|(((picks, text), note), question)| entry(&picks, text, note, question));
+    Ok(json!({ "answers": answers.collect::<anyhow::Result<Vec<_>>>()? }))
+}
+
+/// With one question every argument is a pick of it; with several, each question has one argument.
+fn picks_by_question(picks: &[String], questions: &[Question]) -> anyhow::Result<Vec<Vec<String>>> {
+    if let [_] = questions {
+        return Ok(vec![picks.to_vec()]);
+    }
+    anyhow::ensure!(
+        picks.len() <= questions.len(),
+        "there are {} questions and {} picks: give one for each, and - to skip one",
+        questions.len(),
+        picks.len()
+    );
+    let mut picks: Vec<_> =
+        picks.iter().zip(questions).map(|(pick, question)| split(pick, question)).collect();
+    picks.resize(questions.len(), Vec::new());
+    Ok(picks)
 }
 
 /// `1,3` is two picks, unless something on offer reads just so.

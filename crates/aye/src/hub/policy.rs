@@ -48,6 +48,10 @@ impl PolicyInForce {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub fn places(&self) -> Arc<aye_policy::Home> {
         self.places.clone()
     }

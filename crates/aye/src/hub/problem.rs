@@ -25,6 +25,8 @@ pub enum Problem {
     NotAllowed(&'static str),
     #[error("{0}")]
     Conflict(&'static str),
+    #[error("the run could not be started: {0}")]
+    NotStarted(String),
     #[error("{}", .0.problem)]
     Invalid(#[from] Invalid),
     #[error(transparent)]

@@ -14,6 +14,7 @@ pub struct Raise {
     pub body: Body,
     pub timeout: Option<SignedDuration>,
     pub tool_use_id: Option<String>,
+    pub sub_agent: Option<String>,
 }
 
 #[derive(Debug)]
@@ -80,6 +81,7 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
         key: raise.key,
         cwd: agent.profile.cwd.clone(),
         tool_use_id: raise.tool_use_id,
+        sub_agent: raise.sub_agent,
         body: raise.body,
         created_at: now,
         deadline,

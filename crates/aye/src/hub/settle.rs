@@ -5,7 +5,7 @@ use super::change::change;
 use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, Answer, Ask, AskId, Event, Expiry, PlanVerdict, State, Withdrawal};
+use aye_core::{AgentId, Answer, Ask, AskId, By, Event, Expiry, PlanVerdict, State, Withdrawal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub struct Resolution {
     pub state: &'static str,
     pub outcome: Outcome,
+    /// Who answered, a person or a rule.
+    pub by: Option<By>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -63,7 +65,7 @@ impl Resolution {
                 Outcome { decision: "withdrawn", answer: None, message: ask.state.note().map(str::to_owned) }
             }
         };
-        Some(Resolution { state: ask.state.name(), outcome })
+        Some(Resolution { state: ask.state.name(), outcome, by: ask.state.by().cloned() })
     }
 }
 

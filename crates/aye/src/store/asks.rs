@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-const COLUMNS: &str = "id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline,
+const COLUMNS: &str = "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline,
     state, answer, by, answer_key, why, ended_at, receipt, evidence";
 
 const OPEN: &str = "state = 'open'";
@@ -22,6 +22,7 @@ pub struct NewAsk {
     pub key: Key,
     pub cwd: String,
     pub tool_use_id: Option<String>,
+    pub sub_agent: Option<String>,
     pub body: Body,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
@@ -53,8 +54,8 @@ impl Tx<'_> {
     pub fn insert_ask(&self, new: NewAsk) -> Result<Ask, StoreError> {
         let digest = Digest::of(&new.cwd, &new.body);
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?;
         statement.execute((
             new.id.as_str(),
@@ -62,6 +63,7 @@ impl Tx<'_> {
             new.key.as_str(),
             &new.cwd,
             &new.tool_use_id,
+            &new.sub_agent,
             new.body.kind().as_str(),
             new.body.to_json().to_string(),
             digest.as_str(),
@@ -74,6 +76,7 @@ impl Tx<'_> {
             agent: new.agent,
             cwd: new.cwd,
             tool_use_id: new.tool_use_id,
+            sub_agent: new.sub_agent,
             body: new.body,
             digest,
             created_at: new.created_at,
@@ -225,6 +228,7 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
         agent: name(row, "agent")?,
         cwd: row.get("cwd")?,
         tool_use_id: row.get("tool_use_id")?,
+        sub_agent: row.get("sub_agent")?,
         digest: Digest::from(row.get::<_, String>("digest")?),
         created_at: time(row.get("created_at")?)?,
         deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,

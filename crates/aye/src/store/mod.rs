@@ -28,8 +28,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_counts.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_ground.sql"),
+    include_str!("migrations/0002_counts.sql"),
+    include_str!("migrations/0003_sub_agents.sql"),
+];
 const READERS: usize = 4;
 const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KB: i64 = 32 * 1024;

@@ -122,6 +122,7 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
                 key: id.try_into().unwrap(),
                 cwd: String::new(),
                 tool_use_id: None,
+                sub_agent: None,
                 body: aye_core::Body::decode(aye_core::Kind::Plan, body).unwrap(),
                 created_at: now(),
                 deadline: None,

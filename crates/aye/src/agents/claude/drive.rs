@@ -1,10 +1,13 @@
 //! Driving Claude Code: what follows from each thing that happens. No I/O here; see `run.rs`.
 
-use super::outcome::{permit, unanswered};
+use super::crew::Crew;
+use super::outcome::{permit, told_as_result, unanswered};
 use super::receipts::{Expected, judge};
+use super::told::Told;
 use super::translate;
 use super::wire::{self, Block, CanUseTool, Frame, Request, TurnResult, permit_line};
-use aye_core::{Answer, Body, Receipt};
+use crate::config::AsksBy;
+use aye_core::{Answer, AskView, Body, Receipt};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,10 +22,10 @@ pub enum Event {
         beginning: Vec<u8>,
         length: usize,
     },
-    /// The hub has recorded an ask of ours.
+    /// The hub has recorded an ask of ours, and perhaps decided it by a rule.
     Raised {
         request: String,
-        ask: String,
+        ask: Box<AskView>,
     },
     /// The hub will never record it.
     NotRaised {
@@ -36,6 +39,8 @@ pub enum Event {
     },
     Prompt(String),
     Interrupt,
+    /// The run is to end, whatever the agent is doing.
+    Stop,
     /// The agent's output has ended.
     Closed,
 }
@@ -54,6 +59,7 @@ pub enum Effect {
         request: String,
         body: Body,
         tool_use_id: Option<String>,
+        sub_agent: Option<String>,
     },
     Withdraw {
         ask: String,
@@ -68,21 +74,17 @@ pub enum Effect {
     Tell(Told),
     /// What is now known of the agent, for the hub.
     Register(Value),
-    /// The turn is over.
-    TurnEnded,
+    /// The run is over.
+    End,
 }
 
-/// The account of a run, in the order of events.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    Text(String),
-    ToolStarted { id: String, name: String, input: Value },
-    ToolEnded { id: String, failed: bool },
-    Asked { ask: String, body: Body },
-    AskEnded { ask: String, resolution: Value },
-    Doubt { ask: String, receipt: Receipt, evidence: String },
-    Turn(TurnResult),
-    Trouble(String),
+/// Whether an agent has anything left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    Working,
+    /// Its last sub-agent has just ended; it will most likely go on by itself.
+    Lingering,
+    Idle,
 }
 
 pub struct Driver {
@@ -90,12 +92,21 @@ pub struct Driver {
     places: aye_policy::Home,
     /// Names of this run's own requests and keys begin with it.
     nonce: String,
+    asks_by: AsksBy,
     /// What the agent waits for, by its request id.
     waiting: HashMap<String, Waiting>,
     /// What the transcript must still show, by tool call.
     expected: HashMap<String, (String, Expected)>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
+    crew: Crew,
+    rest: Rest,
+    /// Prompts that the agent has not taken up; none are counted before it shows that it echoes them.
+    prompts: usize,
+    echoes: bool,
+    /// The text that is being spoken, and how many there were.
+    speaking: Option<String>,
+    texts: u64,
     requests: u64,
 }
 
@@ -103,17 +114,25 @@ struct Waiting {
     tool: CanUseTool,
     body: Body,
     ask: Option<String>,
+    by_tool_use: bool,
 }
 
 impl Driver {
-    pub fn new(cwd: PathBuf, places: aye_policy::Home, nonce: String) -> Self {
+    pub fn new(cwd: PathBuf, places: aye_policy::Home, nonce: String, asks_by: AsksBy) -> Self {
         Self {
             cwd,
             places,
             nonce,
+            asks_by,
             waiting: HashMap::new(),
             expected: HashMap::new(),
             plans: HashMap::new(),
+            crew: Crew::default(),
+            rest: Rest::Working,
+            prompts: 0,
+            echoes: false,
+            speaking: None,
+            texts: 0,
             requests: 0,
         }
     }
@@ -121,7 +140,19 @@ impl Driver {
     /// The first lines for the agent.
     pub fn begin(&mut self, prompt: &str) -> Vec<Effect> {
         let id = self.next_request();
-        vec![Effect::Write(wire::initialize_line(&id)), Effect::Write(wire::prompt_line(prompt))]
+        let mut effects = vec![Effect::Write(wire::initialize_line(&id))];
+        effects.extend(self.prompt(prompt));
+        effects
+    }
+
+    pub fn rest(&self) -> Rest {
+        self.rest
+    }
+
+    fn prompt(&mut self, text: &str) -> Vec<Effect> {
+        self.prompts += 1;
+        self.rest = Rest::Working;
+        vec![Effect::Write(wire::prompt_line(text)), Effect::Tell(Told::Prompt(text.to_owned()))]
     }
 
     /// The key of the ask behind a request: unique for ever, and the same each time it is raised.
@@ -133,18 +164,22 @@ impl Driver {
         match event {
             Event::Line(line) => self.read(&line),
             Event::LongLine { beginning, length } => self.pass_by(&beginning, length),
-            Event::Raised { request, ask } => self.raised(&request, ask),
+            Event::Raised { request, ask } => self.raised(&request, *ask),
             Event::NotRaised { request, why } => {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
             }
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
-            Event::Prompt(text) => vec![Effect::Write(wire::prompt_line(&text))],
-            Event::Interrupt => {
-                let id = self.next_request();
-                vec![Effect::Write(wire::interrupt_line(&id))]
-            }
-            Event::Closed => self.withdraw_all("gone"),
+            Event::Prompt(text) => self.prompt(&text),
+            Event::Interrupt => vec![self.interrupt()],
+            Event::Stop if self.rest == Rest::Idle => vec![Effect::End],
+            Event::Stop => vec![self.interrupt(), Effect::End],
+            Event::Closed => self.closed(),
         }
+    }
+
+    fn interrupt(&mut self) -> Effect {
+        let id = self.next_request();
+        Effect::Write(wire::interrupt_line(&id))
     }
 
     fn next_request(&mut self) -> String {
@@ -164,26 +199,39 @@ impl Driver {
             Frame::Request { id, request } => self.requested(id, request),
             Frame::Cancel { id } => self.cancelled(&id),
             Frame::Init(init) => {
+                self.rest = Rest::Working;
                 let told = json!({ "session": init.session_id, "cwd": init.cwd, "state": "working" });
                 vec![Effect::Register(without_nulls(told))]
             }
-            Frame::Assistant { blocks, parent } => {
-                self.remember_plans(&blocks);
-                blocks.into_iter().filter_map(|block| said(block, parent.is_some())).collect()
+            Frame::TextBegins => {
+                self.rest = Rest::Working;
+                self.speaking = Some(self.next_text());
+                Vec::new()
             }
-            Frame::User { results, detail } => {
+            Frame::TextDelta(delta) => {
+                let id = self.speaking.clone();
+                id.map(|id| Effect::Tell(Told::Speaks { id, delta })).into_iter().collect()
+            }
+            Frame::Assistant { blocks, parent } => self.says(blocks, parent.as_deref()),
+            Frame::User { results, detail, echo } => {
+                if echo {
+                    self.echoes = true;
+                    self.prompts = self.prompts.saturating_sub(1);
+                }
                 results.iter().flat_map(|result| self.returned(result, detail.as_ref())).collect()
             }
-            Frame::Result(result) => {
-                let mut effects = self.withdraw_all("cancelled");
-                let cost = json!({ "state": "idle", "cost": result.total_cost_usd });
-                effects.extend([
-                    Effect::Register(without_nulls(cost)),
-                    Effect::Tell(Told::Turn(result)),
-                    Effect::TurnEnded,
-                ]);
-                effects
+            Frame::SubAgent { tool_use_id, name } => {
+                self.crew.started(tool_use_id, name);
+                Vec::new()
             }
+            Frame::Background { sub_agents } => {
+                self.crew.in_background = sub_agents;
+                if sub_agents == 0 && self.rest == Rest::Idle {
+                    self.rest = Rest::Lingering;
+                }
+                Vec::new()
+            }
+            Frame::Result(result) => self.turn_ended(result),
             Frame::Response { error: Some(error), .. } => {
                 vec![trouble(format!("The agent refused a request: {error}"))]
             }
@@ -194,6 +242,7 @@ impl Driver {
     fn requested(&mut self, id: String, request: Request) -> Vec<Effect> {
         let tool = match request {
             Request::CanUseTool(tool) => self.with_plan(*tool),
+            Request::Initialize => return vec![Effect::Write(wire::success_line(&id))],
             Request::Unknown { subtype } => {
                 let error = format!("aye does not know the request {subtype:?}");
                 return vec![Effect::Write(wire::error_line(&id, &error))];
@@ -209,17 +258,99 @@ impl Driver {
                 "The agent asked twice under the id {id}; the second is passed by."
             ))];
         }
+        self.ask(id, tool, false)
+    }
+
+    fn ask(&mut self, request: String, tool: CanUseTool, by_tool_use: bool) -> Vec<Effect> {
         match translate::ask(&tool, &self.cwd, &self.places) {
             Ok(body) => {
                 let (tool_use_id, raised) = (tool.tool_use_id.clone(), body.clone());
-                self.waiting.insert(id.clone(), Waiting { tool, body, ask: None });
-                vec![Effect::Raise { request: id, body: raised, tool_use_id }]
+                let sub_agent = self.crew.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
+                self.waiting.insert(request.clone(), Waiting { tool, body, ask: None, by_tool_use });
+                vec![Effect::Raise { request, body: raised, tool_use_id, sub_agent }]
             }
             Err(why) => {
-                let permit = wire::Permit::Deny { message: why.to_string(), interrupt: false };
-                vec![Effect::Write(permit_line(&id, &permit)), trouble(why.to_string())]
+                let line = refusal_line(&request, &why.to_string(), by_tool_use);
+                vec![Effect::Write(line), trouble(why.to_string())]
             }
         }
+    }
+
+    fn says(&mut self, blocks: Vec<Block>, parent: Option<&str>) -> Vec<Effect> {
+        if parent.is_none() {
+            self.rest = Rest::Working;
+        }
+        self.crew.says(&blocks, parent);
+        self.remember_plans(&blocks);
+        blocks.into_iter().flat_map(|block| self.says_one(block, parent.is_some())).collect()
+    }
+
+    fn says_one(&mut self, block: Block, by_a_sub_agent: bool) -> Vec<Effect> {
+        match block {
+            Block::Text(text) if !by_a_sub_agent => {
+                let id = self.speaking.take().unwrap_or_else(|| self.next_text());
+                vec![Effect::Tell(Told::Said { id, text })]
+            }
+            Block::ToolUse { id, name, input } => {
+                let sub_agent = self.crew.behind(Some(&id), None);
+                let asked = match (self.asks_by, name.as_str()) {
+                    (AsksBy::ToolUse, translate::QUESTIONS) => self.asked_by_tool_use(&id, &input),
+                    (AsksBy::ToolUse | AsksBy::Control, _) => Vec::new(),
+                };
+                let mut effects = vec![Effect::Tell(Told::ToolStarted { id, name, input, sub_agent })];
+                effects.extend(asked);
+                effects
+            }
+            Block::Text(_) | Block::Other => Vec::new(),
+        }
+    }
+
+    fn asked_by_tool_use(&mut self, tool_use_id: &str, input: &Value) -> Vec<Effect> {
+        let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
+        if self.waiting.contains_key(tool_use_id) {
+            return Vec::new();
+        }
+        let tool = CanUseTool {
+            tool_name: translate::QUESTIONS.to_owned(),
+            input,
+            tool_use_id: Some(tool_use_id.to_owned()),
+            agent_id: None,
+            permission_suggestions: None,
+        };
+        self.ask(tool_use_id.to_owned(), tool, true)
+    }
+
+    fn next_text(&mut self) -> String {
+        self.texts += 1;
+        format!("t{}", self.texts)
+    }
+
+    /// Sub-agents go on after the turn in which they were started, and so do their asks. Whatever else is
+    /// open no longer counts, and the agent is told so in case it still listens.
+    fn turn_ended(&mut self, result: TurnResult) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for (request, waiting) in self.waiting.extract_if(|_, waiting| waiting.tool.agent_id.is_none()) {
+            let why = "The turn ended before anybody answered.";
+            effects.push(Effect::Write(refusal_line(&request, why, waiting.by_tool_use)));
+            effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+        }
+        self.speaking = None;
+        let more_to_come = self.crew.in_background > 0 || (self.echoes && self.prompts > 0);
+        self.rest = if more_to_come { Rest::Working } else { Rest::Idle };
+        let state = if more_to_come { "working" } else { "idle" };
+        let told = json!({ "state": state, "cost": result.total_cost_usd });
+        effects.extend([Effect::Register(without_nulls(told)), Effect::Tell(Told::Turn(result))]);
+        effects
+    }
+
+    fn closed(&mut self) -> Vec<Effect> {
+        let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
+        let mut effects: Vec<_> = open.flat_map(|ask| withdraw(ask, "gone")).collect();
+        for (_, (ask, _)) in self.expected.drain() {
+            let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
+            effects.extend(doubt(ask, Receipt::Unknown, evidence));
+        }
+        effects
     }
 
     fn remember_plans(&mut self, blocks: &[Block]) {
@@ -247,75 +378,103 @@ impl Driver {
         }
     }
 
-    fn raised(&mut self, request: &str, ask: String) -> Vec<Effect> {
-        match self.waiting.get_mut(request) {
-            Some(waiting) => {
-                waiting.ask = Some(ask.clone());
-                vec![Effect::Tell(Told::Asked { ask, body: waiting.body.clone() })]
-            }
+    fn raised(&mut self, request: &str, ask: AskView) -> Vec<Effect> {
+        let Some(waiting) = self.waiting.get_mut(request) else {
             // Taken back before the hub had recorded it.
-            None => vec![Effect::Withdraw { ask, why: "cancelled" }],
+            return vec![Effect::Withdraw { ask: ask.id.to_string(), why: "cancelled" }];
+        };
+        waiting.ask = Some(ask.id.to_string());
+        match decided_by_rule(&ask) {
+            Some((rule, resolution)) => {
+                let tool = waiting.tool.tool_name.clone();
+                let mut effects = self.deliver(request, &resolution);
+                effects.push(Effect::Tell(Told::Decided { tool, resolution, rule }));
+                effects
+            }
+            None => vec![Effect::Tell(Told::Asked(Box::new(ask)))],
         }
     }
 
     fn refuse(&mut self, request: &str, why: &str) -> Vec<Effect> {
-        if self.waiting.remove(request).is_none() {
-            return Vec::new();
-        }
-        let permit = wire::Permit::Deny { message: why.to_owned(), interrupt: false };
-        vec![Effect::Write(permit_line(request, &permit)), trouble(why.to_owned())]
+        let Some(waiting) = self.waiting.remove(request) else { return Vec::new() };
+        vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())]
     }
 
     fn resolved(&mut self, request: &str, resolution: Value) -> Vec<Effect> {
-        let Some(Waiting { tool, body, ask: Some(ask) }) = self.waiting.remove(request) else {
+        let Some(ask) = self.waiting.get(request).and_then(|waiting| waiting.ask.clone()) else {
+            return Vec::new();
+        };
+        let mut effects = match resolution["state"].as_str() {
+            // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
+            Some("withdrawn") => {
+                self.waiting.remove(request);
+                Vec::new()
+            }
+            _ => self.deliver(request, &resolution),
+        };
+        effects.push(Effect::Tell(Told::AskEnded { ask, resolution }));
+        effects
+    }
+
+    fn deliver(&mut self, request: &str, resolution: &Value) -> Vec<Effect> {
+        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.waiting.remove(request) else {
             return Vec::new();
         };
         let outcome = &resolution["outcome"];
         let message = outcome["message"].as_str();
-        let told = Effect::Tell(Told::AskEnded { ask: ask.clone(), resolution: resolution.clone() });
-        let answered = match resolution["state"].as_str() {
-            // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
-            Some("withdrawn") => return vec![told],
-            Some("answered") => Answer::read(&body, outcome["answer"].clone())
-                .map_err(|invalid| invalid.to_string())
-                .and_then(|answer| permit(&tool, &body, &answer, message).map_err(|error| error.to_string())),
-            _ => Ok(unanswered(message)),
+        let answer = match resolution["state"].as_str() {
+            Some("answered") => Answer::read(&body, outcome["answer"].clone()).map(Some),
+            _ => Ok(None),
         };
         // An answer that cannot be read is no approval.
-        let (permit, expected) =
-            answered.unwrap_or_else(|why| unanswered(Some(&format!("The answer was lost: {why}"))));
-        let line = permit_line(request, &permit);
+        let lost = |why: String| unanswered(Some(&format!("The answer was lost: {why}")));
+        let (line, expected) = match answer {
+            Ok(Some(answer)) if by_tool_use => told_as_result(request, &body, &answer),
+            Ok(Some(answer)) => {
+                let (permit, expected) =
+                    permit(&tool, &body, &answer, message).unwrap_or_else(|error| lost(error.to_string()));
+                (permit_line(request, &permit), expected)
+            }
+            other => {
+                let (permit, expected) = match other {
+                    Err(invalid) => lost(invalid.to_string()),
+                    Ok(_) => unanswered(message),
+                };
+                match &expected {
+                    Expected::Refused { message, .. } if by_tool_use => {
+                        (refusal_line(request, message, true), expected)
+                    }
+                    _ => (permit_line(request, &permit), expected),
+                }
+            }
+        };
         if let Some(id) = tool.tool_use_id {
             self.expected.insert(id, (ask.clone(), expected));
         }
-        vec![Effect::Deliver { ask, line }, told]
+        vec![Effect::Deliver { ask, line }]
     }
 
     fn returned(&mut self, result: &wire::ToolResult, detail: Option<&Value>) -> Vec<Effect> {
-        let ended = Told::ToolEnded { id: result.tool_use_id.clone(), failed: result.is_error };
-        let mut effects = vec![Effect::Tell(ended)];
+        self.crew.returned(&result.tool_use_id);
+        let mut effects = vec![Effect::Tell(Told::ToolEnded {
+            id: result.tool_use_id.clone(),
+            failed: result.is_error,
+            text: result.text.clone(),
+            took: None,
+        })];
         if let Some((ask, expected)) = self.expected.remove(&result.tool_use_id) {
             let (receipt, evidence) = judge(&expected, result, detail);
-            if receipt != Receipt::Confirmed {
-                effects.push(Effect::Tell(Told::Doubt {
-                    ask: ask.clone(),
-                    receipt,
-                    evidence: evidence.clone(),
-                }));
+            match receipt {
+                Receipt::Confirmed => effects.push(Effect::Receipt { ask, receipt, evidence }),
+                _ => effects.extend(doubt(ask, receipt, evidence)),
             }
-            effects.push(Effect::Receipt { ask, receipt, evidence });
         }
         effects
     }
 
     fn cancelled(&mut self, request: &str) -> Vec<Effect> {
         let ask = self.waiting.remove(request).and_then(|waiting| waiting.ask);
-        ask.map(|ask| Effect::Withdraw { ask, why: "cancelled" }).into_iter().collect()
-    }
-
-    fn withdraw_all(&mut self, why: &'static str) -> Vec<Effect> {
-        let asks = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
-        asks.map(|ask| Effect::Withdraw { ask, why }).collect()
+        ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")).collect()
     }
 
     /// A request among what cannot be read must not wait for ever.
@@ -335,12 +494,30 @@ impl Driver {
     }
 }
 
-fn said(block: Block, by_a_sub_agent: bool) -> Option<Effect> {
-    match block {
-        Block::Text(text) if !by_a_sub_agent => Some(Effect::Tell(Told::Text(text))),
-        Block::ToolUse { id, name, input } => Some(Effect::Tell(Told::ToolStarted { id, name, input })),
-        Block::Text(_) | Block::Other => None,
+/// What a rule decided at once, which nobody needs to wait for.
+fn decided_by_rule(ask: &AskView) -> Option<(String, Value)> {
+    let Some(aye_core::By::Rule { rule }) = &ask.by else { return None };
+    let answer = ask.answer.as_ref()?;
+    let outcome =
+        json!({ "decision": answer.decision(), "answer": answer.to_json(), "message": answer.message() });
+    Some((rule.to_string(), json!({ "state": ask.state, "outcome": outcome })))
+}
+
+fn refusal_line(request: &str, why: &str, by_tool_use: bool) -> String {
+    match by_tool_use {
+        true => wire::tool_result_line(request, why, true),
+        false => permit_line(request, &wire::Permit::Deny { message: why.to_owned(), interrupt: false }),
     }
+}
+
+fn withdraw(ask: String, why: &'static str) -> [Effect; 2] {
+    [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(Told::Withdrawn { ask })]
+}
+
+/// Whatever is not confirmed, the person is told as well.
+fn doubt(ask: String, receipt: Receipt, evidence: String) -> [Effect; 2] {
+    let told = Told::Doubt { ask: ask.clone(), receipt, evidence: evidence.clone() };
+    [Effect::Tell(told), Effect::Receipt { ask, receipt, evidence }]
 }
 
 fn trouble(words: String) -> Effect {

@@ -1,10 +1,14 @@
-//! Claude Code: its wire, what its messages mean, and how it is driven.
+//! Claude Code: its wire, what its messages mean, and how it is reached.
 
+mod courier;
+mod crew;
 pub mod drive;
 mod outcome;
+pub mod process;
 mod receipts;
 pub mod run;
 pub mod tmux;
+pub mod told;
 pub mod transcript;
 mod translate;
 pub mod watch;

@@ -2,7 +2,7 @@
 
 use super::receipts::Expected;
 use super::translate::rules_for;
-use super::wire::{CanUseTool, Permit, with_fields};
+use super::wire::{CanUseTool, Permit, tool_result_line, with_fields};
 use aye_core::answer::SKIPPED;
 use aye_core::{Answer, Body, Choice, PlanVerdict, Question, Reply, Verdict};
 use serde_json::value::{RawValue, to_raw_value};
@@ -62,6 +62,28 @@ pub fn permit(
             deny(None, "The answer did not fit what was asked, so nothing is approved.", false)
         }
     })
+}
+
+/// The answer to questions as the result of the tool that asked them: the words alone for one question, a
+/// map from question to answer for several.
+pub fn told_as_result(tool_use_id: &str, body: &Body, answer: &Answer) -> (String, Expected) {
+    let words = match (body, answer) {
+        (Body::Question(questions), Answer::Question(Reply::Each { answers })) => {
+            let (answers, _) = answered(&questions.questions, answers);
+            match answers.values().next() {
+                Some(Value::String(only)) if answers.len() == 1 => only.clone(),
+                _ => Value::Object(answers).to_string(),
+            }
+        }
+        (_, Answer::Question(Reply::Response { response })) => response.to_string(),
+        (_, answer) => {
+            let message =
+                answer.message().unwrap_or("The user declined to answer these questions.").to_owned();
+            let line = tool_result_line(tool_use_id, &message, true);
+            return (line, Expected::Refused { message, interrupt: false });
+        }
+    };
+    (tool_result_line(tool_use_id, &words, false), Expected::Words(words))
 }
 
 /// Tells the agent that nobody answered: never an approval.
@@ -200,6 +222,31 @@ mod tests {
         assert_eq!(edited["updatedInput"], json!({"plan": "2. y", "extra": 1}));
         assert_eq!(plan(json!({"decision": "deny", "message": "smaller"}))["message"], "smaller");
         assert_eq!(plan(json!({"decision": "outline"}))["behavior"], "deny");
+    }
+
+    #[test]
+    fn an_agent_that_asks_by_a_bare_tool_call_gets_the_answer_as_its_result() {
+        let asked = |questions: &Value| {
+            Body::Question(super::super::translate::questions(questions.as_object().unwrap()).unwrap())
+        };
+        let result = |questions: &Value, answer: Value| {
+            let body = asked(questions);
+            let (line, expected) = told_as_result("t", &body, &Answer::read(&body, answer).unwrap());
+            let line: Value = serde_json::from_str(&line).unwrap();
+            (line["message"]["content"][0].clone(), expected)
+        };
+        let one = json!({"question": "Which?", "options": ["a", "b"], "multiSelect": true});
+        let (told, expected) = result(&one, json!({"answers": [{"selected": ["a", "b"]}]}));
+        assert_eq!(
+            told,
+            json!({"type": "tool_result", "tool_use_id": "t", "content": "a, b", "is_error": false})
+        );
+        assert_eq!(expected, Expected::Words("a, b".into()));
+        let (told, _) = result(&questions(), json!({"answers": [{"selected": ["z"]}, {"skip": true}]}));
+        let map: Value = serde_json::from_str(told["content"].as_str().unwrap()).unwrap();
+        assert_eq!(map, json!({"One?": "z", "Many?": "(skipped by the user)"}));
+        let (told, _) = result(&one, json!({"skip": true}));
+        assert_eq!(told["is_error"], true);
     }
 
     #[test]

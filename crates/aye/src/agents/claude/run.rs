@@ -1,43 +1,54 @@
 //! A run of Claude Code without its terminal: the process, its pipes, and the hub on the other side.
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
-use super::drive::{Driver, Effect, Event, Told};
+use super::courier::{self, Raising, Report};
+use super::drive::{Driver, Effect, Event, Rest};
+use super::process::{self, Input, Start};
+use super::told::Told;
 use crate::agents::lines::{LONGEST, Line, next_line};
-use crate::agents::random_name;
-use crate::client::{Client, WAIT};
+use crate::client::Client;
+use crate::config::{AsksBy, Stdin};
 use crate::home::Home;
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::{AgentId, Receipt};
 use hyper::Method;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
+use tokio::io::BufReader;
+use tokio::process::{Child, ChildStdout};
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 const QUEUE: usize = 256;
-/// How long the hub may be away at the end before we leave what we know unsaid.
+/// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
+/// How long an agent may take to go on after its last sub-agent has ended.
+const LINGER: Duration = Duration::from_secs(5);
+/// Words of a text that streams in go to the hub together.
+const BREATH: Duration = Duration::from_millis(100);
 
+#[derive(Debug)]
 pub struct Run {
+    pub id: AgentId,
+    /// The kind of agent, as config.toml names it.
+    pub kind: String,
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub cwd: PathBuf,
     pub prompt: String,
     pub mode: Option<String>,
     pub resume: Option<String>,
-}
-
-/// What the hub is told, one after another, each until it got through.
-struct Report {
-    method: Method,
-    path: String,
-    body: Value,
+    pub stdin: Stdin,
+    pub asks_by: AsksBy,
+    /// Wait for further prompts when there is nothing left to do.
+    pub stays: bool,
 }
 
 /// A line for the agent, and the ask whose outcome it carries.
@@ -46,124 +57,237 @@ struct Outgoing {
     delivers: Option<String>,
 }
 
-struct Desk {
-    home: Home,
-    agent: AgentId,
-    driver: Driver,
+/// A run whose agent has been started and whom the hub knows.
+pub struct Running {
+    desk: Desk,
     events: mpsc::Sender<Event>,
-    outgoing: mpsc::Sender<Outgoing>,
-    reports: mpsc::Sender<Report>,
-    told: mpsc::Sender<Told>,
-    /// One task for each ask that is open.
-    asks: JoinSet<()>,
+    incoming: mpsc::Receiver<Event>,
+    tasks: JoinSet<()>,
+    reporter: JoinSet<()>,
+    child: Child,
+    stays: bool,
+    prompt: String,
 }
 
-/// Runs the agent to its end. `told` gets the account of the run as it goes.
-pub async fn run(
-    home: &Home,
-    run: Run,
+struct Desk {
+    agent: AgentId,
+    driver: Driver,
+    outgoing: mpsc::Sender<Outgoing>,
+    asks: mpsc::Sender<Raising>,
+    reports: mpsc::Sender<Report>,
     told: mpsc::Sender<Told>,
-    mut signals: Signals,
-) -> anyhow::Result<ExitStatus> {
-    let nonce = random_name()?;
-    let agent = AgentId::try_from(format!("claude-{nonce}")).map_err(anyhow::Error::msg)?;
-    let client = Client::for_agent(home, &agent).await?;
-    let mut child = spawn(&run)?;
-    let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("the agent has no pipes")?;
+    /// Cancelled when the person will not wait any longer, neither for the hub.
+    quit: CancellationToken,
+    /// When each tool that runs was started.
+    tools: HashMap<String, Instant>,
+    /// What was said since the hub was last told, and when it will be.
+    breath: Option<(Instant, String, String)>,
+}
+
+/// Starts the agent and registers it. `told` gets the account of the run as it goes.
+pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::Result<Running> {
+    let client = Client::for_agent(home, &run.id).await?;
+    let start = Start {
+        program: &run.program,
+        arguments: &run.arguments,
+        cwd: &run.cwd,
+        mode: run.mode.as_deref(),
+        resume: run.resume.as_deref(),
+        stdin: run.stdin,
+    };
+    let (child, input, output) = process::spawn(&start)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let profile = json!({
-        "kind": "claude", "reach": "driven", "host": host, "cwd": run.cwd.to_string_lossy(), "state": "working",
+        "kind": run.kind, "reach": "driven", "host": host, "cwd": run.cwd.to_string_lossy(), "state": "working",
         "title": run.prompt.lines().next().unwrap_or_default(), "pid": child.id(),
     });
-    client.put(&format!("/api/agents/{agent}"), profile).await?;
+    client.put(&format!("/api/agents/{}", run.id), profile).await?;
 
-    let (events, mut incoming) = mpsc::channel(QUEUE);
+    let (events, incoming) = mpsc::channel(QUEUE);
     let (outgoing, lines) = mpsc::channel(QUEUE);
-    let (reports, to_report) = mpsc::channel(QUEUE);
-    let mut tasks = JoinSet::new();
-    tasks.spawn(read_agent(stdout, events.clone()));
-    tasks.spawn(write_agent(stdin, lines, reports.clone()));
-    tasks.spawn(take_commands(home.clone(), agent.clone(), events.clone()));
-    let mut reporter = JoinSet::new();
-    reporter.spawn(report(client, to_report));
+    let (asks, to_raise) = mpsc::channel(QUEUE);
+    let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
+    let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
+    tasks.spawn(read_agent(output, events.clone()));
+    tasks.spawn(write_agent(input, lines, reports.clone()));
+    tasks.spawn(courier::take_commands(client.another(), run.id.clone(), events.clone()));
+    tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
+    let desk = Desk {
+        driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
+        agent: run.id,
+        outgoing,
+        asks,
+        reports,
+        told,
+        quit: CancellationToken::new(),
+        tools: HashMap::new(),
+        breath: None,
+    };
+    Ok(Running { desk, events, incoming, tasks, reporter, child, stays: run.stays, prompt: run.prompt })
+}
 
-    let driver = Driver::new(run.cwd.clone(), home.places(), nonce);
-    let mut desk =
-        Desk { home: home.clone(), agent, driver, events, outgoing, reports, told, asks: JoinSet::new() };
-    let begin = desk.driver.begin(&run.prompt);
-    let mut interrupts = 0;
-    let mut over = desk.carry_out(begin).await?;
-    while !over {
-        let event = tokio::select! {
-            event = incoming.recv() => event.unwrap_or(Event::Closed),
-            why = signals.wait() => {
-                interrupts += 1;
-                match why == "interrupted" && interrupts == 1 {
-                    true => Event::Interrupt,
-                    false => Event::Closed,
+impl Running {
+    /// Goes on until there is nothing left to do, somebody stops it, or the agent ends.
+    pub async fn to_its_end(mut self, signals: Signals) -> anyhow::Result<ExitStatus> {
+        let quit = self.desk.quit.clone();
+        self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
+        let begin = self.desk.driver.begin(&self.prompt);
+        let mut over = self.desk.carry_out(begin).await;
+        let mut lingering = None;
+        while !over {
+            let event = tokio::select! {
+                event = self.incoming.recv() => event.unwrap_or(Event::Closed),
+                () = quit.cancelled() => Event::Stop,
+                () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
+                    self.desk.breathe().await;
+                    continue;
                 }
-            }
-        };
-        let closed = matches!(event, Event::Closed);
-        let effects = desk.driver.handle(event);
-        over = desk.carry_out(effects).await? || closed;
+                () = due(lingering) => break,
+            };
+            let closed = matches!(event, Event::Closed);
+            let effects = self.desk.driver.handle(event);
+            over = self.desk.carry_out(effects).await || closed;
+            lingering = match self.desk.driver.rest() {
+                Rest::Lingering if !self.stays => lingering.or_else(|| Some(Instant::now() + LINGER)),
+                Rest::Lingering | Rest::Working => None,
+                Rest::Idle => {
+                    over |= !self.stays;
+                    None
+                }
+            };
+        }
+        let Self { desk, tasks, reporter, child, .. } = self;
+        desk.end(tasks, reporter, child).await
     }
-    let closing = desk.driver.handle(Event::Closed);
-    desk.carry_out(closing).await?;
-    desk.end(tasks, reporter, child).await
+}
+
+/// The first Ctrl-C interrupts the turn; the second, or any other signal, ends the run.
+async fn heed(mut signals: Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
+    if signals.wait().await == "interrupted" {
+        tokio::select! {
+            _ = events.send(Event::Interrupt) => drop(signals.wait().await),
+            _ = signals.wait() => {}
+        }
+    }
+    quit.cancel();
+}
+
+async fn due(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Desk {
     /// Does what follows, and says whether the run is over.
-    async fn carry_out(&mut self, effects: Vec<Effect>) -> anyhow::Result<bool> {
+    async fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
         let mut over = false;
         for effect in effects {
-            match effect {
-                Effect::Write(line) => self.write(line, None)?,
-                Effect::Deliver { ask, line } => self.write(line, Some(ask))?,
-                Effect::Raise { request, body, tool_use_id } => {
-                    let raise = json!({
-                        "key": self.driver.key(&request), "agent": self.agent, "kind": body.kind(), "body": body,
-                        "tool_use_id": tool_use_id,
-                    });
-                    let (home, agent, events) = (self.home.clone(), self.agent.clone(), self.events.clone());
-                    self.asks.spawn(async move { follow_ask(home, agent, request, raise, events).await });
+            over |= self.carry_out_one(effect).await;
+        }
+        over
+    }
+
+    async fn carry_out_one(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::Write(line) => return self.write(line, None).await,
+            Effect::Deliver { ask, line } => return self.write(line, Some(ask)).await,
+            Effect::Raise { request, body, tool_use_id, sub_agent } => {
+                let ask = json!({
+                    "key": self.driver.key(&request), "agent": self.agent, "kind": body.kind(), "body": body,
+                    "tool_use_id": tool_use_id, "sub_agent": sub_agent,
+                });
+                if let Err(error) = self.asks.try_send(Raising { request, ask }) {
+                    let (TrySendError::Full(Raising { request, .. })
+                    | TrySendError::Closed(Raising { request, .. })) = error;
+                    let why = "too many asks at once".to_owned();
+                    let effects = self.driver.handle(Event::NotRaised { request, why });
+                    return Box::pin(self.carry_out(effects)).await;
                 }
-                Effect::Withdraw { ask, why } => {
-                    self.report(Method::POST, format!("/api/asks/{ask}/withdraw"), json!({ "why": why }))
-                        .await;
+            }
+            Effect::Withdraw { ask, why } => {
+                self.call(Method::POST, format!("/api/asks/{ask}/withdraw"), json!({ "why": why })).await;
+            }
+            Effect::Receipt { ask, receipt, evidence } => {
+                let body = json!({ "receipt": receipt, "evidence": evidence });
+                self.call(Method::POST, format!("/api/asks/{ask}/receipt"), body).await;
+            }
+            Effect::Register(what) => {
+                self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
+            }
+            Effect::Tell(told) => self.tell(told).await,
+            Effect::End => return true,
+        }
+        false
+    }
+
+    /// An agent that reads nothing while hundreds of lines wait for it is beyond help.
+    async fn write(&mut self, line: String, delivers: Option<String>) -> bool {
+        let full = self.outgoing.try_send(Outgoing { line, delivers }).is_err();
+        if full {
+            self.tell(Told::Trouble("The agent no longer reads what it is told, so the run ends.".into()))
+                .await;
+        }
+        full
+    }
+
+    async fn tell(&mut self, told: Told) {
+        let told = self.timed(told);
+        match &told {
+            Told::Speaks { id, delta } => match &mut self.breath {
+                Some((_, speaking, words)) if speaking == id => words.push_str(delta),
+                _ => {
+                    self.breathe().await;
+                    self.breath = Some((Instant::now() + BREATH, id.clone(), delta.clone()));
                 }
-                Effect::Receipt { ask, receipt, evidence } => {
-                    let body = json!({ "receipt": receipt, "evidence": evidence });
-                    self.report(Method::POST, format!("/api/asks/{ask}/receipt"), body).await;
+            },
+            other => {
+                self.breathe().await;
+                if let Some(event) = other.event() {
+                    self.report(Report::Event(event)).await;
                 }
-                Effect::Register(what) => {
-                    self.report(Method::PUT, format!("/api/agents/{}", self.agent), what).await
-                }
-                Effect::Tell(told) => {
-                    if let Some(event) = event_for_others(&told) {
-                        let body = json!({ "events": [event] });
-                        self.report(Method::POST, format!("/api/agents/{}/events", self.agent), body).await;
-                    }
-                    // Nobody looking on is not an error.
-                    drop(self.told.send(told).await);
-                }
-                Effect::TurnEnded => over = true,
             }
         }
-        Ok(over)
+        // Nobody looking on is not an error.
+        drop(self.told.send(told).await);
     }
 
-    fn write(&self, line: String, delivers: Option<String>) -> anyhow::Result<()> {
-        self.outgoing
-            .try_send(Outgoing { line, delivers })
-            .ok()
-            .context("the agent no longer reads what it is told")
+    async fn report(&self, report: Report) {
+        tokio::select! {
+            biased;
+            // The reporter outlives everything that reports.
+            sent = self.reports.send(report) => drop(sent),
+            () = self.quit.cancelled() => {}
+        }
     }
 
-    async fn report(&self, method: Method, path: String, body: Value) {
-        // The reporter outlives everything that reports.
-        drop(self.reports.send(Report { method, path, body }).await);
+    /// Tells the hub what was said meanwhile.
+    async fn breathe(&mut self) {
+        if let Some((_, id, delta)) = self.breath.take()
+            && let Some(event) = (Told::Speaks { id, delta }).event()
+        {
+            self.report(Report::Event(event)).await;
+        }
+    }
+
+    fn timed(&mut self, told: Told) -> Told {
+        match told {
+            Told::ToolStarted { ref id, .. } => {
+                self.tools.insert(id.clone(), Instant::now());
+                told
+            }
+            Told::ToolEnded { id, failed, text, took: _ } => {
+                let took = self.tools.remove(&id).map(|since| since.elapsed());
+                Told::ToolEnded { id, failed, text, took }
+            }
+            other => other,
+        }
+    }
+
+    async fn call(&mut self, method: Method, path: String, body: Value) {
+        self.breathe().await;
+        self.report(Report::Call { method, path, body }).await;
     }
 
     /// Closes the agent's input, waits for it, and says the last things to the hub.
@@ -173,48 +297,34 @@ impl Desk {
         mut reporter: JoinSet<()>,
         mut child: Child,
     ) -> anyhow::Result<ExitStatus> {
-        self.asks.shutdown().await;
-        let (agent, reports) = (self.agent.clone(), self.reports.clone());
-        drop(self);
-        let status = match tokio::time::timeout(LONGEST_GOODBYE, child.wait()).await {
+        let closing = self.driver.handle(Event::Closed);
+        self.carry_out(closing).await;
+        let Self { agent, outgoing, asks, reports, told, .. } = self;
+        drop((outgoing, asks));
+        let status = match timeout(LONGEST_GOODBYE, child.wait()).await {
             Ok(status) => status?,
             Err(_) => {
-                child.kill().await?;
+                child.kill().await.context("the agent does not end")?;
                 child.wait().await?
             }
         };
         tasks.shutdown().await;
-        let last = Report {
-            method: Method::PUT,
-            path: format!("/api/agents/{agent}"),
-            body: json!({ "state": "ended" }),
+        let ended = Told::Ended { code: status.code() };
+        let last_words = async {
+            if let Some(event) = ended.event() {
+                drop(reports.send(Report::Event(event)).await);
+            }
+            let (method, path) = (Method::PUT, format!("/api/agents/{agent}"));
+            drop(reports.send(Report::Call { method, path, body: json!({ "state": "ended" }) }).await);
+            drop(reports);
+            reporter.join_next().await
         };
-        drop(reports.send(last).await);
-        drop(reports);
-        if tokio::time::timeout(LONGEST_GOODBYE, reporter.join_next()).await.is_err() {
+        if timeout(LONGEST_GOODBYE, last_words).await.is_err() {
             tracing::warn!("the hub is away; what became of the last answers could not be reported");
         }
+        drop(told.send(ended).await);
         Ok(status)
     }
-}
-
-/// No shell, a group of its own (so that Ctrl-C is ours to pass on), and none of our credentials.
-fn spawn(run: &Run) -> anyhow::Result<Child> {
-    let mut command = Command::new(&run.program);
-    command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-    command.args(["--permission-prompt-tool", "stdio"]);
-    if let Some(mode) = &run.mode {
-        command.args(["--permission-mode", mode]);
-    }
-    if let Some(session) = &run.resume {
-        command.args(["--resume", session]);
-    }
-    command.args(&run.arguments).current_dir(&run.cwd).env_remove("AYE_TOKEN");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    command.process_group(0).kill_on_drop(true);
-    command.spawn().with_context(|| {
-        format!("cannot start {}; is it installed? AYE_CLAUDE names another", run.program.display())
-    })
 }
 
 async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
@@ -233,103 +343,17 @@ async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
 }
 
 /// One line at a time, flushed; what carries an outcome is reported as delivered only after that.
-async fn write_agent(
-    mut stdin: ChildStdin,
-    mut lines: mpsc::Receiver<Outgoing>,
-    reports: mpsc::Sender<Report>,
-) {
+async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, reports: mpsc::Sender<Report>) {
     while let Some(Outgoing { line, delivers }) = lines.recv().await {
-        let written = async {
-            stdin.write_all(format!("{line}\n").as_bytes()).await?;
-            stdin.flush().await
-        };
-        let (receipt, evidence) = match written.await {
+        let (receipt, evidence) = match input.write_line(&line).await {
             Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some(ask) = delivers {
             let body = json!({ "receipt": receipt, "evidence": evidence });
-            let report = Report { method: Method::POST, path: format!("/api/asks/{ask}/receipt"), body };
+            let report =
+                Report::Call { method: Method::POST, path: format!("/api/asks/{ask}/receipt"), body };
             drop(reports.send(report).await);
         }
     }
-}
-
-async fn report(client: Client, mut reports: mpsc::Receiver<Report>) {
-    while let Some(Report { method, path, body }) = reports.recv().await {
-        if let Err(error) = client.insist(method, &path, Some(body)).await {
-            // Already ended, already known: the hub had the last word.
-            tracing::debug!(%error, path, "the hub did not take a report");
-        }
-    }
-}
-
-/// Raises an ask and waits for its end, through restarts of the hub.
-async fn follow_ask(home: Home, agent: AgentId, request: String, raise: Value, events: mpsc::Sender<Event>) {
-    let followed = async {
-        let client = patient_client(&home, &agent).await;
-        let ask = client.insist(Method::POST, "/api/asks", Some(raise)).await?;
-        let id = ask["id"].as_str().unwrap_or_default().to_owned();
-        drop(events.send(Event::Raised { request: request.clone(), ask: id.clone() }).await);
-        client.resolution(&id).await
-    };
-    let event = match followed.await {
-        Ok(resolution) => Event::Resolved { request, resolution },
-        Err(error) => Event::NotRaised { request, why: error.to_string() },
-    };
-    drop(events.send(event).await);
-}
-
-/// Prompts, interrupts and stops that come through the hub.
-async fn take_commands(home: Home, agent: AgentId, events: mpsc::Sender<Event>) {
-    let client = patient_client(&home, &agent).await;
-    let mut after = 0;
-    loop {
-        let path = format!("/api/agents/{agent}/commands?after={after}&wait={WAIT}");
-        let Ok(reply) = client.insist(Method::GET, &path, None).await else {
-            // Refused for good: the run goes on without commands.
-            return;
-        };
-        for command in reply["commands"].as_array().into_iter().flatten() {
-            after = command["n"].as_u64().unwrap_or(after);
-            let event = match command["command"]["type"].as_str() {
-                Some("prompt") => {
-                    Event::Prompt(command["command"]["text"].as_str().unwrap_or_default().to_owned())
-                }
-                Some("interrupt") => Event::Interrupt,
-                Some("stop") => Event::Closed,
-                _ => continue,
-            };
-            if events.send(event).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-async fn patient_client(home: &Home, agent: &AgentId) -> Client {
-    loop {
-        match Client::for_agent(home, agent).await {
-            Ok(client) => return client,
-            Err(error) => tracing::debug!(%error, "the hub is away; trying again"),
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// The account as other surfaces get it; asks they see by themselves.
-fn event_for_others(told: &Told) -> Option<Value> {
-    Some(match told {
-        Told::Text(text) => json!({ "type": "text", "text": text }),
-        Told::ToolStarted { id, name, input } => {
-            json!({ "type": "tool", "id": id, "name": name, "input": input })
-        }
-        Told::ToolEnded { id, failed } => json!({ "type": "tool_result", "id": id, "failed": failed }),
-        Told::Turn(result) => json!({
-            "type": "turn", "error": result.is_error, "cost": result.total_cost_usd, "turns": result.num_turns,
-            "duration_ms": result.duration_ms,
-        }),
-        Told::Trouble(words) => json!({ "type": "trouble", "text": words }),
-        Told::Asked { .. } | Told::AskEnded { .. } | Told::Doubt { .. } => return None,
-    })
 }

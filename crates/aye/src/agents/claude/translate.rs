@@ -27,12 +27,15 @@ impl From<&str> for Unshowable {
     }
 }
 
+/// The tool that asks questions.
+pub const QUESTIONS: &str = "AskUserQuestion";
+
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
 pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::Home) -> Result<Body, Unshowable> {
     let input: Map<String, Value> =
         serde_json::from_str(tool.input.get()).map_err(|error| format!("its input is no object: {error}"))?;
     match tool.tool_name.as_str() {
-        "AskUserQuestion" => questions(&input).map(Body::Question),
+        QUESTIONS => questions(&input).map(Body::Question),
         "ExitPlanMode" => plan(&input).map(Body::Plan),
         _ => permission(tool, input, cwd, places).map(Body::Permission),
     }

@@ -28,10 +28,24 @@ pub enum Frame {
         blocks: Vec<Block>,
         parent: Option<String>,
     },
-    /// What tools returned.
+    /// What tools returned; or, as an echo, a prompt of ours that the agent has now taken up.
     User {
         results: Vec<ToolResult>,
         detail: Option<Value>,
+        echo: bool,
+    },
+    /// A text of the model begins.
+    TextBegins,
+    /// It goes on.
+    TextDelta(String),
+    /// A sub-agent was started by this tool call.
+    SubAgent {
+        tool_use_id: String,
+        name: String,
+    },
+    /// The sub-agents that work in the background now; a turn may end before they do.
+    Background {
+        sub_agents: usize,
     },
     /// The end of a turn.
     Result(TurnResult),
@@ -42,6 +56,8 @@ pub enum Frame {
 #[derive(Debug)]
 pub enum Request {
     CanUseTool(Box<CanUseTool>),
+    /// It introduces itself.
+    Initialize,
     /// A request we do not know; it gets an error, never silence.
     Unknown {
         subtype: String,
@@ -130,6 +146,9 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         },
         ("control_response", _) => decode_response(line),
         ("system", Some("init")) => Frame::Init(serde_json::from_slice(line).unwrap_or_default()),
+        ("system", Some("task_started")) => decode_task(line),
+        ("system", Some("background_tasks_changed")) => decode_background(line),
+        ("stream_event", _) => decode_stream(line),
         ("assistant", _) => decode_assistant(line),
         ("user", _) => decode_user(line),
         ("result", _) => Frame::Result(serde_json::from_slice(line).unwrap_or_default()),
@@ -164,6 +183,7 @@ fn decode_request(line: &[u8]) -> Frame {
             Ok(request) => Request::CanUseTool(Box::new(request)),
             Err(error) => Request::Malformed { why: error.to_string() },
         },
+        "initialize" => Request::Initialize,
         _ => Request::Unknown { subtype },
     };
     Frame::Request { id, request }
@@ -219,12 +239,14 @@ fn decode_user(line: &[u8]) -> Frame {
     struct Line {
         message: Message,
         tool_use_result: Option<Value>,
+        #[serde(default, rename = "isReplay")]
+        echo: bool,
     }
     #[derive(Deserialize)]
     struct Message {
         content: Value,
     }
-    let Ok(Line { message, tool_use_result: detail }) = serde_json::from_slice::<Line>(line) else {
+    let Ok(Line { message, tool_use_result: detail, echo }) = serde_json::from_slice::<Line>(line) else {
         return Frame::Other;
     };
     let blocks = message.content.as_array().cloned().unwrap_or_default();
@@ -236,7 +258,83 @@ fn decode_user(line: &[u8]) -> Frame {
             is_error: block["is_error"].as_bool().unwrap_or(false),
         })
     });
-    Frame::User { results: results.collect(), detail }
+    Frame::User { results: results.collect(), detail, echo }
+}
+
+fn decode_stream(line: &[u8]) -> Frame {
+    #[derive(Deserialize)]
+    struct Line {
+        event: Event,
+        parent_tool_use_id: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Event {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        content_block: Part,
+        #[serde(default)]
+        delta: Part,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Part {
+        #[serde(rename = "type")]
+        kind: String,
+        text: String,
+    }
+    let Ok(Line { event, parent_tool_use_id: None }) = serde_json::from_slice::<Line>(line) else {
+        return Frame::Other;
+    };
+    match (event.kind.as_str(), event.content_block.kind.as_str(), event.delta.kind.as_str()) {
+        ("content_block_start", "text", _) => Frame::TextBegins,
+        ("content_block_delta", _, "text_delta") => Frame::TextDelta(event.delta.text),
+        _ => Frame::Other,
+    }
+}
+
+fn decode_task(line: &[u8]) -> Frame {
+    #[derive(Deserialize)]
+    struct Line {
+        tool_use_id: String,
+        #[serde(default)]
+        description: String,
+        #[serde(default)]
+        subagent_type: String,
+    }
+    match serde_json::from_slice::<Line>(line) {
+        Ok(Line { tool_use_id, description, subagent_type }) if !subagent_type.is_empty() => {
+            Frame::SubAgent { tool_use_id, name: sub_agent_name(&subagent_type, &description) }
+        }
+        _ => Frame::Other,
+    }
+}
+
+pub fn sub_agent_name(kind: &str, description: &str) -> String {
+    match (kind, description) {
+        ("", description) => description.to_owned(),
+        (kind, "") => kind.to_owned(),
+        (kind, description) => format!("{kind}: {description}"),
+    }
+}
+
+/// Programs that run in the background count as well in this list, but nobody waits for those.
+fn decode_background(line: &[u8]) -> Frame {
+    #[derive(Deserialize)]
+    struct Line {
+        tasks: Vec<Task>,
+    }
+    #[derive(Deserialize)]
+    struct Task {
+        #[serde(default)]
+        task_type: String,
+    }
+    match serde_json::from_slice::<Line>(line) {
+        Ok(Line { tasks }) => Frame::Background {
+            sub_agents: tasks.iter().filter(|task| task.task_type == "local_agent").count(),
+        },
+        Err(_) => Frame::Other,
+    }
 }
 
 /// A result's content is text, or a list of blocks some of which are text.
@@ -295,6 +393,15 @@ fn one_line_json(raw: &RawValue) -> String {
         false => raw.get().to_owned(),
         true => serde_json::from_str::<Value>(raw.get()).unwrap_or_default().to_string(),
     }
+}
+
+/// A request that wants nothing but to be answered.
+pub fn success_line(request_id: &str) -> String {
+    json!({
+        "type": "control_response",
+        "response": { "subtype": "success", "request_id": request_id, "response": {} },
+    })
+    .to_string()
 }
 
 pub fn error_line(request_id: &str, error: &str) -> String {

@@ -73,6 +73,7 @@ fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
         body: Body::decode(Kind::Plan, json!({ "plan": plan })).unwrap(),
         timeout: timeout.map(SignedDuration::from_secs),
         tool_use_id: None,
+        sub_agent: None,
     }
 }
 

@@ -30,6 +30,7 @@ impl Desk {
             body: Body::decode(kind, body).unwrap(),
             timeout: None,
             tool_use_id: None,
+            sub_agent: None,
         };
         self.hub.raise(raise).await.unwrap().ask
     }

@@ -64,13 +64,17 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
     };
     line(format!("{}  {} · {state} · {} ago", paint(NAME, &ask.id), ask.kind, age(ask.created_at, now)));
     let folder = if ask.cwd.is_empty() { String::new() } else { format!(" in {}", one_line(&ask.cwd)) };
-    line(paint(DIM, format!("asked by {}{folder}", one_line(ask.agent.as_str()))));
+    let who = match &ask.sub_agent {
+        Some(sub_agent) => format!("{} of {}", one_line(sub_agent), one_line(ask.agent.as_str())),
+        None => one_line(ask.agent.as_str()).into_owned(),
+    };
+    line(paint(DIM, format!("asked by {who}{folder}")));
     if let Some(deadline) = ask.deadline.filter(|_| ask.state == "open") {
         let left = deadline.duration_since(now).as_secs().max(0);
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
-    line(body(&ask.body).trim_end().to_owned());
+    line(body_text(&ask.body).trim_end().to_owned());
     line(String::new());
     if ask.state == "open" {
         line(paint(DIM, how_to_answer(ask)));
@@ -80,7 +84,8 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
     out
 }
 
-fn body(body: &Body) -> String {
+/// What is asked, whole.
+pub fn body_text(body: &Body) -> String {
     match body {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;

@@ -14,6 +14,7 @@ fn view(kind: Kind, body: Value) -> AskView {
         agent: AgentId::try_from("claude-1").unwrap(),
         cwd: "/src/web".into(),
         tool_use_id: None,
+        sub_agent: None,
         kind,
         digest: Digest::of("/src/web", &body),
         created_at: at(0),

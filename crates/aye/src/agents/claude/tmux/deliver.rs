@@ -1,7 +1,7 @@
 //! Carrying out a plan: one key at a time, each only on the page it is meant for.
 
 use super::pane::{NoPane, Pane};
-use super::plan::{After, Plan, Step};
+use super::plan::Plan;
 use super::screen::{Differs, Page, compare};
 use aye_core::Question;
 use std::time::{Duration, Instant};
@@ -41,10 +41,10 @@ pub async fn deliver(
     mut still_open: impl FnMut() -> bool,
 ) -> Typed {
     for (pressed, step) in plan.steps.iter().enumerate() {
-        let submits = step.after == After::Submitted;
+        let submits = pressed + 1 == plan.steps.len();
         let ready = async {
             pane.leave_modes().await?;
-            wait_for(pane, questions, &step.before).await?;
+            wait_for(pane, questions, &step.page).await?;
             // The last thing before a key that cannot be taken back.
             match (pressed == 0 || submits) && !still_open() {
                 true => Err(Stopped::Answered),
@@ -54,18 +54,15 @@ pub async fn deliver(
         if let Err(stopped) = ready.await {
             return if pressed == 0 { Typed::Nothing(stopped) } else { Typed::Some(stopped) };
         }
-        if let Err(stopped) = press(pane, step).await {
+        if let Err(gone) = pane.press(&step.key).await {
+            let stopped = gone.into();
             return if submits { Typed::Perhaps(stopped) } else { Typed::Some(stopped) };
         }
     }
     Typed::All
 }
 
-async fn press(pane: &Pane, step: &Step) -> Result<(), Stopped> {
-    Ok(pane.press(&step.key).await?)
-}
-
-/// The page after a key is the page before the next, so it is waited for there.
+/// A page is there as soon as the terminal has drawn what the key before did.
 async fn wait_for(pane: &Pane, questions: &[Question], page: &Page) -> Result<(), Stopped> {
     let until = Instant::now() + SLOWEST_PAGE;
     loop {

@@ -1,22 +1,15 @@
-//! From an answer to keys: each with the page that must be on the screen before it, and the one after.
+//! From an answer to keys, each with the page that must be on the screen for it.
 
 use super::keys::{Key, Typed, Untypeable};
 use super::screen::{At, Page, has_previews};
 use aye_core::answer::SKIPPED;
 use aye_core::{Choice, Question, Reply};
 
+/// A key, and the one page it may be pressed on. The page after it is that of the next; the last key submits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    pub before: Page,
+    pub page: Page,
     pub key: Key,
-    pub after: After,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum After {
-    Shows(Page),
-    /// This key submits; from here on only the transcript tells.
-    Submitted,
 }
 
 /// Keys for one answer, and the answers by question that the transcript must then show, in any of their forms.
@@ -66,7 +59,7 @@ pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> 
     if choices.len() != questions.len() || questions.is_empty() {
         return Err(Unplannable::Misfit);
     }
-    let mut planner = Planner { keys: Vec::new() };
+    let mut planner = Planner { steps: Vec::new() };
     for (index, (question, choice)) in questions.iter().zip(&choices).enumerate() {
         planner.answer(index, question, choice)?;
     }
@@ -76,12 +69,11 @@ pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> 
     if reviewed {
         planner.press(Page::Review { answers: answers.clone() }, Key::Digit(1));
     }
-    Ok(Plan { steps: planner.steps(), meant: Meant::Answers(answers) })
+    Ok(Plan { steps: planner.steps, meant: Meant::Answers(answers) })
 }
 
 fn declined() -> Plan {
-    let step = Step { before: untouched(0), key: Key::Escape, after: After::Submitted };
-    Plan { steps: vec![step], meant: Meant::Declined }
+    Plan { steps: vec![Step { page: untouched(0), key: Key::Escape }], meant: Meant::Declined }
 }
 
 /// A question that nobody has touched yet.
@@ -90,19 +82,12 @@ fn untouched(index: usize) -> Page {
 }
 
 struct Planner {
-    /// Each key with the page it is pressed on; the page after it is the one of the next.
-    keys: Vec<(Page, Key)>,
+    steps: Vec<Step>,
 }
 
 impl Planner {
     fn press(&mut self, page: Page, key: Key) {
-        self.keys.push((page, key));
-    }
-
-    fn steps(self) -> Vec<Step> {
-        let pages: Vec<Page> = self.keys.iter().skip(1).map(|(page, _)| page.clone()).collect();
-        let after = pages.into_iter().map(After::Shows).chain([After::Submitted]);
-        self.keys.into_iter().zip(after).map(|((before, key), after)| Step { before, key, after }).collect()
+        self.steps.push(Step { page, key });
     }
 
     fn answer(&mut self, index: usize, question: &Question, choice: &Choice) -> Result<(), Unplannable> {
@@ -127,7 +112,7 @@ impl Planner {
                 if let Some(notes) = notes {
                     let notes = Typed::new(notes)?;
                     self.press(page(&[], At::Option(*row), None), Key::Notes);
-                    self.press(page(&[], At::Option(*row), None), Key::Text(notes.clone()));
+                    self.press(page(&[], At::Option(*row), Some("")), Key::Text(notes.clone()));
                     noted = Some(notes);
                 }
                 self.press(page(&[], At::Option(*row), noted.as_ref().map(Typed::as_str)), Key::Enter);

@@ -12,7 +12,7 @@ pub enum Page {
         /// Which of its options are ticked; of the row for free text, too.
         ticked: Vec<usize>,
         at: At,
-        /// What stands in the row for free text.
+        /// What stands in the row for free text, or in the place for notes once that is open.
         typed: Option<String>,
     },
     /// All answers before they are submitted: for each question the forms that mean what is meant.
@@ -40,8 +40,9 @@ const OTHER_CHOICE: Differs = Differs("something else is chosen on the screen");
 const OTHER_TEXT: Differs = Differs("the screen shows another text than the one typed");
 const OTHER_ANSWERS: Differs = Differs("the review page shows other answers");
 
-/// How the place for notes looks while there are none.
-const NO_NOTES: [&str; 2] = ["press n to add notes", "Add notes on this design…"];
+/// The place for notes while it is closed, and while it is open and empty.
+const NO_NOTES: &str = "press n to add notes";
+const EMPTY_NOTES: &str = "Add notes on this design…";
 
 /// Whether options are shown with a preview beside them, and without a row for free text.
 pub fn has_previews(question: &Question) -> bool {
@@ -137,9 +138,12 @@ impl Dialog {
             }
         }
         if previews {
-            let (empty, shown) = (NO_NOTES.map(squeezed), squeezed(&self.notes));
-            let same = typed.map_or_else(|| empty.contains(&shown), |typed| shown == squeezed(typed));
-            same.then_some(()).ok_or(OTHER_TEXT)?;
+            let expected = match typed {
+                None => NO_NOTES,
+                Some("") => EMPTY_NOTES,
+                Some(typed) => typed,
+            };
+            (squeezed(&self.notes) == squeezed(expected)).then_some(()).ok_or(OTHER_TEXT)?;
         } else {
             let row = rows.next().filter(|row| row.number == Some(question.options.len() + 1));
             let row = row.ok_or(OTHER_ROWS)?;

@@ -40,7 +40,7 @@ fn new_kinds_pass_by_and_garbage_is_named() {
 #[test]
 fn results_are_read_whatever_form_their_content_has() {
     let line = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"is_error":true}]},"tool_use_result":{"answers":{}}}"#;
-    let Frame::User { results, detail } = decode(line.as_bytes()).unwrap() else { panic!() };
+    let Frame::User { results, detail, echo: false } = decode(line.as_bytes()).unwrap() else { panic!() };
     assert_eq!(results, [ToolResult { tool_use_id: "t".into(), text: "a\nb".into(), is_error: true }]);
     assert_eq!(detail, Some(json!({"answers": {}})));
 }

@@ -24,10 +24,6 @@ fn planned(questions: Value, answer: Value) -> Result<Plan, Unplannable> {
 
 fn keys(questions: Value, answer: Value) -> String {
     let steps = planned(questions, answer).unwrap().steps;
-    assert!(matches!(steps.last().unwrap().after, After::Submitted));
-    for pair in steps.windows(2) {
-        assert_eq!(pair[0].after, After::Shows(pair[1].before.clone()));
-    }
     let key = |step: &Step| match &step.key {
         Key::Digit(digit) => digit.to_string(),
         Key::Text(text) => format!("{:?}", text.as_str()),

@@ -114,10 +114,11 @@ fn a_question_with_previews_has_its_own_form() {
         typed: typed.map(str::to_owned),
     };
     assert_eq!(compare(&screen("press n to add notes"), &asked, &page(None)), Ok(()));
-    assert_eq!(compare(&screen("Add notes on this design…"), &asked, &page(None)), Ok(()));
+    assert_eq!(compare(&screen("Add notes on this design…"), &asked, &page(Some(""))), Ok(()));
     let typed = screen("keep it\n                                  subtle");
     assert_eq!(compare(&typed, &asked, &page(Some("keep it subtle"))), Ok(()));
     assert_eq!(compare(&typed, &asked, &page(None)), Err(OTHER_TEXT));
+    assert_eq!(compare(&screen("press n to add notes"), &asked, &page(Some(""))), Err(OTHER_TEXT));
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! Who of an agent's crew does what: its sub-agents, by the tool calls that started them and that they made.
+
+use super::wire::{Block, sub_agent_name};
+use std::collections::HashMap;
+
+#[derive(Debug, Default)]
+pub struct Crew {
+    /// Sub-agents by the tool call that started them.
+    started: HashMap<String, String>,
+    /// Tool calls that a sub-agent made and that have not returned.
+    calls: HashMap<String, String>,
+    /// How many work in the background.
+    pub in_background: usize,
+}
+
+/// What the tool that starts a sub-agent is called, in older and newer versions.
+const STARTERS: [&str; 2] = ["Task", "Agent"];
+
+impl Crew {
+    pub fn started(&mut self, tool_use_id: String, name: String) {
+        self.started.insert(tool_use_id, name);
+    }
+
+    /// Takes note of the tool calls in a message of the agent, or of the sub-agent that `parent` started.
+    pub fn says(&mut self, blocks: &[Block], parent: Option<&str>) {
+        for block in blocks {
+            let Block::ToolUse { id, name, input } = block else { continue };
+            if STARTERS.contains(&name.as_str()) {
+                let word = |field: &str| input[field].as_str().unwrap_or_default();
+                let name = sub_agent_name(word("subagent_type"), word("description"));
+                self.started.entry(id.clone()).or_insert(name);
+            }
+            if let Some(parent) = parent {
+                self.calls.insert(id.clone(), self.name_of(parent));
+            }
+        }
+    }
+
+    fn name_of(&self, parent: &str) -> String {
+        self.started.get(parent).cloned().unwrap_or_else(|| "a sub-agent".to_owned())
+    }
+
+    /// The sub-agent behind a tool call, by the call or else by the agent's own name for it.
+    pub fn behind(&self, tool_use_id: Option<&str>, agent_id: Option<&str>) -> Option<String> {
+        let called = tool_use_id.and_then(|id| self.calls.get(id)).cloned();
+        called.or_else(|| agent_id.map(|id| format!("sub-agent {id}")))
+    }
+
+    pub fn returned(&mut self, tool_use_id: &str) {
+        self.calls.remove(tool_use_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn call(id: &str, name: &str, input: Value) -> Block {
+        Block::ToolUse { id: id.into(), name: name.into(), input }
+    }
+
+    #[test]
+    fn a_tool_call_is_known_by_the_sub_agent_that_made_it() {
+        let mut crew = Crew::default();
+        let start = json!({"subagent_type": "Explore", "description": "find the tests"});
+        crew.says(&[call("t1", "Task", start)], None);
+        crew.says(&[call("t2", "Bash", json!({}))], Some("t1"));
+        assert_eq!(crew.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
+        assert_eq!(crew.behind(Some("t1"), None), None, "the agent itself started it");
+        crew.returned("t2");
+        assert_eq!(crew.behind(Some("t2"), None), None);
+    }
+
+    #[test]
+    fn one_that_nobody_introduced_goes_by_its_own_name() {
+        let crew = Crew::default();
+        assert_eq!(crew.behind(Some("t9"), Some("a4e5")).as_deref(), Some("sub-agent a4e5"));
+    }
+}

@@ -1,0 +1,258 @@
+//! The account of a run in its own terminal: what the agent says and does as it goes, what it asks, and the
+//! answers that are typed right there.
+
+use super::keyboard::Keyboard;
+use super::typing::{Typed, hint, read};
+use crate::agents::claude::told::Told;
+use crate::agents::claude::wire::TurnResult;
+use crate::client::Client;
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
+use crate::surfaces::terminal::{answer_lines, body_text, shorten};
+use aye_core::visible::{one_line, visible};
+use aye_core::{Answer, AskView, Body, By, Receipt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+const TICK: Duration = Duration::from_millis(120);
+const SPINNER: [&str; 4] = ["·", "•", "●", "•"];
+
+/// Nobody looks on.
+pub async fn pass_by(mut account: mpsc::Receiver<Told>) {
+    while account.recv().await.is_some() {}
+}
+
+pub async fn show(mut account: mpsc::Receiver<Told>, person: Option<Client>) {
+    let keyboard = person.as_ref().and_then(|_| Keyboard::open());
+    let mut screen = Screen::new(keyboard.is_some(), std::io::stdout().is_terminal());
+    let mut typing = keyboard.is_some();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let typed = async {
+            match &keyboard {
+                Some(keyboard) if typing => keyboard.line().await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            told = account.recv() => {
+                let Some(told) = told else { return screen.clear() };
+                if screen.tell(told)
+                    && let Some(keyboard) = &keyboard
+                {
+                    keyboard.forget();
+                }
+            }
+            line = typed => match (line, &person) {
+                (Ok(line), Some(person)) => answer(&mut screen, &line, person).await,
+                _ => typing = false,
+            },
+            _ = ticks.tick(), if screen.moves => screen.tick(),
+        }
+    }
+}
+
+/// The line answers what is shown, by its digest, or nothing.
+async fn answer(screen: &mut Screen, line: &str, person: &Client) {
+    let Some(ask) = screen.asks.front() else {
+        if !line.trim().is_empty() {
+            screen.line(&paint(DIM, "Nothing is asked right now."));
+        }
+        return;
+    };
+    match read(line, &ask.body) {
+        Typed::Nothing => {}
+        Typed::Unclear(words) => screen.line(&paint(DIM, words)),
+        Typed::Answer(answer) => {
+            let call = json!({ "answer": answer, "digest": ask.digest });
+            if let Err(error) = person.post(&format!("/api/asks/{}/answer", ask.id), call).await {
+                screen.line(&format!("{} not recorded: {}", paint(BAD, "!"), one_line(&error.to_string())));
+            }
+        }
+    }
+}
+
+struct Screen {
+    can_type: bool,
+    /// A progress line shows only where it can be taken back.
+    moves: bool,
+    /// Open asks in the order they came; the first is the one that is shown.
+    asks: VecDeque<AskView>,
+    tools: HashMap<String, String>,
+    /// The text that is being spoken, and that the cursor therefore stands in.
+    speaking: Option<String>,
+    progress: bool,
+    working: bool,
+    since: Instant,
+    ticks: usize,
+}
+
+impl Screen {
+    fn new(can_type: bool, moves: bool) -> Self {
+        Self {
+            can_type,
+            moves,
+            asks: VecDeque::new(),
+            tools: HashMap::new(),
+            speaking: None,
+            progress: false,
+            working: true,
+            since: Instant::now(),
+            ticks: 0,
+        }
+    }
+
+    /// Shows it, and says whether another ask than before is now the one that is shown.
+    fn tell(&mut self, told: Told) -> bool {
+        let shown = self.asks.front().map(|ask| ask.id.clone());
+        match told {
+            Told::Prompt(_) => self.working = true,
+            Told::Speaks { id, delta } => self.speak(id, &delta),
+            Told::Said { id, text } => match self.speaking.take_if(|speaking| *speaking == id) {
+                Some(_) => self.print("\n"),
+                None => self.line(&visible(&text)),
+            },
+            Told::Turn(result) => {
+                self.working = false;
+                self.line(&turn_words(result));
+            }
+            Told::Asked(ask) => self.asks.push_back(*ask),
+            Told::AskEnded { ask, resolution } => {
+                let body = self.take(&ask).map(|ask| ask.body);
+                let words = outcome_words(&resolution, body.as_ref());
+                self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, words)));
+            }
+            Told::Withdrawn { ask } => {
+                self.take(&ask);
+                self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, "withdrawn")));
+            }
+            Told::ToolStarted { id, name, input, sub_agent } => {
+                let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
+                let input = shorten(&one_line(&input.to_string()), 100);
+                self.line(&format!("{} {}{who} {}", paint(NAME, "●"), one_line(&name), paint(DIM, input)));
+                self.tools.insert(id, name);
+            }
+            Told::ToolEnded { id, failed, took, .. } => {
+                if let Some(name) = self.tools.remove(&id) {
+                    let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
+                    let took = took.map(|took| format!("{:.1}s", took.as_secs_f32())).unwrap_or_default();
+                    self.line(&format!("{mark} {} {}", one_line(&name), paint(DIM, took)));
+                }
+            }
+            Told::Decided { tool, resolution, rule } => {
+                let decision = resolution["outcome"]["decision"].as_str().unwrap_or_default();
+                let words = format!("{decision} by the rule {rule}");
+                self.line(&format!("  {}: {}", one_line(&tool), paint(DIM, one_line(&words))));
+            }
+            Told::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
+            Told::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), one_line(&words))),
+            Told::Ended { .. } => {}
+        }
+        let now = self.asks.front().map(|ask| ask.id.clone());
+        let another = now != shown;
+        if another {
+            self.show_ask();
+        }
+        another
+    }
+
+    fn take(&mut self, id: &str) -> Option<AskView> {
+        let place = self.asks.iter().position(|ask| ask.id.as_str() == id)?;
+        self.asks.remove(place)
+    }
+
+    /// The whole ask, because it can be approved here.
+    fn show_ask(&mut self) {
+        let Some(ask) = self.asks.front() else { return };
+        let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
+        let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
+        text += body_text(&ask.body).trim_end();
+        let here = if self.can_type { format!("{} ", hint(&ask.body)) } else { String::new() };
+        text += &format!("\n{}", paint(DIM, format_args!("{here}Or elsewhere: aye answer {} …", ask.id)));
+        self.line(&text);
+    }
+
+    fn speak(&mut self, id: String, delta: &str) {
+        if self.speaking.as_ref() != Some(&id) {
+            self.end_text();
+            self.speaking = Some(id);
+        }
+        self.print(&visible(delta));
+    }
+
+    fn end_text(&mut self) {
+        if self.speaking.take().is_some() {
+            self.print("\n");
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.end_text();
+        self.print(&format!("{text}\n"));
+    }
+
+    fn print(&mut self, text: &str) {
+        self.clear();
+        put(text);
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.progress) {
+            put("\r\x1b[2K");
+        }
+    }
+
+    /// The progress line, only while the agent works and nothing is asked: whoever types must not be disturbed.
+    fn tick(&mut self) {
+        if !self.working || !self.asks.is_empty() || self.speaking.is_some() {
+            return self.clear();
+        }
+        self.ticks += 1;
+        let doing = self.tools.values().next().map_or("thinking".into(), |name| one_line(name).into_owned());
+        let (mark, seconds) = (SPINNER[self.ticks % SPINNER.len()], self.since.elapsed().as_secs());
+        put(&format!("\r\x1b[2K{}", paint(DIM, format_args!("{mark} {} · {seconds}s", shorten(&doing, 60)))));
+        self.progress = true;
+    }
+}
+
+/// A reader that left has seen enough.
+fn put(text: &str) {
+    let mut out = anstream::stdout().lock();
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        tracing::debug!(%error, "nobody reads the account");
+    }
+}
+
+/// What was decided, and by whom.
+fn outcome_words(resolution: &Value, body: Option<&Body>) -> String {
+    let outcome = &resolution["outcome"];
+    let answer = body.and_then(|body| Answer::read(body, outcome["answer"].clone()).ok());
+    let mut words = match answer {
+        Some(answer) => answer_lines(&answer).join(" · "),
+        None => outcome["decision"].as_str().unwrap_or_default().to_owned(),
+    };
+    if let Ok(by) = By::deserialize(&resolution["by"]) {
+        words += &format!(", by {by}");
+    }
+    one_line(&words).into_owned()
+}
+
+fn doubt_words(ask: &str, receipt: Receipt, evidence: &str) -> String {
+    format!("{} {ask} is {}: {}", paint(BAD, "!"), receipt.as_str(), one_line(evidence))
+}
+
+fn turn_words(result: TurnResult) -> String {
+    let cost = result.total_cost_usd.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
+    let usage = result.usage.unwrap_or_default();
+    let read = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
+    let seconds = result.duration_ms.unwrap_or(0) as f64 / 1000.0;
+    let (turns, written) = (result.num_turns.unwrap_or(0), usage.output_tokens);
+    let end = if result.is_error { "the turn ended with an error" } else { "done" };
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    paint(DIM, format_args!("{end} · {turns} · {read} tokens in, {written} out · {seconds:.1}s{cost}"))
+}

@@ -1,0 +1,149 @@
+mod account;
+mod detach;
+mod keyboard;
+mod typing;
+
+use super::{Done, ERROR};
+use crate::agents::claude::run::{self, Run as Claude};
+use crate::agents::random_name;
+use crate::client::Client;
+use crate::config::{Config, Stdin};
+use crate::home::Home;
+use crate::shutdown::Signals;
+use anyhow::Context;
+use aye_core::AgentId;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Drive Claude Code without its terminal: its asks go to the hub, the answers back into it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye run \"add a test for the parser\"
+  aye run --cwd ~/src/web --mode plan \"plan the migration\"
+  aye run --resume 0f3c… \"go on\"
+  aye run --detach \"tidy up\" -- --model opus
+  git diff | aye run -                     the prompt from standard input
+
+Prints what the agent says and does. Its asks wait at the hub: answer them on any surface, or type the answer
+here. Ctrl-C once interrupts the turn, twice ends the run. Ends with the agent's exit code.
+
+With --detach it prints the agent's id and goes on by itself, waiting for further prompts (from the page, Telegram
+or the API) until it is stopped.")]
+pub struct Run {
+    /// What the agent is to do; - reads it from standard input
+    prompt: String,
+    /// Which kind of agent, as [agents.KIND] in config.toml describes it
+    #[arg(long, value_name = "KIND", default_value = "claude")]
+    agent: String,
+    /// Where the agent works (default: here)
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// The agent's permission mode: default, plan, acceptEdits, …
+    #[arg(long)]
+    mode: Option<String>,
+    /// Continue this session
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// Leave it running in a session of its own
+    #[arg(long)]
+    detach: bool,
+    /// What the agent reads from (default: as config.toml says, else a pipe)
+    #[arg(long, value_name = "KIND")]
+    stdin: Option<Stdin>,
+    /// The detached run itself, under the id that was announced
+    #[arg(long, value_name = "ID", hide = true, conflicts_with = "detach")]
+    detached: Option<String>,
+    /// Arguments for the agent itself
+    #[arg(last = true, value_name = "AGENT ARGS")]
+    arguments: Vec<OsString>,
+}
+
+impl Run {
+    pub async fn run(mut self, home: &Home) -> Done {
+        if self.prompt == "-" {
+            self.prompt.clear();
+            std::io::stdin().read_to_string(&mut self.prompt).context("cannot read the prompt")?;
+        }
+        anyhow::ensure!(!self.prompt.trim().is_empty(), "the prompt is empty: say what the agent is to do");
+        let id = match &self.detached {
+            Some(id) => id.clone(),
+            None => format!("{}-{}", self.agent, random_name()?),
+        };
+        let id = AgentId::try_from(id).map_err(anyhow::Error::msg)?;
+        if self.detach {
+            return detach::launch(home, &id, self.arguments_again(&id)?, &self.prompt).await;
+        }
+        let (stays, agent) = (self.detached.is_some(), self.described(home, id.clone())?);
+        let signals = Signals::listen()?;
+        let (told, account) = mpsc::channel(256);
+        let mut printer = JoinSet::new();
+        let status = if stays {
+            detach::leave_session()?;
+            printer.spawn(account::pass_by(account));
+            let running = run::start(home, agent, told).await?;
+            detach::announce(&id)?;
+            running.to_its_end(signals).await?
+        } else {
+            let person = Client::for_person(home).ok();
+            let running = run::start(home, agent, told).await?;
+            printer.spawn(account::show(account, person));
+            running.to_its_end(signals).await?
+        };
+        printer.join_next().await;
+        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);
+        Ok(ExitCode::from(code))
+    }
+
+    /// This run once more, as the detached one.
+    fn arguments_again(&self, id: &AgentId) -> anyhow::Result<Vec<OsString>> {
+        let cwd = match &self.cwd {
+            Some(cwd) => std::path::absolute(cwd)?,
+            None => std::env::current_dir()?,
+        };
+        let mut all: Vec<OsString> = vec!["run".into(), format!("--detached={id}").into()];
+        all.extend(["--agent".into(), self.agent.clone().into(), "--cwd".into(), cwd.into()]);
+        let options = [("--mode", &self.mode), ("--resume", &self.resume)];
+        all.extend(
+            options.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?).into())),
+        );
+        if let Some(stdin) = self.stdin.and_then(|stdin| stdin.to_possible_value()) {
+            all.push(format!("--stdin={}", stdin.get_name()).into());
+        }
+        all.extend(["-".into(), "--".into()]);
+        all.extend(self.arguments.iter().cloned());
+        Ok(all)
+    }
+
+    fn described(self, home: &Home, id: AgentId) -> anyhow::Result<Claude> {
+        let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
+        let cwd = match self.cwd {
+            Some(cwd) => std::path::absolute(cwd)?,
+            None => std::env::current_dir()?,
+        };
+        anyhow::ensure!(cwd.is_dir(), "{} is not a folder", cwd.display());
+        let named = std::env::var_os("AYE_CLAUDE").filter(|_| self.agent == "claude").map(PathBuf::from);
+        let program = named.or(profile.command).unwrap_or_else(|| PathBuf::from(&self.agent));
+        let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
+        arguments.extend(self.arguments);
+        Ok(Claude {
+            id,
+            kind: self.agent,
+            program,
+            arguments,
+            cwd,
+            prompt: self.prompt,
+            // What it does anyway has a name that not every version knows.
+            mode: self.mode.filter(|mode| mode != "default"),
+            resume: self.resume,
+            stdin: self.stdin.unwrap_or(profile.stdin),
+            asks_by: profile.asks_by,
+            stays: self.detached.is_some(),
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Starting a run for somebody who is not at this machine's terminal. The hub only launches `aye run --detach`,
+//! which goes on in a session of its own and outlives the hub.
+
+use super::{Hub, Problem};
+use crate::config::{AgentProfile, Config};
+use aye_core::{Agent, Invalid, Text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// An agent that takes longer to start will not start.
+const LONGEST_START: Duration = Duration::from_secs(30);
+
+/// What no program does without.
+const BASICS: [&str; 11] = [
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_*",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "AYE_CLAUDE",
+    "AYE_LOG",
+];
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRun {
+    /// A folder, or the name of a project in config.toml.
+    pub cwd: Text,
+    pub prompt: Text,
+    /// The agent's permission mode; those that ask for less need `allow_bypass` in config.toml.
+    pub mode: Option<String>,
+    /// The kind of agent; `claude` without it.
+    pub agent: Option<String>,
+    /// The agent's own session to go on with.
+    pub resume: Option<String>,
+}
+
+/// What runs can be started with.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Projects {
+    pub projects: Vec<Project>,
+    /// Permission modes that Claude Code may be started in from afar.
+    pub modes: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Project {
+    pub name: String,
+    pub path: String,
+}
+
+impl Hub {
+    pub fn projects(&self) -> Result<Projects, Problem> {
+        let config = self.config()?;
+        let modes = profile(&config, "claude")?.modes();
+        let projects = config.projects.into_iter();
+        let projects =
+            projects.map(|(name, path)| Project { name, path: path.to_string_lossy().into_owned() });
+        Ok(Projects { projects: projects.collect(), modes })
+    }
+
+    /// Starts a run and waits until it is registered.
+    pub async fn start_run(&self, run: NewRun, who: String) -> Result<Agent, Problem> {
+        let config = self.config()?;
+        let kind = run.agent.as_deref().unwrap_or("claude");
+        let profile = profile(&config, kind)?;
+        let cwd = folder(run.cwd.as_str(), &config.projects)?;
+        let arguments = arguments(&run, kind, &profile, &cwd)?;
+        let mut environment = environment(&profile.env, std::env::vars_os());
+        environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
+        let id = launch(arguments, environment, run.prompt.as_str()).await.map_err(Problem::NotStarted)?;
+        let agent = self.agent(&id).await?;
+        let detail = serde_json::json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
+        let (now, subject) = (self.inner.clock.now(), agent.id.clone());
+        let work = move |tx: &mut crate::store::Tx| {
+            Ok::<_, Problem>(tx.audit(now, "agent.started", &who, Some(&subject), None, detail)?)
+        };
+        self.inner.store.write(work).await?;
+        Ok(agent)
+    }
+
+    fn config(&self) -> Result<Config, Problem> {
+        let broken = |error| Problem::NotStarted(format!("config.toml is broken: {error}"));
+        Config::load(self.inner.policy.file()).map_err(broken)
+    }
+}
+
+fn profile(config: &Config, kind: &str) -> Result<AgentProfile, Problem> {
+    Ok(config.agent(kind).map_err(|error| Invalid::new("agent", error.to_string()))?)
+}
+
+fn folder(named: &str, projects: &BTreeMap<String, PathBuf>) -> Result<PathBuf, Problem> {
+    let folder = projects.get(named).cloned().unwrap_or_else(|| PathBuf::from(named));
+    match folder.is_absolute() && folder.is_dir() {
+        true => Ok(folder),
+        false => {
+            Err(Invalid::new("cwd", "must be a folder on this machine, or the name of a project").into())
+        }
+    }
+}
+
+fn arguments(run: &NewRun, kind: &str, profile: &AgentProfile, cwd: &Path) -> Result<Vec<OsString>, Problem> {
+    let mut all: Vec<OsString> = ["run", "--detach", "--agent", kind, "--cwd"].map(OsString::from).into();
+    all.push(cwd.into());
+    if let Some(mode) = &run.mode {
+        let modes = profile.modes();
+        if !modes.contains(&mode.as_str()) {
+            let problem =
+                format!("must be one of {}; others need allow_bypass in config.toml", modes.join(", "));
+            return Err(Invalid::new("mode", &problem).into());
+        }
+        all.push(format!("--mode={mode}").into());
+    }
+    if let Some(session) = &run.resume {
+        if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            return Err(Invalid::new("resume", "must be the id of a session").into());
+        }
+        all.push(format!("--resume={session}").into());
+    }
+    // The prompt comes through a pipe: it may be long, and begin with anything.
+    all.push("-".into());
+    Ok(all)
+}
+
+/// What a run gets of our environment: the basics and what the owner named.
+fn environment(
+    named: &[String],
+    ours: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let wanted = |name: &str| {
+        let patterns = BASICS.iter().copied().chain(named.iter().map(String::as_str));
+        patterns.into_iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == pattern,
+        })
+    };
+    let mut all: Vec<_> = ours.filter(|(name, _)| name.to_str().is_some_and(wanted)).collect();
+    let set = named.iter().filter_map(|entry| entry.split_once('='));
+    all.extend(set.map(|(name, value)| (name.into(), value.into())));
+    all
+}
+
+/// The id of the run, or why there is none.
+async fn launch(
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    prompt: &str,
+) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("cannot start a run: {error}"))?;
+    let started = async {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(prompt.as_bytes()).await?;
+        }
+        child.wait_with_output().await
+    };
+    match tokio::time::timeout(LONGEST_START, started).await {
+        Err(_) => Err("the run did not start in time".to_owned()),
+        Ok(Err(error)) => Err(format!("the run could not be started: {error}")),
+        Ok(Ok(output)) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(said.trim().trim_start_matches("aye: ").to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(value: serde_json::Value) -> NewRun {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_run_gets_the_basics_and_what_was_named_and_no_token() {
+        let ours = [("PATH", "/bin"), ("AYE_TOKEN", "t"), ("SECRET", "s"), ("MY_KEY", "k"), ("LC_ALL", "C")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let named = ["MY_*".to_owned(), "MODE=fast=1".to_owned()];
+        let given = environment(&named, ours);
+        let given: Vec<_> = given.iter().map(|(n, v)| (n.to_str().unwrap(), v.to_str().unwrap())).collect();
+        assert_eq!(given, [("PATH", "/bin"), ("MY_KEY", "k"), ("LC_ALL", "C"), ("MODE", "fast=1")]);
+    }
+
+    #[test]
+    fn nothing_that_somebody_sent_becomes_an_option() {
+        let build = |value| arguments(&run(value), "claude", &AgentProfile::default(), Path::new("/src"));
+        let plain =
+            build(json!({"cwd": "/src", "prompt": "--version", "mode": "plan", "resume": "0f-3c"})).unwrap();
+        assert_eq!(
+            plain,
+            ["run", "--detach", "--agent", "claude", "--cwd", "/src", "--mode=plan", "--resume=0f-3c", "-"]
+        );
+        for wrong in [
+            json!({"cwd": "/src", "prompt": "x", "mode": "bypassPermissions"}),
+            json!({"cwd": "/src", "prompt": "x", "mode": "--help"}),
+            json!({"cwd": "/src", "prompt": "x", "resume": "a b"}),
+            json!({"cwd": "/src", "prompt": "x", "resume": ""}),
+        ] {
+            assert!(matches!(build(wrong), Err(Problem::Invalid(_))));
+        }
+    }
+
+    #[test]
+    fn a_folder_is_a_real_one_or_a_project() {
+        let projects = BTreeMap::from([("web".to_owned(), PathBuf::from("/"))]);
+        assert_eq!(folder("web", &projects).unwrap(), Path::new("/"));
+        assert!(folder("/", &projects).is_ok());
+        for wrong in ["nowhere", "src", "/no/such/folder", "/dev/null"] {
+            assert!(folder(wrong, &projects).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Alone in its process, because it counts what the process holds open.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use aye::agents::claude::process::{Start, spawn};
+use aye::config::Stdin;
+use aye_testkit::agent::scripted_agent;
+use std::ffi::OsString;
+use std::path::Path;
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[tokio::test]
+async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
+    let work = tempfile::tempdir().unwrap();
+    let scenario = |name: &str, steps: &str| -> [OsString; 2] {
+        let file = work.path().join(name);
+        std::fs::write(&file, format!("{{\"steps\": {steps}}}")).unwrap();
+        ["--scenario".into(), file.into()]
+    };
+    let waits = scenario("waits.json", r#"[{"do": "silence"}]"#);
+    let dies = scenario("dies.json", r#"[{"do": "exit", "code": 3}]"#);
+    let start = |program, arguments, stdin| -> Start {
+        Start { program, arguments, cwd: work.path(), mode: None, resume: None, stdin }
+    };
+    // The first run sets up what the runtime keeps for all of them.
+    let (mut child, ..) = spawn(&start(scripted_agent(), &dies, Stdin::Pipe)).unwrap();
+    child.wait().await.unwrap();
+    let before = open_descriptors();
+    for round in 0..100 {
+        let stdin = if round % 2 == 0 { Stdin::Pty } else { Stdin::Pipe };
+        let (mut child, mut input, output) = spawn(&start(scripted_agent(), &dies, stdin)).unwrap();
+        input.write_line(r#"{"type":"user","message":{"role":"user","content":"go"}}"#).await.unwrap();
+        assert_eq!(child.wait().await.unwrap().code(), Some(3));
+        drop((input, output));
+
+        let (mut child, input, output) = spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
+        child.kill().await.unwrap();
+        drop((input, output));
+
+        assert!(spawn(&start(Path::new("/nowhere/agent"), &[], stdin)).is_err());
+    }
+    assert_eq!(open_descriptors(), before);
+}
