@@ -17,6 +17,7 @@ mod show;
 mod token;
 mod up;
 mod verify;
+mod watch;
 
 use crate::client::CallError;
 use crate::home::Home;
@@ -60,6 +61,7 @@ enum Command {
     Up(up::Up),
     Ask(ask::Ask),
     Run(run::Run),
+    Watch(watch::Watch),
     Pending(pending::Pending),
     List(list::List),
     Show(show::Show),
@@ -129,6 +131,7 @@ fn carry_out(command: Command) -> Done {
         Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
+        Command::Watch(watch) => small()?.block_on(watch.run(&home)),
         Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),

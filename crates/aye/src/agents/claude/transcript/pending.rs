@@ -36,6 +36,11 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// What is known to be open from elsewhere.
+    pub fn begin(open: Vec<Open>) -> Self {
+        Self { open }
+    }
+
     pub fn open(&self) -> &[Open] {
         &self.open
     }

@@ -22,8 +22,8 @@ pub struct Session {
     pub transcript: PathBuf,
     pub cwd: Option<PathBuf>,
     pub process: Option<Process>,
-    /// What the program itself says it waits for.
-    pub waiting_for: Option<String>,
+    /// What the program says of itself: `busy`, `idle`, `waiting`, …
+    pub status: Option<String>,
     pub title: Option<String>,
 }
 
@@ -36,7 +36,6 @@ struct SessionFile {
     cwd: Option<PathBuf>,
     proc_start: Option<String>,
     status: Option<String>,
-    waiting_for: Option<String>,
     kind: Option<String>,
     name: Option<String>,
 }
@@ -50,6 +49,16 @@ struct Index {
 #[serde(rename_all = "camelCase")]
 struct IndexEntry {
     full_path: Option<PathBuf>,
+}
+
+impl Session {
+    /// As the hub is told; that it waits follows from its asks.
+    pub fn state(&self) -> &'static str {
+        match self.status.as_deref() {
+            Some("idle") => "idle",
+            _ => "working",
+        }
+    }
 }
 
 impl ConfigDir {
@@ -92,13 +101,14 @@ impl ConfigDir {
                 let files = entries.flatten().map(|entry| entry.path());
                 let files =
                     files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-                files.filter_map(|path| self.running_session(&path)).collect()
+                files.filter_map(|path| self.session_at(&path)).collect()
             }
             Err(_) => self.recent(now),
         }
     }
 
-    fn running_session(&self, path: &Path) -> Option<Session> {
+    /// The session that one file tells of, if it runs.
+    pub fn session_at(&self, path: &Path) -> Option<Session> {
         let file: SessionFile = read_json(path)?;
         // Others have no terminal in which they could ask.
         if file.kind.is_some_and(|kind| kind != "interactive") || !is_session_id(&file.session_id) {
@@ -110,13 +120,12 @@ impl ConfigDir {
             return None;
         }
         let transcript = self.transcript(file.cwd.as_deref(), &file.session_id);
-        let waits = file.status.as_deref() == Some("waiting");
         Some(Session {
             transcript,
             id: file.session_id,
             cwd: file.cwd,
             process: Some(process),
-            waiting_for: file.waiting_for.filter(|_| waits),
+            status: file.status,
             title: file.name,
         })
     }
@@ -160,7 +169,7 @@ fn newest_in(folder: &Path, now: SystemTime) -> Option<Session> {
     });
     let (modified, id, transcript) = dated.max()?;
     let stale = now.duration_since(modified).is_ok_and(|age| age > RECENT);
-    (!stale).then_some(Session { id, transcript, cwd: None, process: None, waiting_for: None, title: None })
+    (!stale).then_some(Session { id, transcript, cwd: None, process: None, status: None, title: None })
 }
 
 /// It becomes part of names and paths.
@@ -207,11 +216,11 @@ mod tests {
     #[test]
     fn a_session_is_alive_as_long_as_its_process_is() {
         let (_dir, config) = config();
-        session(&config, json!({"status": "waiting", "waitingFor": "input needed"}));
+        session(&config, json!({"status": "idle"}));
         let live = config.live(SystemTime::now());
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].transcript, config.transcripts_of(Path::new("/src/web")).join("s-1.jsonl"));
-        assert_eq!(live[0].waiting_for.as_deref(), Some("input needed"));
+        assert_eq!(live[0].state(), "idle");
 
         session(&config, json!({"procStart": "1"}));
         assert_eq!(config.live(SystemTime::now()), []);
