@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// How long the terminal may take to draw what a key does.
 const SLOWEST_PAGE: Duration = Duration::from_secs(4);
 const LOOK_AGAIN: Duration = Duration::from_millis(30);
+/// How long a page must stand before a key that cannot be taken back.
+const STANDS_STILL: Duration = Duration::from_millis(100);
 
 /// How far a plan came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,11 +46,18 @@ pub async fn deliver(
         let submits = pressed + 1 == plan.steps.len();
         let ready = async {
             pane.leave_modes().await?;
-            wait_for(pane, questions, &step.page).await?;
-            // The last thing before a key that cannot be taken back.
-            match (pressed == 0 || submits) && !still_open() {
-                true => Err(Stopped::Answered),
-                false => Ok(()),
+            let mut shown = wait_for(pane, questions, &step.page).await;
+            if shown.is_ok() && (pressed == 0 || submits) {
+                // A key that somebody has just pressed shows by now.
+                tokio::time::sleep(STANDS_STILL).await;
+                shown = wait_for(pane, questions, &step.page).await;
+            }
+            match shown {
+                // The last look before a key that cannot be taken back.
+                Ok(()) if (pressed == 0 || submits) && !still_open() => Err(Stopped::Answered),
+                // Another page may be there because somebody was faster.
+                Err(Stopped::Screen(_)) if !still_open() => Err(Stopped::Answered),
+                shown => shown,
             }
         };
         if let Err(stopped) = ready.await {

@@ -163,18 +163,30 @@ fn positions(question: &Question, selected: &[String]) -> Result<Vec<usize>, Unp
     selected.iter().map(|label| position(label).ok_or(Unplannable::Misfit)).collect()
 }
 
-/// How the terminal may write this choice: versions differ in when they put a pick in quotes.
+/// Every way in which the terminal may write this choice.
 fn forms(question: &Question, choice: &Choice) -> Vec<String> {
     let (selected, text, _) = parts(choice);
     let in_order = question.options.iter().map(|offer| offer.label.as_str());
-    let picks: Vec<&str> = in_order.filter(|label| selected.iter().any(|s| s == label)).chain(text).collect();
-    let quoted: Vec<String> = picks
-        .iter()
-        .map(|pick| if pick.contains(',') { format!("\"{pick}\"") } else { (*pick).to_owned() })
-        .collect();
-    let mut forms = vec![picks.join(", ")];
-    if question.multi_select && quoted.join(", ") != forms[0] {
-        forms.push(quoted.join(", "));
+    let picks = in_order.filter(|label| selected.iter().any(|s| s == label)).chain(text);
+    let mut forms = vec![String::new()];
+    for (i, pick) in picks.enumerate() {
+        let separator = if i == 0 { "" } else { ", " };
+        let written = if question.multi_select { written(pick) } else { vec![pick.to_owned()] };
+        forms = forms
+            .iter()
+            .flat_map(|so_far| written.iter().map(move |pick| format!("{so_far}{separator}{pick}")))
+            .collect();
+    }
+    forms
+}
+
+/// One of several picks, as it is or in quotes: versions differ in when they quote, and what they escape then.
+pub fn written(pick: &str) -> Vec<String> {
+    let mut forms = vec![pick.to_owned()];
+    if pick.contains([',', '"', '\\']) {
+        forms.push(serde_json::Value::from(pick).to_string());
+        forms.push(format!("\"{pick}\""));
+        forms.dedup();
     }
     forms
 }

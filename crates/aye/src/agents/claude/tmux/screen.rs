@@ -26,6 +26,7 @@ pub enum At {
     /// Some option, whichever.
     AnyOption,
     FreeText,
+    /// The row below the last, which goes on to the next question or to the review page.
     Submit,
 }
 
@@ -155,7 +156,7 @@ impl Dialog {
             }
         }
         if question.multi_select {
-            rows.next().filter(|row| row.number.is_none() && row.text == "Submit").ok_or(OTHER_ROWS)?;
+            rows.next().filter(|row| row.number.is_none() && row.text.trim().is_empty()).ok_or(OTHER_ROWS)?;
         }
         match rows.next() {
             Some(_) => Err(OTHER_ROWS),
@@ -224,8 +225,8 @@ fn row(line: &str, multi_select: bool) -> Option<Row> {
         Some(rest) => (true, rest),
         None => (false, line.strip_prefix("  ")?),
     };
-    if multi_select && rest == "   Submit" {
-        return Some(Row { number: None, highlighted, ticked: None, text: "Submit".into() });
+    if multi_select && ["   Submit", "   Next"].contains(&rest) {
+        return Some(Row { number: None, highlighted, ticked: None, text: String::new() });
     }
     let (number, rest) = rest.split_once(". ")?;
     let number = (number.len() == 1).then(|| number.parse().ok()).flatten()?;

@@ -180,8 +180,8 @@ impl Desk {
                 found.extend(self.watch.configs.iter().find_map(|config| config.newest_of(&workspace, now)));
             }
         }
-        let gone: Vec<_> =
-            self.live.keys().filter(|id| !found.iter().any(|session| session.id == **id)).cloned().collect();
+        let gone: Vec<_> = self.live.values().filter(|(session, _)| is_gone(session, &found)).collect();
+        let gone: Vec<_> = gone.into_iter().map(|(session, _)| session.id.clone()).collect();
         for id in gone {
             self.live.remove(&id);
             self.leave(&id, "its session has ended").await;
@@ -290,6 +290,15 @@ impl Desk {
         self.tell(Told::Left { agent: watched.agent.clone(), why }).await;
         while self.reporters.try_join_next().is_some() {}
     }
+}
+
+/// A file that cannot be read at the moment is being written; a session ends with its process, or when
+/// its process goes on with another.
+fn is_gone(session: &Session, found: &[Session]) -> bool {
+    let process = session.process;
+    !found.iter().any(|found| found.id == session.id)
+        && (process.is_none_or(|process| !process.is_alive())
+            || found.iter().any(|found| found.process.map(|process| process.pid) == process.map(|p| p.pid)))
 }
 
 /// A person sees here why a session cannot be answered, before they try.

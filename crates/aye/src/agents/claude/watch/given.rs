@@ -1,7 +1,7 @@
 //! What a transcript shows of an answer: ours, or one that was given at the keyboard.
 
 use crate::agents::claude::receipts::excerpt;
-use crate::agents::claude::tmux::plan::Meant;
+use crate::agents::claude::tmux::plan::{Meant, written};
 use crate::agents::claude::transcript::pending::Closed;
 use aye_core::{Body, Question, Receipt};
 use serde_json::{Value, json};
@@ -58,8 +58,7 @@ fn choice(question: &Question, words: &str) -> Value {
     let (mut selected, mut rest) = (Vec::new(), words);
     loop {
         let after = |label: &str| {
-            let quoted = format!("\"{label}\"");
-            let left = rest.strip_prefix(quoted.as_str()).or_else(|| rest.strip_prefix(label))?;
+            let left = written(label).iter().rev().find_map(|form| rest.strip_prefix(form.as_str()))?;
             if left.is_empty() { Some(left) } else { left.strip_prefix(", ") }
         };
         let fits = question.options.iter().filter_map(|offer| Some((&offer.label, after(&offer.label)?)));
@@ -85,5 +84,57 @@ fn in_words(given: &Value) -> String {
         Value::String(words) => words.clone(),
         Value::Array(picks) => picks.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::claude::wire::ToolResult;
+    use aye_core::Kind;
+
+    fn body() -> Body {
+        let options = json!([{"label": "a"}, {"label": "a, b"}, {"label": "\"c\""}]);
+        let questions = json!({"questions": [
+            {"question": "One?", "options": options, "free_text": true},
+            {"question": "Many?", "options": options, "multi_select": true, "free_text": true}]});
+        Body::decode(Kind::Question, questions).unwrap()
+    }
+
+    fn returned(is_error: bool, answers: Value) -> Closed {
+        let result = ToolResult { tool_use_id: "t".into(), text: "words".into(), is_error };
+        Closed::Returned { result, detail: Some(json!({ "answers": answers })) }
+    }
+
+    #[test]
+    fn an_answer_at_the_keyboard_is_read_back_into_picks_and_words() {
+        let given =
+            |one: Value, many: Value| answer(&body(), &returned(false, json!({"One?": one, "Many?": many})));
+        assert_eq!(
+            given(json!("a, b"), json!("\"a, b\", \"\\\"c\\\"\", own, words")).unwrap(),
+            json!({"answers": [{"selected": ["a, b"]}, {"selected": ["a, b", "\"c\""], "text": "own, words"}]})
+        );
+        assert_eq!(
+            given(json!("else"), json!(["a"])).unwrap(),
+            json!({"answers": [{"text": "else"}, {"selected": ["a"]}]})
+        );
+        assert_eq!(given(json!("a"), Value::Null).unwrap()["answers"][1], json!({"skip": true}));
+        assert_eq!(answer(&body(), &returned(true, json!({}))), Some(json!({"skip": true})));
+        assert_eq!(answer(&body(), &Closed::PassedOver), None);
+    }
+
+    #[test]
+    fn the_receipt_tells_ours_from_theirs_and_who_submitted_it() {
+        let Body::Question(questions) = body() else { panic!("questions") };
+        let meant = Meant::Answers(vec![vec!["a".into()], vec!["a, b".into(), "\"a, b\"".into()]]);
+        let told = |closed: &Closed, submitted| receipt(&meant, &questions.questions, closed, submitted).0;
+        let ours = returned(false, json!({"One?": "a", "Many?": "\"a, b\""}));
+        let theirs = returned(false, json!({"One?": "a", "Many?": "a"}));
+        assert_eq!((told(&ours, true), told(&ours, false)), (Receipt::Confirmed, Receipt::Confirmed));
+        assert_eq!((told(&theirs, true), told(&theirs, false)), (Receipt::Disputed, Receipt::Superseded));
+        assert_eq!(told(&returned(true, json!({})), true), Receipt::Disputed);
+        assert_eq!(told(&Closed::PassedOver, true), Receipt::Superseded);
+        let declined = receipt(&Meant::Declined, &questions.questions, &returned(true, json!({})), true).0;
+        assert_eq!(declined, Receipt::Confirmed);
     }
 }
