@@ -214,10 +214,8 @@ impl TryFrom<PermissionDraft> for Permission {
         if draft.tool.trim().is_empty() {
             return Err("the tool must have a name".into());
         }
-        let display = draft.display.unwrap_or_else(|| Display {
-            kind: DisplayKind::Json,
-            text: serde_json::to_string_pretty(&draft.input).unwrap_or_default(),
-            hunks: None,
+        let display = draft.display.unwrap_or_else(|| {
+            Display::new(DisplayKind::Json, serde_json::to_string_pretty(&draft.input).unwrap_or_default())
         });
         let scopes = draft.scopes.unwrap_or_else(|| vec![ScopeOffer::once()]);
         let mut seen = HashSet::new();
@@ -248,6 +246,18 @@ pub struct Display {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<Hunk>>,
+    /// The commands that a compound command consists of, each for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
+    /// Why a command may do more than its parts show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
+}
+
+impl Display {
+    pub fn new(kind: DisplayKind, text: String) -> Self {
+        Self { kind, text, hunks: None, parts: Vec::new(), caution: None }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

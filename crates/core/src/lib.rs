@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod answer;
 pub mod ask;
+pub mod compact;
 pub mod digest;
 pub mod ids;
 pub mod invalid;

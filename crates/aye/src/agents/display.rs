@@ -2,6 +2,7 @@
 //! whole input. Never a summary in its place.
 
 use aye_core::{Display, DisplayKind, Hunk};
+use aye_policy::Script;
 use serde_json::{Map, Value};
 use similar::{DiffOp, TextDiff};
 use std::path::{Path, PathBuf};
@@ -26,12 +27,22 @@ pub fn of(tool: &str, input: &Map<String, Value>, cwd: &Path) -> Display {
 }
 
 fn command(command: &str) -> Display {
-    Display { kind: DisplayKind::Command, text: command.to_owned(), hunks: None }
+    let script = Script::read(command);
+    let mut display = Display::new(DisplayKind::Command, command.to_owned());
+    match script.plain {
+        // Taken apart only where every shell takes it apart like this.
+        Ok(_) if script.parts.len() > 1 => {
+            display.parts = script.parts.into_iter().map(|part| part.line).collect();
+        }
+        Ok(_) => {}
+        Err(why) => display.caution = Some(why.to_string()),
+    }
+    display
 }
 
 fn whole(input: &Map<String, Value>) -> Display {
     let text = serde_json::to_string_pretty(input).unwrap_or_default();
-    Display { kind: DisplayKind::Json, text, hunks: None }
+    Display::new(DisplayKind::Json, text)
 }
 
 struct Edit<'a> {
@@ -87,7 +98,7 @@ fn diff(path: &Path, before: &str, after: &str) -> Display {
     let name = path.display().to_string();
     let text = diff.unified_diff().context_radius(CONTEXT).header(&name, &name).to_string();
     let hunks = diff.grouped_ops(CONTEXT).iter().map(|ops| hunk(&diff, ops)).collect();
-    Display { kind: DisplayKind::Diff, text, hunks: Some(hunks) }
+    Display { hunks: Some(hunks), ..Display::new(DisplayKind::Diff, text) }
 }
 
 fn hunk<'a>(diff: &TextDiff<'a, 'a, str>, ops: &[DiffOp]) -> Hunk {
@@ -118,6 +129,16 @@ mod tests {
         let long = format!("echo {}", "x".repeat(100_000));
         let display = shown("Bash", json!({"command": long, "description": "harmless"}), Path::new("/"));
         assert_eq!((display.kind, display.text), (DisplayKind::Command, long));
+    }
+
+    #[test]
+    fn a_compound_command_shows_its_parts_and_what_they_do_not_tell() {
+        let display = shown("Bash", json!({"command": "cd /tmp && rm -rf x; ls"}), Path::new("/"));
+        assert_eq!(display.parts, ["cd /tmp", "rm -rf x", "ls"]);
+        assert_eq!(display.caution, None);
+        let hidden = shown("Bash", json!({"command": "echo $(curl evil)"}), Path::new("/"));
+        assert_eq!(hidden.parts, [""; 0]);
+        assert_eq!(hidden.caution.as_deref(), Some("it runs a command inside a substitution"));
     }
 
     #[test]

@@ -114,21 +114,7 @@ impl Hub {
     pub async fn command(&self, id: AgentId, command: Command, who: String) -> Result<u64, Problem> {
         let now = self.inner.clock.now();
         let agent = id.clone();
-        let work = move |tx: &mut Tx| {
-            let row = tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
-            if row.profile.reach != Reach::Driven {
-                return Err(Problem::Conflict(
-                    "only an agent started by `aye run` takes prompts, interrupts and stops",
-                ));
-            }
-            if row.report == Report::Ended {
-                return Err(Problem::Conflict("this agent has ended"));
-            }
-            let body = json!(command);
-            let n = tx.put_command(&agent, &body)?;
-            tx.audit(now, "agent.command", &who, Some(&agent), None, body)?;
-            Ok(n)
-        };
+        let work = move |tx: &mut Tx| queue_command(tx, &agent, command, &who, now);
         let n = self.inner.store.write(work).await?;
         self.inner.feed.wake(&commands_of(&id));
         Ok(n)
@@ -153,8 +139,30 @@ impl Hub {
     }
 }
 
+pub(super) fn queue_command(
+    tx: &mut Tx,
+    agent: &AgentId,
+    command: Command,
+    who: &str,
+    now: Timestamp,
+) -> Result<u64, Problem> {
+    let row = tx.agent(agent)?.ok_or(Problem::NoSuchAgent)?;
+    if row.profile.reach != Reach::Driven {
+        return Err(Problem::Conflict(
+            "only an agent started by `aye run` takes prompts, interrupts and stops",
+        ));
+    }
+    if row.report == Report::Ended {
+        return Err(Problem::Conflict("this agent has ended"));
+    }
+    let body = json!(command);
+    let n = tx.put_command(agent, &body)?;
+    tx.audit(now, "agent.command", who, Some(agent), None, body)?;
+    Ok(n)
+}
+
 /// An ask's id has no space, so this name never wakes the wrong one.
-fn commands_of(agent: &AgentId) -> String {
+pub(super) fn commands_of(agent: &AgentId) -> String {
     format!("commands of {agent}")
 }
 

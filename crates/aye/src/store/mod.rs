@@ -6,15 +6,18 @@ pub mod audit;
 pub mod commands;
 pub mod counts;
 pub mod grants;
+pub mod history;
+pub mod memory;
 pub mod outbox;
 pub mod outlines;
 pub mod tokens;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
-pub use asks::{AskFilter, NewAsk};
+pub use asks::{AskFilter, Decider, NewAsk};
 pub use audit::{AuditFilter, Verified, VerifyError};
 pub use counts::AskCount;
+pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
 pub use writer::{Commit, Tx};
@@ -32,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_ground.sql"),
     include_str!("migrations/0002_counts.sql"),
     include_str!("migrations/0003_sub_agents.sql"),
+    include_str!("migrations/0004_telegram.sql"),
 ];
 const READERS: usize = 4;
 const CHECKPOINT_PAGES: i64 = 4000;

@@ -9,8 +9,6 @@ pub struct Crew {
     started: HashMap<String, String>,
     /// Tool calls that a sub-agent made and that have not returned.
     calls: HashMap<String, String>,
-    /// How many work in the background.
-    pub in_background: usize,
 }
 
 /// What the tool that starts a sub-agent is called, in older and newer versions.

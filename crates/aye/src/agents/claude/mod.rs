@@ -1,5 +1,6 @@
 //! Claude Code: its wire, what its messages mean, and how it is reached.
 
+mod activity;
 mod courier;
 mod crew;
 pub mod drive;

@@ -112,13 +112,16 @@ fn permission(
     Ok(Permission::try_from(draft)?)
 }
 
-/// The agent's own suggestions as they shall be kept: for the session everything, for always what it
-/// would write into a settings file.
+/// The agent's own suggestions as they shall be kept: for the session what is about this tool, for always
+/// what it would write into a settings file. Where there is a rule for just this, the agent's wish to change its
+/// whole mode is passed by.
 pub fn rules_for(scope: Scope, suggested: &[Value]) -> Vec<Value> {
+    let has_rules = suggested.iter().any(|suggestion| suggestion["type"] == "addRules");
     match scope {
         Scope::Once => Vec::new(),
         Scope::Session => suggested
             .iter()
+            .filter(|suggestion| suggestion["type"] != "setMode" || !has_rules)
             .map(|suggestion| {
                 let mut rule = suggestion.clone();
                 rule["destination"] = "session".into();
@@ -226,6 +229,13 @@ mod tests {
         let asked = translated("Write", json!({"file_path": "/x", "content": ""}), Some(vec![mode])).unwrap();
         assert_eq!(asked["scopes"][1]["rule"], "switch to the mode acceptEdits for this session");
         assert_eq!(asked["scopes"].as_array().unwrap().len(), 2);
+        let rule = json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"});
+        let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+        let asked = translated("Bash", json!({"command": "ls"}), Some(vec![rule, mode])).unwrap();
+        assert_eq!(
+            asked["scopes"][1]["rule"], "allow Bash for this session",
+            "no more than what is asked for"
+        );
     }
 
     #[test]

@@ -133,8 +133,8 @@ impl Screen {
             }
             Told::ToolStarted { id, name, input, sub_agent } => {
                 let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
-                let input = shorten(&one_line(&input.to_string()), 100);
-                self.line(&format!("{} {}{who} {}", paint(NAME, "●"), one_line(&name), paint(DIM, input)));
+                let about = shorten(&one_line(&about(&input)), 90);
+                self.line(&format!("{} {}{who} {}", paint(NAME, "●"), one_line(&name), paint(DIM, about)));
                 self.tools.insert(id, name);
             }
             Told::ToolEnded { id, failed, took, .. } => {
@@ -225,6 +225,17 @@ fn put(text: &str) {
     let mut out = anstream::stdout().lock();
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         tracing::debug!(%error, "nobody reads the account");
+    }
+}
+
+/// What a tool call is about, as far as one line tells it; what must be decided is shown whole.
+fn about(input: &Value) -> String {
+    let telling = ["command", "file_path", "path", "pattern", "url", "query", "description"];
+    match telling.iter().find_map(|field| input[field].as_str()) {
+        Some(words) => words.to_owned(),
+        // Its questions or its plan follow anyway.
+        None if input["questions"].is_array() || input["plan"].is_string() => String::new(),
+        None => input.to_string(),
     }
 }
 

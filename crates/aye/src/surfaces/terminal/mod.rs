@@ -173,6 +173,12 @@ fn display(out: &mut String, display: &Display) {
         };
         put(out, format_args!("  {}", paint(style, visible(line))));
     }
+    for (n, part) in display.parts.iter().enumerate() {
+        put(out, format_args!("  {}", paint(DIM, format_args!("part {}: {}", n + 1, one_line(part)))));
+    }
+    if let Some(caution) = &display.caution {
+        put(out, format_args!("  {}", paint(BAD, format_args!("look closely: {}", one_line(caution)))));
+    }
 }
 
 fn how_to_answer(ask: &AskView) -> String {

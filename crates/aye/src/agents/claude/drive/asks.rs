@@ -1,0 +1,240 @@
+//! The asks of a driven agent: raised, answered, confirmed, taken back.
+
+use super::super::outcome::{permit, told_as_result, unanswered};
+use super::super::receipts::{Expected, judge};
+use super::super::told::Told;
+use super::super::translate;
+use super::super::wire::{self, Block, CanUseTool, Request, TurnResult, permit_line};
+use super::{Driver, Effect, Waiting, trouble, without_nulls};
+use aye_core::{Answer, AskView, By, Receipt};
+use serde_json::{Value, json};
+
+impl Driver {
+    pub(super) fn requested(&mut self, id: String, request: Request) -> Vec<Effect> {
+        let tool = match request {
+            Request::CanUseTool(tool) => self.with_plan(*tool),
+            Request::Initialize => return vec![Effect::Write(wire::success_line(&id))],
+            Request::Unknown { subtype } => {
+                let error = format!("aye does not know the request {subtype:?}");
+                return vec![Effect::Write(wire::error_line(&id, &error))];
+            }
+            Request::Malformed { why } => {
+                let error = format!("aye cannot read this request, so nothing is approved: {why}");
+                return vec![Effect::Write(wire::error_line(&id, &error)), trouble(error)];
+            }
+        };
+        if self.waiting.contains_key(&id) {
+            // The first one still waits under this id, and gets the answer.
+            return vec![trouble(format!(
+                "The agent asked twice under the id {id}; the second is passed by."
+            ))];
+        }
+        self.ask(id, tool, false)
+    }
+
+    fn ask(&mut self, request: String, tool: CanUseTool, by_tool_use: bool) -> Vec<Effect> {
+        match translate::ask(&tool, &self.cwd, &self.places) {
+            Ok(body) => {
+                let (tool_use_id, raised) = (tool.tool_use_id.clone(), body.clone());
+                let sub_agent = self.crew.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
+                self.waiting.insert(request.clone(), Waiting { tool, body, ask: None, by_tool_use });
+                vec![Effect::Raise { request, body: raised, tool_use_id, sub_agent }]
+            }
+            Err(why) => {
+                let line = refusal_line(&request, &why.to_string(), by_tool_use);
+                vec![Effect::Write(line), trouble(why.to_string())]
+            }
+        }
+    }
+
+    pub(super) fn asked_by_tool_use(&mut self, tool_use_id: &str, input: &Value) -> Vec<Effect> {
+        let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
+        if self.waiting.contains_key(tool_use_id) {
+            return Vec::new();
+        }
+        let tool = CanUseTool {
+            tool_name: translate::QUESTIONS.to_owned(),
+            input,
+            tool_use_id: Some(tool_use_id.to_owned()),
+            agent_id: None,
+            permission_suggestions: None,
+        };
+        self.ask(tool_use_id.to_owned(), tool, true)
+    }
+
+    pub(super) fn remember_plans(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            if let Block::ToolUse { id, name, input } = block
+                && name == "ExitPlanMode"
+            {
+                self.plans.insert(id.clone(), input["plan"].clone());
+            }
+        }
+    }
+
+    /// The plan stands in the message before the request, and what is approved must be what is carried out.
+    fn with_plan(&mut self, tool: CanUseTool) -> CanUseTool {
+        let plan = tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)).filter(Value::is_string);
+        let given: Value = serde_json::from_str(tool.input.get()).unwrap_or_default();
+        match plan.filter(|_| tool.tool_name == "ExitPlanMode" && given["plan"].is_null()) {
+            Some(plan) => {
+                match wire::with_fields(&tool.input, [("plan".to_owned(), plan)].into_iter().collect()) {
+                    Ok(input) => CanUseTool { input, ..tool },
+                    Err(_) => tool,
+                }
+            }
+            None => tool,
+        }
+    }
+
+    pub(super) fn raised(&mut self, request: &str, ask: AskView) -> Vec<Effect> {
+        let Some(waiting) = self.waiting.get_mut(request) else {
+            // Taken back before the hub had recorded it.
+            return vec![Effect::Withdraw { ask: ask.id.to_string(), why: "cancelled" }];
+        };
+        waiting.ask = Some(ask.id.to_string());
+        match decided_by_rule(&ask) {
+            Some((rule, resolution)) => {
+                let tool = waiting.tool.tool_name.clone();
+                let mut effects = self.deliver(request, &resolution);
+                effects.push(Effect::Tell(Told::Decided { tool, resolution, rule }));
+                effects
+            }
+            None => vec![Effect::Tell(Told::Asked(Box::new(ask)))],
+        }
+    }
+
+    pub(super) fn refuse(&mut self, request: &str, why: &str) -> Vec<Effect> {
+        let Some(waiting) = self.waiting.remove(request) else { return Vec::new() };
+        vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())]
+    }
+
+    pub(super) fn resolved(&mut self, request: &str, resolution: Value) -> Vec<Effect> {
+        let Some(ask) = self.waiting.get(request).and_then(|waiting| waiting.ask.clone()) else {
+            return Vec::new();
+        };
+        let mut effects = match resolution["state"].as_str() {
+            // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
+            Some("withdrawn") => {
+                self.waiting.remove(request);
+                Vec::new()
+            }
+            _ => self.deliver(request, &resolution),
+        };
+        effects.push(Effect::Tell(Told::AskEnded { ask, resolution }));
+        effects
+    }
+
+    fn deliver(&mut self, request: &str, resolution: &Value) -> Vec<Effect> {
+        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.waiting.remove(request) else {
+            return Vec::new();
+        };
+        let outcome = &resolution["outcome"];
+        let message = outcome["message"].as_str();
+        let answer = match resolution["state"].as_str() {
+            Some("answered") => Answer::read(&body, outcome["answer"].clone()).map(Some),
+            _ => Ok(None),
+        };
+        // An answer that cannot be read is no approval.
+        let lost = |why: String| unanswered(Some(&format!("The answer was lost: {why}")));
+        let (line, expected) = match answer {
+            Ok(Some(answer)) if by_tool_use => told_as_result(request, &body, &answer),
+            Ok(Some(answer)) => {
+                let (permit, expected) =
+                    permit(&tool, &body, &answer, message).unwrap_or_else(|error| lost(error.to_string()));
+                (permit_line(request, &permit), expected)
+            }
+            other => {
+                let (permit, expected) = match other {
+                    Err(invalid) => lost(invalid.to_string()),
+                    Ok(_) => unanswered(message),
+                };
+                match &expected {
+                    Expected::Refused { message, .. } if by_tool_use => {
+                        (refusal_line(request, message, true), expected)
+                    }
+                    _ => (permit_line(request, &permit), expected),
+                }
+            }
+        };
+        if let Some(id) = tool.tool_use_id {
+            self.expected.insert(id, (ask.clone(), expected));
+        }
+        vec![Effect::Deliver { ask, line }]
+    }
+
+    pub(super) fn returned(&mut self, result: &wire::ToolResult, detail: Option<&Value>) -> Vec<Effect> {
+        self.crew.returned(&result.tool_use_id);
+        let mut effects = vec![Effect::Tell(Told::ToolEnded {
+            id: result.tool_use_id.clone(),
+            failed: result.is_error,
+            text: result.text.clone(),
+            took: None,
+        })];
+        if let Some((ask, expected)) = self.expected.remove(&result.tool_use_id) {
+            let (receipt, evidence) = judge(&expected, result, detail);
+            match receipt {
+                Receipt::Confirmed => effects.push(Effect::Receipt { ask, receipt, evidence }),
+                _ => effects.extend(doubt(ask, receipt, evidence)),
+            }
+        }
+        effects
+    }
+
+    pub(super) fn cancelled(&mut self, request: &str) -> Vec<Effect> {
+        let ask = self.waiting.remove(request).and_then(|waiting| waiting.ask);
+        ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")).collect()
+    }
+
+    /// Sub-agents go on after the turn in which they were started, and so do their asks. Whatever else is
+    /// open no longer counts, and the agent is told so in case it still listens.
+    pub(super) fn turn_ended(&mut self, result: TurnResult) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for (request, waiting) in self.waiting.extract_if(|_, waiting| waiting.tool.agent_id.is_none()) {
+            let why = "The turn ended before anybody answered.";
+            effects.push(Effect::Write(refusal_line(&request, why, waiting.by_tool_use)));
+            effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+        }
+        self.speaking = None;
+        self.activity.turn_ended();
+        let told = json!({ "state": self.state(), "cost": result.total_cost_usd });
+        effects.extend([Effect::Register(without_nulls(told)), Effect::Tell(Told::Turn(result))]);
+        effects
+    }
+
+    pub(super) fn closed(&mut self) -> Vec<Effect> {
+        let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
+        let mut effects: Vec<_> = open.flat_map(|ask| withdraw(ask, "gone")).collect();
+        for (_, (ask, _)) in self.expected.drain() {
+            let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
+            effects.extend(doubt(ask, Receipt::Unknown, evidence));
+        }
+        effects
+    }
+}
+
+/// What a rule decided at once, which nobody needs to wait for.
+fn decided_by_rule(ask: &AskView) -> Option<(String, Value)> {
+    let Some(By::Rule { rule }) = &ask.by else { return None };
+    let answer = ask.answer.as_ref()?;
+    let outcome =
+        json!({ "decision": answer.decision(), "answer": answer.to_json(), "message": answer.message() });
+    Some((rule.to_string(), json!({ "state": ask.state, "outcome": outcome })))
+}
+
+fn refusal_line(request: &str, why: &str, by_tool_use: bool) -> String {
+    match by_tool_use {
+        true => wire::tool_result_line(request, why, true),
+        false => permit_line(request, &wire::Permit::Deny { message: why.to_owned(), interrupt: false }),
+    }
+}
+
+fn withdraw(ask: String, why: &'static str) -> [Effect; 2] {
+    [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(Told::Withdrawn { ask })]
+}
+
+/// Whatever is not confirmed, the person is told as well.
+fn doubt(ask: String, receipt: Receipt, evidence: String) -> [Effect; 2] {
+    let told = Told::Doubt { ask: ask.clone(), receipt, evidence: evidence.clone() };
+    [Effect::Tell(told), Effect::Receipt { ask, receipt, evidence }]
+}
