@@ -66,7 +66,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let (sender, mut rolls) = watch::channel(None);
     let mut calling = JoinSet::new();
-    calling.spawn(roll::call(Client::for_person(home)?, sender));
+    calling.spawn(roll::call(home.clone(), sender, told.clone()));
     let changes = Changes::new().context("the system does not tell which files change")?;
     let mut desk = Desk {
         home: home.clone(),
@@ -190,7 +190,19 @@ impl Desk {
         for watched in self.watched.values_mut() {
             watched.sign_of_life();
         }
+        self.let_go_of_moved();
         self.adopt_and_leave().await;
+    }
+
+    /// A transcript that turned up elsewhere than expected is followed there, by taking its session in again.
+    fn let_go_of_moved(&mut self) {
+        let moved = |watched: &Watched| {
+            let there = &watched.session.transcript;
+            there != watched.transcript.path() && there.exists()
+        };
+        for (_, watched) in self.watched.extract_if(|_, watched| moved(watched)) {
+            self.transcripts.remove(watched.transcript.path());
+        }
     }
 
     fn names(&self) -> Vec<(AgentId, PathBuf)> {

@@ -1,11 +1,12 @@
 //! Which sessions the hub already knows by a better way.
 
+use super::desk::Told;
 use crate::client::Client;
-use hyper::Method;
+use crate::home::Home;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 const BETWEEN_CALLS: Duration = Duration::from_secs(2);
 
@@ -17,12 +18,25 @@ pub struct Roll {
 }
 
 /// Asks the hub again and again; while the hub is away, the last word stays.
-pub async fn call(person: Client, roll: watch::Sender<Option<Roll>>) {
+pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sender<Told>) {
+    let mut complained = false;
     loop {
         let at = Instant::now();
-        match person.insist(Method::GET, "/api/agents", None).await {
-            Ok(reply) => drop(roll.send_replace(Some(Roll { at, known: known(&reply) }))),
-            Err(error) => tracing::warn!(%error, "the hub does not say which sessions it knows"),
+        // Made anew each time: a hub that starts later brings the token along.
+        let reply = match Client::for_person(&home) {
+            Ok(person) => person.get::<Value>("/api/agents").await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
+        match reply {
+            Ok(reply) => {
+                complained = false;
+                roll.send_replace(Some(Roll { at, known: known(&reply) }));
+            }
+            Err(error) if !complained => {
+                complained = true;
+                drop(told.send(Told::Trouble(format!("{error:#}"))).await);
+            }
+            Err(error) => tracing::debug!(%error, "the hub is still away"),
         }
         tokio::time::sleep(BETWEEN_CALLS).await;
     }
