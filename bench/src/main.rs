@@ -12,6 +12,7 @@ mod measure_hub;
 mod past;
 mod report;
 mod size;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use report::Report;
@@ -35,6 +36,8 @@ enum Part {
     Hub(measure_hub::Arguments),
     /// Driven agents: the way of a permission there and back, and a crowd of agents that wait
     Drive(drive::Arguments),
+    /// Watched sessions: what is pending in a long transcript, and a crowd of them
+    Watch(watch::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         match &arguments.part {
             Part::Hub(arguments) => measure_hub::measure(arguments, folder.path(), &mut report).await,
             Part::Drive(arguments) => drive::measure(arguments, folder.path(), &mut report).await,
+            Part::Watch(arguments) => watch::measure(arguments, folder.path(), &mut report).await,
         }
     })?;
     eprintln!("done in {} s", start.elapsed().as_secs());

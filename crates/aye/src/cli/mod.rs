@@ -8,6 +8,7 @@ mod list;
 mod log;
 mod open;
 mod outline;
+mod pending;
 mod policy;
 mod reach;
 mod run;
@@ -16,6 +17,7 @@ mod show;
 mod token;
 mod up;
 mod verify;
+mod watch;
 
 use crate::agents::claude::process;
 use crate::client::CallError;
@@ -61,6 +63,8 @@ enum Command {
     Up(up::Up),
     Ask(ask::Ask),
     Run(run::Run),
+    Watch(watch::Watch),
+    Pending(pending::Pending),
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
@@ -135,6 +139,8 @@ fn carry_out(command: Command) -> Done {
         Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
+        Command::Watch(watch) => small()?.block_on(watch.run(&home)),
+        Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),
