@@ -9,5 +9,6 @@ pub mod process;
 mod receipts;
 pub mod run;
 pub mod told;
+pub mod transcript;
 mod translate;
 pub mod wire;
