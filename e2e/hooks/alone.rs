@@ -65,7 +65,9 @@ fn a_session_that_ends_ends_its_agent_and_takes_its_asks_along() {
     stage.sees("User declined");
     stage.type_line("/exit");
     stage.agent_is("ended");
-    assert!(!stage.hub.home.join("hooked").read_dir().unwrap().flatten().any(|_| true));
+    super::support::eventually("the notes to go", || {
+        stage.hub.home.join("hooked").read_dir().unwrap().next().is_none().then_some(())
+    });
 }
 
 #[test]
