@@ -117,11 +117,17 @@ impl Client {
 
     /// A client that speaks for an agent, with that agent's own token.
     pub async fn for_agent(home: &Home, agent: &AgentId) -> anyhow::Result<Self> {
+        let token = Self::agent_token(home, agent).await?;
+        Ok(Self::new(target(home)?, Some(token)))
+    }
+
+    /// A token that speaks for this agent and nobody else.
+    pub async fn agent_token(home: &Home, agent: &AgentId) -> anyhow::Result<String> {
         let target = target(home)?;
         let token = match &target {
             Target::Unix(_) => {
                 let path = format!("/api/agents/{agent}/token");
-                Self::new(target.clone(), None).send(Method::POST, &path, Some(json!({}))).await?
+                Self::new(target, None).send(Method::POST, &path, Some(json!({}))).await?
             }
             Target::Tcp { .. } => {
                 let person = Self::for_person(home)?;
@@ -132,14 +138,13 @@ impl Client {
                         "AYE_TOKEN belongs to the agent {}, not to {agent}",
                         me["agent"]
                     );
-                    return Ok(person);
+                    return person.token.context("there is no AYE_TOKEN");
                 }
                 let new = json!({ "role": "agent", "agent": agent });
                 person.send(Method::POST, "/api/tokens", Some(new)).await?
             }
         };
-        let token = token["token"].as_str().context("the hub handed out no token")?;
-        Ok(Self::new(target, Some(token.to_owned())))
+        Ok(token["token"].as_str().context("the hub handed out no token")?.to_owned())
     }
 
     /// The agent that `AYE_TOKEN` belongs to, if it is an agent's.

@@ -2,8 +2,11 @@
 
 mod answer;
 mod ask;
+mod claude;
 mod completions;
 mod doctor;
+mod hook;
+mod hooks;
 mod list;
 mod log;
 mod open;
@@ -62,9 +65,11 @@ struct Arguments {
 enum Command {
     Up(up::Up),
     Ask(ask::Ask),
+    Claude(claude::Claude),
     Run(run::Run),
     Watch(watch::Watch),
     Pending(pending::Pending),
+    Hooks(hooks::Hooks),
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
@@ -82,6 +87,8 @@ enum Command {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
+    #[command(hide = true)]
+    Hook(hook::Hook),
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -96,13 +103,13 @@ pub const INTERRUPTED: u8 = 130;
 
 pub fn run() -> ExitCode {
     // Whatever this program creates is its owner's alone.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let usual = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(shown) => return show(&shown),
     };
     let is_answer = matches!(command, Command::Answer(_));
-    match carry_out(command) {
+    match carry_out(command, usual) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -121,7 +128,7 @@ fn show(shown: &clap::Error) -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> Done {
+fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
     let home = Home::from_env()?;
     let small = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     match command {
@@ -129,6 +136,16 @@ fn carry_out(command: Command) -> Done {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(up.run(home))
         }
+        Command::Claude(claude) => {
+            // What the person's own program creates is not ours.
+            rustix::process::umask(usual);
+            claude.run(&home, small()?)
+        }
+        Command::Hooks(hooks) => {
+            rustix::process::umask(usual);
+            hooks.run()
+        }
+        Command::Hook(hook) => hook.run(&home, small()?),
         Command::Run(run) => small()?.block_on(run.run(&home)),
         Command::Ask(ask) => small()?.block_on(ask.run(&home)),
         Command::List(list) => small()?.block_on(list.run(&home)),

@@ -3,7 +3,7 @@
 use super::change::{change, publish_agent};
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, Tx};
-use aye_core::{Event, Expiry};
+use aye_core::{Event, Expiry, Reach};
 use aye_policy::WhenUnattended;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -98,8 +98,11 @@ impl Hub {
         let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
         let is_gone = |(pid, started): (u32, u64)| super::process_started(pid) != Some(started);
         for agent in agents {
-            if let Some(process) = agent.profile.process.filter(|process| is_gone(*process)) {
-                self.bury(agent.profile.id, process).await?;
+            match agent.profile.process {
+                Some(process) if is_gone(process) => self.bury(agent.profile.id, process).await?,
+                // Nobody speaks for it between two steps of its session; that its process is there must do.
+                Some(_) if agent.profile.reach == Reach::Hooked => self.heard(&agent.profile.id).await?,
+                Some(_) | None => {}
             }
         }
         Ok(())

@@ -6,11 +6,13 @@ mod crew;
 pub mod drive;
 #[cfg(test)]
 mod drive_tests;
+pub mod hook;
 mod outcome;
 pub mod process;
 mod receipts;
 pub mod run;
 pub mod tmux;
+pub mod settings;
 pub mod told;
 pub mod transcript;
 mod translate;

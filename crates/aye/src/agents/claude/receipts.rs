@@ -2,10 +2,11 @@
 
 use super::wire::ToolResult;
 use aye_core::Receipt;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What the transcript must show for the tool call we answered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Expected {
     /// Structured answers by question text, equal to ours.
     Answers(Map<String, Value>),
@@ -66,7 +67,7 @@ fn same_answers(ours: &Map<String, Value>, theirs: &Map<String, Value>) -> bool 
     ours.len() == theirs.len() && ours.iter().all(|(question, answer)| theirs.get(question) == Some(answer))
 }
 
-fn is_refusal(text: &str) -> bool {
+pub fn is_refusal(text: &str) -> bool {
     REFUSALS.iter().any(|refusal| text.contains(refusal))
 }
 

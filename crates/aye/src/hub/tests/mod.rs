@@ -153,6 +153,21 @@ async fn an_agent_that_falls_silent_is_lost_and_found_again_and_its_asks_stay_op
 }
 
 #[tokio::test]
+async fn a_hooked_agent_is_not_lost_while_its_process_is_there() {
+    let desk = Desk::new().await;
+    let hooked = Registration {
+        pid: Some(std::process::id()),
+        reach: Some(aye_core::Reach::Hooked),
+        ..Registration::default()
+    };
+    desk.hub.register(agent("hooked"), hooked).await.unwrap();
+    for _ in 0..30 {
+        desk.pass(5).await;
+    }
+    assert_eq!(desk.hub.agent("hooked").await.unwrap().state.to_string(), "working");
+}
+
+#[tokio::test]
 async fn after_a_hub_start_silence_is_counted_anew() {
     let mut desk = Desk::new().await;
     desk.raise("k", None).await;

@@ -1,0 +1,158 @@
+//! Joining a session that a person runs in their own terminal: Claude Code calls us at every step. Whatever
+//! goes wrong, nothing is printed, and the terminal's own dialog decides.
+
+mod ask;
+mod events;
+mod notes;
+mod process;
+mod settle;
+mod terminal;
+mod watch;
+
+use crate::client::{CallError, Client};
+use crate::home::Home;
+use aye_core::AgentId;
+use events::{Event, Session};
+use notes::{Call, Notes};
+use process::Process;
+use serde_json::{Value, json};
+use settle::Over;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Set for agents that `aye run` drives: whoever reads their pipes asks for them already.
+pub const DRIVEN: &str = "AYE_DRIVEN";
+/// How long a hub whose socket is there may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+const TITLE: usize = 120;
+
+/// Does what the event asks for. `print` is called at most once, with a decision.
+pub async fn run(
+    home: &Home,
+    event: &[u8],
+    print: impl FnOnce(&str) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    // Without a hub the session is as if we were not there.
+    if std::env::var_os("AYE_URL").is_none() && !home.socket().exists() {
+        return Ok(());
+    }
+    let (session, event) = events::decode(event)?;
+    match event {
+        Event::PreToolUse { tool, input, tool_use_id } => {
+            let notes = Notes::of(home, &session.agent);
+            notes.note_call(&tool_use_id, &Call::new(&tool, &input, session.sub_agent.as_deref()))?;
+            match notes.unsettled().is_empty() {
+                true => Ok(()),
+                false => report(home, &session, json!({ "state": "working" })).await,
+            }
+        }
+        Event::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
+        Event::SessionStart => {
+            // Before the hub knows this process for another agent, which could not speak for those.
+            settle::left_behind(home).await;
+            report(home, &session, json!({ "state": "idle" })).await
+        }
+        Event::UserPromptSubmit { prompt } => {
+            let notes = Notes::of(home, &session.agent);
+            let title = (!notes.has_title()).then(|| title(&prompt)).flatten();
+            let is_titled = title.is_some();
+            report(home, &session, json!({ "state": "working", "title": title })).await?;
+            if is_titled {
+                notes.titled();
+            }
+            Ok(())
+        }
+        Event::PostToolUse => {
+            Notes::of(home, &session.agent).forget_old_calls();
+            report(home, &session, json!({ "state": "working" })).await
+        }
+        Event::Stop | Event::Idle => report(home, &session, json!({ "state": "idle" })).await,
+        Event::Other => report(home, &session, json!({})).await,
+        Event::SessionEnd => {
+            let reported = report(home, &session, json!({ "state": "ended" })).await;
+            Notes::of(home, &session.agent).end();
+            reported
+        }
+    }
+}
+
+fn title(prompt: &str) -> Option<String> {
+    let line = prompt.lines().find(|line| !line.trim().is_empty())?.trim();
+    Some(line.chars().take(TITLE).collect())
+}
+
+/// Who speaks for this session, and over which line. Tries for a moment if nobody answers.
+async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Result<(AgentId, Client)> {
+    let until = Instant::now() + patience;
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let error = match reach_once(home, session).await {
+            Ok(reached) => return Ok(reached),
+            Err(error) => error,
+        };
+        let passes = error.downcast_ref::<CallError>().is_some_and(CallError::is_passing);
+        if !passes || Instant::now() + pause > until {
+            return Err(error);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(250));
+    }
+}
+
+async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<(AgentId, Client)> {
+    if std::env::var_os("AYE_URL").is_some()
+        && let Some(own) = Client::own_agent(home).await?
+    {
+        let client = Client::for_agent(home, &own).await?;
+        return Ok((own, client));
+    }
+    let agent = session.agent.clone();
+    match Client::for_agent(home, &agent).await {
+        Ok(client) => Ok((agent, client)),
+        // Another session was resumed in this same process, and its agent is still known: this is a new one.
+        Err(error) if status(&error) == Some(403) => {
+            let process = Process::of_agent().map_or(0, |process| process.pid);
+            let again = AgentId::try_from(format!("{agent}-{process}")).map_err(anyhow::Error::msg)?;
+            let client = Client::for_agent(home, &again).await?;
+            Ok((again, client))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn status(error: &anyhow::Error) -> Option<u16> {
+    error.downcast_ref::<CallError>().and_then(CallError::status).map(|status| status.as_u16())
+}
+
+/// What is known of the agent, and what became of earlier answers. A hub that is away hears of it later.
+async fn report(home: &Home, session: &Session, news: Value) -> anyhow::Result<()> {
+    let (agent, client) = reach(home, session, Duration::ZERO).await?;
+    let notes = Notes::of(home, &session.agent);
+    let over = match news["state"].as_str() {
+        Some("idle" | "ended") => Over::Turn,
+        _ => Over::Nothing,
+    };
+    let ends = news["state"] == "ended";
+    // Who has ended has nothing more to say.
+    if ends {
+        settle::settle(&client, &notes, over).await;
+    }
+    let process = Process::of_agent();
+    client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
+    if !ends {
+        settle::settle(&client, &notes, over).await;
+    }
+    Ok(())
+}
+
+fn profile(session: &Session, process: Option<&Process>, news: Value) -> Value {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut profile = json!({
+        "kind": "claude", "reach": "hooked", "host": host, "cwd": session.cwd, "session": session.id,
+        "pid": process.map(|process| process.pid),
+    });
+    if let (Some(profile), Value::Object(news)) = (profile.as_object_mut(), news) {
+        profile.extend(news);
+    }
+    profile
+}

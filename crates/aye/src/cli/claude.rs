@@ -1,0 +1,93 @@
+use super::Done;
+use crate::agents::claude::settings::{self, HookCommand};
+use crate::agents::random_name;
+use crate::client::Client;
+use crate::config::Config;
+use crate::home::Home;
+use crate::surfaces::terminal::style::{HEAD, paint};
+use anyhow::Context;
+use aye_core::AgentId;
+use clap::Args;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How long the person waits for a hub before their own program starts without it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Your own Claude Code in this terminal, its asks on every surface too: whoever answers first wins
+#[derive(Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "\
+Examples:
+  aye claude
+  aye claude --model opus \"fix the build\"
+  aye claude --continue
+
+Takes every argument that claude takes, and becomes that program; nothing is installed and nothing is left
+behind. For every session, however it is started: `aye hooks install`."
+)]
+pub struct Claude {
+    /// Arguments for claude itself
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    _arguments: Vec<OsString>,
+}
+
+impl Claude {
+    pub fn run(self, home: &Home, runtime: Runtime) -> Done {
+        // As they were typed: a `--` among them is for the other program.
+        let given: Vec<_> = std::env::args_os().skip(2).collect();
+        let profile = Config::load(&home.config()).context("config.toml")?.agent("claude")?;
+        let named = std::env::var_os("AYE_CLAUDE").map(PathBuf::from);
+        let program = named.or(profile.command).unwrap_or_else(|| "claude".into());
+        let hook = HookCommand::of_this_program()?.line()?;
+        let mut command = Command::new(&program);
+        command.args(profile.args).args(settings::arguments(given, &hook)?);
+        match runtime.block_on(within(PATIENCE, credential(home))) {
+            Ok(Some(token)) => drop(command.env("AYE_TOKEN", token)),
+            Ok(None) => drop(command.env_remove("AYE_TOKEN")),
+            Err(error) => {
+                command.env_remove("AYE_TOKEN");
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                anstream::eprintln!(
+                    "{} {why}; until a hub is there (`aye up`), asks stay in this terminal",
+                    paint(HEAD, "aye:")
+                );
+            }
+        }
+        // The runtime's threads and descriptors must not go into the other program.
+        drop(runtime);
+        let error = command.exec();
+        Err(error).with_context(|| {
+            format!(
+                "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
+                program.display()
+            )
+        })
+    }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::time::timeout(limit, work).await.context("the hub does not answer")?
+}
+
+/// Looks whether a hub is there. One elsewhere gets to know the agent by a token of its own: the person's
+/// must not be in the agent's hands.
+async fn credential(home: &Home) -> anyhow::Result<Option<String>> {
+    if std::env::var_os("AYE_URL").is_none() {
+        let health: Value = Client::for_person(home)?.get("/api/health").await?;
+        tracing::debug!(%health, "a hub is there");
+        return Ok(None);
+    }
+    let agent = match Client::own_agent(home).await? {
+        Some(agent) => agent,
+        None => AgentId::try_from(format!("claude-{}", random_name()?)).map_err(anyhow::Error::msg)?,
+    };
+    Client::agent_token(home, &agent).await.map(Some)
+}

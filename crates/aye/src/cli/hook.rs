@@ -1,0 +1,39 @@
+use super::Done;
+use crate::agents::claude::hook::{self, DRIVEN};
+use crate::home::Home;
+use anyhow::Context;
+use clap::Args;
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use tokio::runtime::Runtime;
+
+/// What Claude Code calls at every step: reads an event, prints a decision or nothing
+#[derive(Args)]
+#[command(after_help = "Put into Claude Code by `aye claude` or `aye hooks install`; nobody types this.")]
+pub struct Hook {}
+
+impl Hook {
+    /// Always ends well: an error of ours must never be one of the agent's, and nothing is printed then.
+    pub fn run(self, home: &Home, runtime: Runtime) -> Done {
+        // Read in any case: whoever calls must not write into a closed pipe.
+        let mut event = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut event).context("cannot read the event");
+        if std::env::var_os(DRIVEN).is_some() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if std::env::var_os("AYE_LOG").is_some() {
+            crate::telemetry::start();
+        }
+        let done = read.and_then(|_| runtime.block_on(hook::run(home, &event, print)));
+        if let Err(error) = done {
+            tracing::debug!(error = %super::in_words(&error), "left to the terminal");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn print(decision: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(decision.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,149 @@
+use super::{Done, say};
+use crate::agents::claude::settings::{Change, HookCommand, SettingsFile, missing};
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Put aye into every session of Claude Code, through its settings
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye hooks install                     for every session of yours
+  aye hooks install --scope local       for this project, on this machine
+  aye hooks status
+  aye hooks remove
+
+Everything else in the settings file stays as it is; what it was before the last change lies beside it, as
+settings.json.aye-backup. Without a running hub the hooks do nothing. For a single session: `aye claude`.")]
+pub struct Hooks {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Add the hooks, or bring them up to date
+    Install {
+        #[arg(long, value_enum, default_value_t = Scope::User)]
+        scope: Scope,
+    },
+    /// Take them out again
+    Remove {
+        #[arg(long, value_enum, default_value_t = Scope::User)]
+        scope: Scope,
+    },
+    /// Say where they are, and whether they call this program
+    Status {
+        #[arg(long, value_enum)]
+        scope: Option<Scope>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scope {
+    /// Your own settings, for every project
+    User,
+    /// This project's settings, for everybody who works on it
+    Project,
+    /// This project's settings on this machine alone
+    Local,
+}
+
+impl Scope {
+    fn file(self) -> anyhow::Result<SettingsFile> {
+        let here = || std::env::current_dir().context("this folder is gone");
+        Ok(SettingsFile::at(match self {
+            Scope::User => config_dir()?.join("settings.json"),
+            Scope::Project => here()?.join(".claude/settings.json"),
+            Scope::Local => here()?.join(".claude/settings.local.json"),
+        }))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Scope::User => "user",
+            Scope::Project => "project",
+            Scope::Local => "local",
+        }
+    }
+}
+
+/// Where Claude Code keeps what belongs to the person.
+fn config_dir() -> anyhow::Result<PathBuf> {
+    let named = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let usual = || std::env::home_dir().map(|home| home.join(".claude"));
+    named.or_else(usual).context("there is no home directory: set CLAUDE_CONFIG_DIR")
+}
+
+impl Hooks {
+    pub fn run(self) -> Done {
+        let command = HookCommand::of_this_program()?;
+        match self.action {
+            Action::Install { scope } => {
+                let file = scope.file()?;
+                let change = file.install(&command)?;
+                let done = format!("Claude Code now calls {} in every session", command.program.display());
+                told(&file, change, &done, "the hooks are there already")?;
+            }
+            Action::Remove { scope } => {
+                let file = scope.file()?;
+                let change = file.remove()?;
+                told(&file, change, "the hooks are gone", "there are no hooks of ours")?;
+            }
+            Action::Status { scope } => {
+                let scopes = scope.map_or_else(|| Scope::value_variants().to_vec(), |scope| vec![scope]);
+                for scope in scopes {
+                    let file = scope.file()?;
+                    let state = status(&file, &command);
+                    say(&format!(
+                        "{:8} {state}\n         {}\n",
+                        scope.name(),
+                        paint(DIM, file.path().display())
+                    ))?;
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn told(file: &SettingsFile, change: Change, done: &str, nothing: &str) -> anyhow::Result<()> {
+    let path = file.path().display();
+    match change {
+        Change::Unchanged => say(&format!("{path}: {nothing}; nothing was changed\n")),
+        Change::Changed { backup: None } => say(&format!("{path}: {done}\n")),
+        Change::Changed { backup: Some(backup) } => {
+            say(&format!("{path}: {done}\nwhat it was before: {}\n", backup.display()))
+        }
+    }
+}
+
+fn status(file: &SettingsFile, command: &HookCommand) -> String {
+    let installed = match file.installed() {
+        Ok(installed) => installed,
+        Err(trouble) => return format!("{} {trouble}", paint(BAD, "cannot tell:")),
+    };
+    let Some((_, found)) = installed.first() else { return "not installed".to_owned() };
+    let lacking = missing(&installed, found);
+    let mut words = match found == command {
+        true => format!("{}, and calls this program", paint(GOOD, "installed")),
+        false => {
+            let whose = found.home.as_ref().map(|home| format!(" with AYE_HOME={home}")).unwrap_or_default();
+            let there = if found.program.is_file() { "" } else { ", which is not there" };
+            format!(
+                "{} calls {}{whose}{there}; `aye hooks install` makes it this one",
+                paint(BAD, "another:"),
+                found.program.display()
+            )
+        }
+    };
+    if !lacking.is_empty() {
+        words += &format!("; not at {}: `aye hooks install` adds it", lacking.join(", "));
+    }
+    if file.are_hooks_off() {
+        words += "; but disableAllHooks is set, so none is called";
+    }
+    words
+}

@@ -1,0 +1,227 @@
+//! The real Claude Code in a real terminal, a hub, and a scripted model behind it all.
+
+use super::support::{Hub, eventually};
+use aye_testkit::model::Model;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The program that the test script installed; without it these tests prove nothing, and say so.
+pub fn claude() -> PathBuf {
+    let named = std::env::var_os("AYE_TEST_CLAUDE").map(PathBuf::from);
+    named.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it")
+}
+
+pub struct Stage {
+    pub hub: Hub,
+    pub model: Model,
+    dir: tempfile::TempDir,
+    terminal: Terminal,
+}
+
+/// A tmux server of its own, which ends with the test.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self { socket: format!("aye-test-{}-{n}", std::process::id()) }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_remove("TMUX").args(["-L", &self.socket, "-f", "/dev/null"]).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("tmux must be installed")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.run(&["kill-server"]);
+    }
+}
+
+impl Stage {
+    pub fn new(model: Model) -> Self {
+        Self::with_config(model, "")
+    }
+
+    /// A hub with this `config.toml`.
+    pub fn with_config(model: Model, config: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+        let home = dir.path().join("home");
+        fs::create_dir(&home).unwrap();
+        fs::write(home.join("config.toml"), config).unwrap();
+        let stage = Self { hub: Hub::start_in(home), model, dir, terminal: Terminal::new() };
+        fs::create_dir_all(stage.config_dir()).unwrap();
+        fs::create_dir_all(stage.work()).unwrap();
+        let known = json!({
+            "hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
+            "customApiKeyResponses": {"approved": ["sk-ant-fake"], "rejected": []},
+            "projects": {stage.work().canonicalize().unwrap().to_str().unwrap(): {
+                "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true, "allowedTools": []}},
+        });
+        fs::write(stage.config_dir().join(".claude.json"), known.to_string()).unwrap();
+        stage
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    pub fn config_dir(&self) -> PathBuf {
+        self.dir.path().join("claude")
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command.env("ANTHROPIC_BASE_URL", &self.model.url).env("ANTHROPIC_API_KEY", "sk-ant-fake");
+        command.env("CLAUDE_CONFIG_DIR", self.config_dir()).env("HOME", self.dir.path());
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+        command.env("IS_SANDBOX", "1").env("AYE_CLAUDE", claude()).env("AYE_HOME", &self.hub.home);
+        for name in ["AYE_URL", "AYE_TOKEN", "AYE_DRIVEN", "AYE_LOG", "CLAUDE_PID", "CLAUDECODE"] {
+            command.env_remove(name);
+        }
+        command.current_dir(self.work());
+    }
+
+    /// Starts a program in the terminal.
+    fn start(&self, program: &Path, arguments: &[&str]) {
+        let program = program.to_str().unwrap();
+        let mut command =
+            self.terminal.command(&["new-session", "-d", "-x", "140", "-y", "50", "--", program]);
+        self.environment(command.args(arguments));
+        let started = command.output().unwrap();
+        assert!(started.status.success(), "{started:?}");
+        self.terminal.run(&["set-option", "-g", "remain-on-exit", "on"]);
+    }
+
+    /// `aye claude`, asking for everything.
+    pub fn aye_claude(&self, arguments: &[&str]) {
+        let all = [&["claude", "--permission-mode", "default"], arguments].concat();
+        self.start(Path::new(env!("CARGO_BIN_EXE_aye")), &all);
+    }
+
+    /// The person's own program, without us.
+    pub fn plain_claude(&self, arguments: &[&str]) {
+        self.start(&claude(), &[&["--permission-mode", "default"], arguments].concat());
+    }
+
+    /// A command of ours in the project's folder.
+    pub fn aye(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
+        self.environment(command.args(arguments));
+        command.output().unwrap()
+    }
+
+    /// What stands in the terminal, and stood there before.
+    pub fn screen(&self) -> String {
+        let shown = self.terminal.run(&["capture-pane", "-p", "-S", "-"]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    pub fn sees(&self, words: &str) {
+        eventually(&format!("{words:?} on the screen"), || self.screen().contains(words).then_some(()));
+    }
+
+    pub fn press(&self, keys: &[&str]) {
+        for key in keys {
+            assert!(self.terminal.run(&["send-keys", key]).status.success());
+        }
+    }
+
+    pub fn type_line(&self, words: &str) {
+        assert!(self.terminal.run(&["send-keys", "-l", words]).status.success());
+        // Enter in the same breath would be taken for pasted text.
+        self.sees(words);
+        self.press(&["Enter"]);
+    }
+
+    /// The one ask that is open, once it is.
+    pub fn ask(&self) -> Value {
+        eventually("the agent's ask", || {
+            let list = self.hub.get("/api/asks?state=open", &self.hub.operator()).body;
+            list["asks"].get(0).cloned()
+        })
+    }
+
+    pub fn asks(&self) -> Vec<Value> {
+        let list = self.hub.get("/api/asks?state=all", &self.hub.operator()).body;
+        list["asks"].as_array().cloned().unwrap_or_default()
+    }
+
+    pub fn answer(&self, answer: Value) -> Value {
+        let ask = self.ask();
+        let recorded = self.hub.answer(&ask, answer);
+        assert_eq!(recorded.status, 200, "{}", recorded.body);
+        ask
+    }
+
+    /// The ask, once its receipt is settled.
+    pub fn settled(&self, ask: &Value) -> Value {
+        eventually("the receipt", || {
+            let ask = self.hub.ask(ask);
+            (!matches!(ask["receipt"].as_str(), Some("pending" | "delivered"))).then_some(ask)
+        })
+    }
+
+    /// The ask, once it has ended.
+    pub fn ended(&self, ask: &Value) -> Value {
+        eventually("the ask to end", || Some(self.hub.ask(ask)).filter(|ask| ask["state"] != "open"))
+    }
+
+    /// The one agent, once it is in this state.
+    pub fn agent_is(&self, state: &str) -> Value {
+        eventually(&format!("the agent to be {state}"), || {
+            let list = self.hub.get("/api/agents?all=true", &self.hub.operator()).body;
+            list["agents"].get(0).filter(|agent| agent["state"] == state).cloned()
+        })
+    }
+
+    /// SIGKILL for what runs in the terminal.
+    pub fn kill_the_session(&self) {
+        let shown = self.terminal.run(&["display-message", "-p", "#{pane_pid}"]);
+        let pid = String::from_utf8_lossy(&shown.stdout).trim().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+
+    pub fn two_hooks_wait(&self) {
+        let home = format!("AYE_HOME={}", self.hub.home.display());
+        eventually("two hooks", || (waiting_hooks(&home).len() == 2).then_some(()));
+    }
+
+    /// No hook of this stage waits any more.
+    pub fn no_hook_waits(&self) {
+        let home = format!("AYE_HOME={}", self.hub.home.display());
+        eventually("the hooks to end", || waiting_hooks(&home).is_empty().then_some(()));
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the terminal showed:\n{}", self.screen().trim_end());
+            eprintln!("the trail:\n{}", String::from_utf8_lossy(&self.aye(&["log"]).stdout));
+        }
+    }
+}
+
+/// Our hooks among all processes.
+fn waiting_hooks(home: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let is_ours = |path: &PathBuf| {
+        let read =
+            |name: &str| String::from_utf8_lossy(&fs::read(path.join(name)).unwrap_or_default()).into_owned();
+        read("cmdline").ends_with("\0hook\0") && read("environ").split('\0').any(|variable| variable == home)
+    };
+    processes.filter(is_ours).map(|path| path.display().to_string()).collect()
+}
