@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long what is under way may take when everything stops.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(3);
+const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 const LONGEST_NAP: Duration = Duration::from_secs(3600);
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -43,7 +44,8 @@ pub struct Desk {
     /// How plainly something must be said, because Telegram refused it otherwise.
     pub(super) plainness: HashMap<String, Plainness>,
     pub(super) starts: JoinSet<Started>,
-    pub(super) starting: HashSet<i64>,
+    /// Chats for which a run is being started, and since when.
+    pub(super) starting: HashMap<i64, Timestamp>,
     /// Words to people who pressed something.
     pub(super) asides: JoinSet<()>,
     calls: JoinSet<Finished>,
@@ -111,7 +113,7 @@ impl Desk {
             card_free: HashMap::new(),
             plainness: HashMap::new(),
             starts: JoinSet::new(),
-            starting: HashSet::new(),
+            starting: HashMap::new(),
             asides: JoinSet::new(),
             calls: JoinSet::new(),
             unsure: true,
@@ -379,6 +381,16 @@ impl Desk {
         }
         if let (Some(lane), Some(job)) = (self.lanes.get_mut(&chat), again) {
             lane.put_first(job);
+        }
+    }
+
+    /// Waits a moment for what is being said in a chat: somebody may reply to it before we know its number.
+    pub(super) async fn settle(&mut self, chat: i64) {
+        let until = Instant::now() + LONGEST_SETTLING;
+        while self.lanes.get(&chat).is_some_and(Lane::is_busy)
+            && let Ok(Some(finished)) = tokio::time::timeout_at(until, self.calls.join_next()).await
+        {
+            self.finish(finished.ok()).await;
         }
     }
 

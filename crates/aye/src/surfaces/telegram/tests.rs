@@ -161,12 +161,15 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 #[test]
 fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     let permission = json!({"tool": "Bash", "input": {"command": "rm -rf \u{202e}x && echo '<b>'", "timeout": 5},
-        "display": {"kind": "command", "text": "rm -rf \u{202e}x && echo '<b>'"},
+        "display": {"kind": "command", "text": "rm -rf \u{202e}x && echo '<b>'", "parts": ["rm -rf \u{202e}x", "echo '<b>'"], "caution": "it hides something"},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(rm:*) for this session"}]});
     insta::assert_snapshot!(picture(&open(&ask(Kind::Permission, permission), &Draft::default(), &asker())), @r"
     🔐 May <b>Bash</b> run?
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
+    <i>part 1: </i><code>rm -rf \u{202e}x</code>
+    <i>part 2: </i><code>echo '&lt;b&gt;'</code>
+    <b>⚠️ look closely: it hides something</b>
     <i>timeout: </i>5
 
     For the session: allow Bash(rm:*) for this session
@@ -239,9 +242,9 @@ fn a_plan_is_shown_whole_in_parts_or_as_a_file_without_approval() {
 
 #[test]
 fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
-    let huge = "<&😀\u{200b}>".repeat(3000);
+    let huge = "<&😀\u{200b}>".repeat(900);
     let question = json!({"questions": [{"question": huge, "header": huge, "free_text": true,
-        "options": (0..200).map(|i| json!({"label": format!("{i}{huge}"), "description": huge})).collect::<Vec<_>>()}]});
+        "options": (0..95).map(|i| json!({"label": format!("{i}{huge}"), "description": huge})).collect::<Vec<_>>()}]});
     let scopes = json!([{"scope": "once"}, {"scope": "session", "rule": huge}]);
     let permission = json!({"tool": huge, "input": {huge.as_str(): huge}, "scopes": scopes});
     let mut asks = vec![

@@ -1,6 +1,7 @@
 //! What people do: buttons they press, texts they send. What an update leads to is on disk before it counts as
 //! done; one that comes again does nothing.
 
+use super::api::ApiError;
 use super::desk::Desk;
 use super::ended::{in_short, too_late};
 use super::form::{Action, Draft, NO_LONGER, Next, press, typed};
@@ -18,6 +19,8 @@ use serde_json::Value;
 const STILL_MEANT: SignedDuration = SignedDuration::from_mins(10);
 /// The longest notice Telegram shows.
 const NOTICE: usize = 190;
+/// How often it is tried to tell somebody what became of a press.
+const TRIES: usize = 3;
 
 /// What whoever pressed is told.
 pub struct Notice {
@@ -79,11 +82,20 @@ impl Desk {
     }
 
     fn answer_press(&mut self, query: &CallbackQuery, notice: Notice) {
-        let (bot, query) = (self.bot.clone(), query.id.clone());
+        let (bot, query, pace) = (self.bot.clone(), query.id.clone(), self.settings.pace);
+        let words = label(&notice.words, NOTICE);
         self.asides.spawn(async move {
-            // It only ends the waiting on a screen; what was pressed is done.
-            if let Err(error) = bot.answer_press(&query, &label(&notice.words, NOTICE), notice.alert).await {
-                tracing::debug!(%error, "somebody who pressed a button could not be told");
+            for _ in 0..TRIES {
+                let wait = match bot.answer_press(&query, &words, notice.alert).await {
+                    Err(ApiError::TooMany { retry_after }) => retry_after as f64,
+                    Err(error) if error.is_unsure() => 1.0,
+                    // What was pressed is done; this only ends the waiting on a screen.
+                    Err(error) => {
+                        return tracing::debug!(%error, "somebody who pressed a button could not be told");
+                    }
+                    Ok(()) => return,
+                };
+                tokio::time::sleep(pace.seconds(wait)).await;
             }
         });
     }
@@ -310,6 +322,9 @@ impl Desk {
             return self.command(update, &person, &message, command, rest).await;
         }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
+        if replied.is_some_and(|to| !self.knows(person.chat, to)) {
+            self.settle(person.chat).await;
+        }
         let meant = replied.and_then(|to| self.memory.copy_of_message(person.chat, to)).cloned();
         if let Some(copy) = meant {
             return self.text_for(update, copy, text, &person, here).await;
@@ -325,6 +340,11 @@ impl Desk {
             return self.text_for(update, copy, text, &person, here).await;
         }
         self.work(update, &person, text, here).await
+    }
+
+    fn knows(&self, chat: i64, message: i64) -> bool {
+        self.memory.copy_of_message(chat, message).is_some()
+            || self.memory.card_of_message(chat, message).is_some()
     }
 
     /// Whether a text that a message waited for is likely meant for it.
