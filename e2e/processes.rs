@@ -284,7 +284,8 @@ fn logs_and_secrets(level: &str) -> (String, Vec<String>, Vec<&'static str>) {
     let session = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
     assert_eq!(hub.get("/api/me", &session).status, 401, "a browser's session is no bearer's");
     let browser = format!("aye_session={session}");
-    let headers = [("Cookie", browser.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
+    let headers = [("Cookie", browser.as_str()), ("Aye-Page", page), ("Sec-Fetch-Site", "same-origin")];
     assert_eq!(hub.call("GET", "/api/me", &headers, None).body["role"], "operator");
     assert_eq!(hub.call("GET", &path, &[], None).status, 410);
     let code = path.rsplit('/').next().unwrap().to_owned();

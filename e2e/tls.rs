@@ -156,14 +156,18 @@ fn with_tls_the_cookie_is_secure_and_pages_come_by_https() {
     assert!(cookie.contains("; Secure") && cookie.contains("; HttpOnly"), "{cookie}");
 
     let session = cookie.split(';').next().unwrap();
-    let from =
-        |origin: &str| hub.by_tls(&made, "/api/asks", &[("Cookie", session), ("Origin", origin)]).status;
+    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
+    let from = |origin: &str| {
+        let headers = [("Cookie", session), ("Aye-Page", page), ("Origin", origin)];
+        hub.by_tls(&made, "/api/asks", &headers).status
+    };
     assert_eq!(from(&format!("https://{}", hub.address)), 200);
     assert_eq!(from(&format!("http://{}", hub.address)), 403);
     assert_eq!(from("https://evil.example"), 403);
 
     let mut request = format!("wss://{}/api/ws", hub.address).into_client_request().unwrap();
-    let headers = [("Cookie", session.to_owned()), ("Origin", format!("https://{}", hub.address))];
+    let origin = format!("https://{}", hub.address);
+    let headers = [("Cookie", session.to_owned()), ("Aye-Page", page.to_owned()), ("Origin", origin)];
     for (name, value) in headers {
         request.headers_mut().insert(name, value.parse().unwrap());
     }
@@ -237,8 +241,9 @@ fn behind_a_proxy_the_public_name_counts_and_what_a_proxy_adds_does_not() {
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(cookie.contains("; Secure"), "{cookie}");
     let session = cookie.split(';').next().unwrap();
+    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
     let from = |origin: &str| {
-        let headers = [("Host", "aye.example"), ("Cookie", session), ("Origin", origin)];
+        let headers = [("Host", "aye.example"), ("Cookie", session), ("Aye-Page", page), ("Origin", origin)];
         hub.plainly("/api/asks", &headers).status
     };
     assert_eq!(from("https://aye.example"), 200);

@@ -72,7 +72,8 @@ fn the_host_must_stand_there_once_and_agree_with_the_address_asked_for() {
 #[test]
 fn a_page_from_elsewhere_cannot_call_with_any_credential() {
     let hub = Hub::start();
-    let (token, cookie) = (bearer(&hub.operator()), signed_in(&hub));
+    let (token, (cookie, page)) = (bearer(&hub.operator()), signed_in(&hub));
+    let page = ("Aye-Page", &*page);
     let port = hub.address.rsplit_once(':').unwrap().1.to_owned();
     let foreign = [
         "http://evil.example".to_owned(),
@@ -92,16 +93,16 @@ fn a_page_from_elsewhere_cannot_call_with_any_credential() {
     ];
     for origin in &foreign {
         for credential in [("Authorization", &*token), ("Cookie", &*cookie)] {
-            let headers = [credential, ("Origin", origin)];
+            let headers = [credential, page, ("Origin", origin)];
             assert_eq!(read_and_upgrade(&hub, &headers), (403, 403), "{origin:?} with {}", credential.0);
-            let site = [credential, ("Origin", origin), ("Sec-Fetch-Site", "same-origin")];
+            let site = [credential, page, ("Origin", origin), ("Sec-Fetch-Site", "same-origin")];
             assert_eq!(read_and_upgrade(&hub, &site), (403, 403), "{origin:?} with {}", credential.0);
         }
     }
     let same = format!("http://{}", hub.address);
     for credential in [("Authorization", &*token), ("Cookie", &*cookie)] {
-        assert_eq!(read_and_upgrade(&hub, &[credential, ("Origin", &same)]), (200, 101));
-        let twice = [credential, ("Origin", &*same), ("Origin", "http://evil.example")];
+        assert_eq!(read_and_upgrade(&hub, &[credential, page, ("Origin", &same)]), (200, 101));
+        let twice = [credential, page, ("Origin", &*same), ("Origin", "http://evil.example")];
         assert_eq!(read_and_upgrade(&hub, &twice), (403, 403));
     }
     assert_eq!(read_and_upgrade(&hub, &[("Origin", &same)]), (401, 401));
@@ -110,10 +111,11 @@ fn a_page_from_elsewhere_cannot_call_with_any_credential() {
 #[test]
 fn a_cookie_alone_must_say_where_it_comes_from() {
     let hub = Hub::start();
-    let (token, cookie) = (bearer(&hub.operator()), signed_in(&hub));
+    let (token, (cookie, page)) = (bearer(&hub.operator()), signed_in(&hub));
+    let page = ("Aye-Page", &*page);
     assert_eq!(read_and_upgrade(&hub, &[("Authorization", &token)]), (200, 101));
-    assert_eq!(read_and_upgrade(&hub, &[("Cookie", &cookie)]), (403, 403));
-    let from = |site: &'static str| [("Cookie", cookie.as_str()), ("Sec-Fetch-Site", site)];
+    assert_eq!(read_and_upgrade(&hub, &[("Cookie", &cookie), page]), (403, 403));
+    let from = |site: &'static str| [("Cookie", cookie.as_str()), page, ("Sec-Fetch-Site", site)];
     assert_eq!(read_and_upgrade(&hub, &from("same-origin")), (200, 403));
     assert_eq!(read_and_upgrade(&hub, &from("none")), (200, 403));
     assert_eq!(read_and_upgrade(&hub, &from("same-site")), (403, 403));
@@ -122,10 +124,10 @@ fn a_cookie_alone_must_say_where_it_comes_from() {
     let bot = hub.agent("bot");
     let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
     let body = json!({"answer": saying("yes"), "digest": ask["digest"]}).to_string();
-    let headers = [("Cookie", &*cookie), ("Sec-Fetch-Site", "same-origin"), JSON];
+    let headers = [("Cookie", &*cookie), page, ("Sec-Fetch-Site", "same-origin"), JSON];
     let answered = hub.call("POST", &path_of(&ask, "/answer"), &headers, Some(body.as_bytes()));
     assert_eq!(answered.status, 403);
-    let headers = [("Cookie", &*cookie), ("Sec-Fetch-Site", "same-origin")];
+    let headers = [("Cookie", &*cookie), page, ("Sec-Fetch-Site", "same-origin")];
     assert_eq!(hub.call("DELETE", "/api/tokens/agent:bot", &headers, None).status, 403);
     assert_eq!(hub.ask(&ask), ask);
 }
@@ -133,10 +135,47 @@ fn a_cookie_alone_must_say_where_it_comes_from() {
 #[test]
 fn a_wrong_header_is_not_made_good_by_a_right_cookie() {
     let hub = Hub::start();
-    let cookie = signed_in(&hub);
+    let (cookie, page) = signed_in(&hub);
     let origin = format!("http://{}", hub.address);
-    let headers = [("Cookie", &*cookie), ("Origin", &*origin), ("Authorization", "Bearer nonsense")];
+    let browser = [("Cookie", &*cookie), ("Aye-Page", &*page), ("Origin", &*origin)];
+    let headers = [browser[0], browser[1], browser[2], ("Authorization", "Bearer nonsense")];
     assert_eq!(read_and_upgrade(&hub, &headers), (401, 401));
+}
+
+/// A browser sends a cookie to every port of a machine, so whoever serves pages on another one may have it.
+#[test]
+fn a_stolen_cookie_alone_gets_nothing() {
+    let hub = Hub::start();
+    let ((cookie, page), bot) = (signed_in(&hub), hub.agent("bot"));
+    let origin = format!("http://{}", hub.address);
+    let with =
+        |half: &str| read_and_upgrade(&hub, &[("Cookie", &cookie), ("Origin", &origin), ("Aye-Page", half)]);
+    assert_eq!(with(&page), (200, 101));
+    for wrong in ["", "nonsense", &page[..63], &"0".repeat(64), &page.to_uppercase(), &cookie] {
+        assert_eq!(with(wrong), (401, 401), "{wrong:?}");
+    }
+    let stolen = [("Cookie", &*cookie), ("Origin", &*origin), JSON];
+    assert_eq!(read_and_upgrade(&hub, &stolen[..2]), (401, 401));
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    let body = json!({"answer": saying("yes"), "digest": ask["digest"]}).to_string();
+    assert_eq!(hub.call("POST", &path_of(&ask, "/answer"), &stolen, Some(body.as_bytes())).status, 401);
+    assert_eq!(hub.call("POST", "/api/sign-in-links", &stolen, Some(b"{}")).status, 401);
+    assert_eq!(hub.ask(&ask), ask);
+
+    // Nor does what a page keeps without its cookie, or with the cookie of another session.
+    let half = [("Aye-Page", &*page), ("Origin", &*origin)];
+    assert_eq!(read_and_upgrade(&hub, &half), (401, 401));
+    let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
+    let link = made["url"].as_str().unwrap().rsplit_once(&hub.address).unwrap().1.to_owned();
+    let other = hub.call("GET", &link, &[], None);
+    let other = other.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let mixed = [("Cookie", &*other), ("Aye-Page", &*page), ("Origin", &*origin)];
+    assert_eq!(read_and_upgrade(&hub, &mixed), (401, 401));
+
+    // A page can set no header on a WebSocket, and offers its half as a protocol instead.
+    let offered = format!("aye, aye.page.{page}");
+    let browser = [("Cookie", &*cookie), ("Origin", &*origin), ("Sec-WebSocket-Protocol", &*offered)];
+    assert!(hub.try_follow("", &browser).is_ok());
 }
 
 #[test]

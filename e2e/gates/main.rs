@@ -16,13 +16,14 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// A browser that has used the sign-in link; its cookie.
-fn signed_in(hub: &Hub) -> String {
+/// A browser that has used the sign-in link: its cookie, and what its page keeps.
+fn signed_in(hub: &Hub) -> (String, String) {
     let link = hub.link.strip_prefix(&format!("http://{}", hub.address)).expect("a link to this hub");
     let reply = hub.call("GET", link, &[], None);
     assert_eq!(reply.status, 303);
     let cookie = reply.header("set-cookie").expect("a cookie");
-    cookie.split(';').next().unwrap().to_owned()
+    let page = reply.header("location").and_then(|to| to.strip_prefix("/#page=")).expect("the page's half");
+    (cookie.split(';').next().unwrap().to_owned(), page.to_owned())
 }
 
 /// What each of two ways in says to a request with these headers: a plain read, and an upgrade.

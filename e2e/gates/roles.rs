@@ -17,7 +17,10 @@ fn described_calls(hub: &Hub) -> Vec<(String, String)> {
 }
 
 fn filled_in(path: &str) -> String {
-    path.replace("{id}", "bot").replace("{code}", "nothing")
+    path.replace("{id}", "bot")
+        .replace("{code}", "nothing")
+        .replace("{name}", "nothing")
+        .replace("{ticket}", "nothing")
 }
 
 #[test]
@@ -32,7 +35,13 @@ fn every_call_without_a_token_is_refused_on_loopback_too() {
             passed.insert((method, path, reply.status));
         }
     }
-    let exempt = [("GET", "/", 200), ("GET", "/api/health", 200), ("GET", "/sign-in/{code}", 410)];
+    let exempt = [
+        ("GET", "/", 200),
+        ("GET", "/assets/{name}", 404),
+        ("GET", "/preview/{ticket}", 404),
+        ("GET", "/api/health", 200),
+        ("GET", "/sign-in/{code}", 410),
+    ];
     let exempt = exempt.map(|(method, path, status)| (method.to_owned(), path.to_owned(), status));
     assert_eq!(passed, BTreeSet::from(exempt));
     assert_eq!(hub.try_follow("", &[]).err(), Some(401));
@@ -46,7 +55,9 @@ fn a_token_in_the_query_is_no_token() {
         for (method, path) in described_calls(&hub) {
             let path = format!("{}?{name}={token}", filled_in(&path));
             let status = hub.call(&method, &path, &[JSON], Some(b"{}")).status;
-            let exempt = ["/?", "/api/health?", "/sign-in/"].iter().any(|open| path.starts_with(open));
+            let exempt = ["/?", "/assets/", "/preview/", "/api/health?", "/sign-in/"]
+                .iter()
+                .any(|open| path.starts_with(open));
             assert!(status == 401 || exempt, "{method} {path}: {status}");
         }
         assert_eq!(hub.try_follow(&format!("?{name}={token}"), &[]).err(), Some(401));
@@ -88,12 +99,17 @@ fn each_role_may_do_its_own_part_and_no_more() {
     const OPERATOR: [bool; 3] = [false, false, true];
     let matrix = [
         ("GET", "/", ANYBODY),
+        ("GET", "/assets/{name}", ANYBODY),
+        ("GET", "/preview/{ticket}", ANYBODY),
         ("GET", "/api/health", ANYBODY),
         ("GET", "/sign-in/{code}", ANYBODY),
         ("GET", "/api/me", ANYBODY),
         ("GET", "/api/openapi.json", VIEWER),
         ("GET", "/api/asks", VIEWER),
         ("GET", "/api/asks/{id}", VIEWER),
+        ("POST", "/api/asks/{id}/preview", VIEWER),
+        ("GET", "/api/history", VIEWER),
+        ("GET", "/api/policy", VIEWER),
         ("GET", "/api/agents", VIEWER),
         ("GET", "/api/projects", VIEWER),
         ("GET", "/api/agents/{id}", VIEWER),

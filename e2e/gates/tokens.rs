@@ -8,14 +8,17 @@ use std::collections::BTreeSet;
 #[test]
 fn many_wrong_tokens_are_slowed_and_a_right_one_still_passes() {
     let hub = Hub::start();
-    let (cookie, origin) = (signed_in(&hub), format!("http://{}", hub.address));
+    let ((cookie, page), origin) = (signed_in(&hub), format!("http://{}", hub.address));
     let statuses: Vec<u16> = (0..30).map(|_| hub.get("/api/asks", "aye_wrong_token").status).collect();
     assert_eq!(statuses[..20], [401; 20]);
     assert_eq!(statuses[20..], [429; 10]);
     assert_eq!(hub.try_follow("", &[("Authorization", "Bearer wrong")]).err(), Some(429));
 
     assert_eq!(hub.get("/api/asks", &hub.operator()).status, 200);
-    assert_eq!(read_and_upgrade(&hub, &[("Cookie", &cookie), ("Origin", &origin)]), (200, 101));
+    assert_eq!(
+        read_and_upgrade(&hub, &[("Cookie", &cookie), ("Aye-Page", &page), ("Origin", &origin)]),
+        (200, 101)
+    );
     assert_eq!(hub.call("GET", "/api/health", &[], None).status, 200);
     assert_eq!(hub.call("GET", "/api/asks", &[], None).status, 401);
     assert!(hub.aye(&["list"]).status.success());
@@ -26,7 +29,9 @@ fn a_sign_in_link_works_once_and_answers_as_the_web() {
     let hub = Hub::start();
     let link = hub.link.rsplit_once(&hub.address).unwrap().1.to_owned();
     let reply = hub.call("GET", &link, &[], None);
-    assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
+    assert_eq!(reply.status, 303);
+    let page = reply.header("location").unwrap().strip_prefix("/#page=").unwrap().to_owned();
+    assert_eq!(page.len(), 64);
     let cookie = reply.header("set-cookie").unwrap().to_owned();
     let (pair, attributes) = cookie.split_once("; ").unwrap();
     assert!(pair.starts_with("aye_session=aye_"), "{cookie}");
@@ -37,7 +42,8 @@ fn a_sign_in_link_works_once_and_answers_as_the_web() {
     assert_eq!((again.status, again.header("set-cookie")), (410, None));
 
     let origin = format!("http://{}", hub.address);
-    let browser = [("Cookie", pair), ("Origin", &*origin), ("Aye-Surface", "telegram"), JSON];
+    let browser =
+        [("Cookie", pair), ("Aye-Page", &*page), ("Origin", &*origin), ("Aye-Surface", "telegram"), JSON];
     let ask = hub.raise(&hub.agent("bot"), "bot", "k", "question", yes_or_no());
     let body = json!({"answer": saying("yes"), "digest": ask["digest"]}).to_string();
     let answered = hub.call("POST", &path_of(&ask, "/answer"), &browser, Some(body.as_bytes()));
@@ -56,10 +62,11 @@ fn a_browsers_session_outlives_the_hub_and_a_sign_in_link_does_not() {
     let mut hub = Hub::start();
     let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
     let unused = made["url"].as_str().unwrap().rsplit_once(&hub.address).unwrap().1.to_owned();
-    let cookie = signed_in(&hub);
+    let (cookie, page) = signed_in(&hub);
     hub.kill();
     hub.restart();
-    let headers = [("Cookie", &*cookie), ("Origin", &*format!("http://{}", hub.address))];
+    let origin = format!("http://{}", hub.address);
+    let headers = [("Cookie", &*cookie), ("Aye-Page", &*page), ("Origin", &*origin)];
     assert_eq!(read_and_upgrade(&hub, &headers), (200, 101));
     assert_eq!(hub.call("GET", &unused, &[], None).status, 410);
 }
@@ -107,9 +114,10 @@ fn tokens_are_made_listed_and_revoked_on_the_command_line() {
 #[test]
 fn tokens_are_kept_nowhere_but_in_the_operators_own_file() {
     let hub = Hub::start();
-    let cookie = signed_in(&hub);
+    let (cookie, page) = signed_in(&hub);
     let session = cookie.split_once('=').unwrap().1;
-    let secrets = [hub.operator(), hub.token("viewer"), hub.agent("bot"), session.to_owned()];
+    let page = format!("page_{page}");
+    let secrets = [hub.operator(), hub.token("viewer"), hub.agent("bot"), session.to_owned(), page];
     let mut looked_at = 0;
     for entry in std::fs::read_dir(&hub.home).unwrap() {
         let path = entry.unwrap().path();

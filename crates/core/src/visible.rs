@@ -47,6 +47,18 @@ pub fn is_hidden(c: char) -> bool {
 mod tests {
     use super::*;
 
+    /// The page has the same function in its own language, and is held to the same file.
+    #[test]
+    fn the_vectors_shared_with_the_page_hold() {
+        let vectors: Vec<serde_json::Value> =
+            serde_json::from_str(include_str!("visible/vectors.json")).unwrap();
+        for vector in vectors {
+            let text = vector["text"].as_str().unwrap();
+            assert_eq!(visible(text), vector["visible"].as_str().unwrap());
+            assert_eq!(one_line(text), vector["one_line"].as_str().unwrap());
+        }
+    }
+
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
         assert_eq!(visible("rm\u{1b}[2K -rf"), "rm\\u{1b}[2K -rf");

@@ -32,6 +32,15 @@ pub struct Policy {
 }
 
 impl Policy {
+    pub fn auto_approve(&self) -> impl Iterator<Item = &Glob> {
+        self.auto_approve.iter()
+    }
+
+    /// In the order in which they are asked.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
     pub fn decide(&self, call: &ToolCall) -> Decision {
         let script = call.script();
         let judged = self.judge(call, script.as_ref());

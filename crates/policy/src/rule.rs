@@ -89,14 +89,14 @@ impl fmt::Display for RuleId {
 /// A rule that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    pub(crate) id: RuleId,
-    pub(crate) agent: Option<String>,
-    pub(crate) cwd: Option<FolderGlob>,
-    pub(crate) tool: Option<Glob>,
-    pub(crate) command: Option<Glob>,
-    pub(crate) input: Vec<(String, Glob)>,
-    pub(crate) verb: Verb,
-    pub(crate) message: Option<Text>,
+    pub id: RuleId,
+    pub agent: Option<String>,
+    pub cwd: Option<FolderGlob>,
+    pub tool: Option<Glob>,
+    pub command: Option<Glob>,
+    pub input: Vec<(String, Glob)>,
+    pub verb: Verb,
+    pub message: Option<Text>,
 }
 
 impl Rule {

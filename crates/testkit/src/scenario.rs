@@ -79,9 +79,6 @@ pub struct AgentScenario {
     pub heard: Option<PathBuf>,
     #[serde(default = "session")]
     pub session: String,
-    /// How long it takes to go on after each answer.
-    #[serde(default)]
-    pub late_ms: u64,
     pub steps: Vec<Step<AgentAct>>,
 }
 
@@ -94,7 +91,7 @@ fn session() -> String {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentAct {
     /// Asks for leave to use a tool, unlike the tool calls among blocks with everything as it is wanted here.
-    Ask(Ask),
+    Ask(Box<Ask>),
     /// A tool call without a request, which a `tool_result` answers.
     Bare {
         block: Value,
@@ -135,8 +132,11 @@ pub enum AgentAct {
         block: Value,
         times: PathBuf,
     },
-    /// Says nothing until it is interrupted or its input ends.
-    Silence,
+    /// Says nothing until it is interrupted, unless it is stubborn, or its input ends.
+    Silence {
+        #[serde(default)]
+        stubborn: bool,
+    },
     /// Neither speaks nor reads.
     Deaf,
     /// Waits for a file.
@@ -165,6 +165,8 @@ pub struct Ask {
     pub parent: Option<String>,
     #[serde(default = "yes")]
     pub wait: bool,
+    /// The file it waits for after the answer, before its transcript shows anything.
+    pub late: Option<PathBuf>,
     /// What its transcript claims, whatever the answer was.
     pub claims: Option<Claim>,
 }
@@ -180,7 +182,15 @@ pub struct Claim {
 
 impl Ask {
     pub fn plain(block: Value) -> Self {
-        Self { block, request: None, with: serde_json::Map::new(), parent: None, wait: true, claims: None }
+        Self {
+            block,
+            request: None,
+            with: serde_json::Map::new(),
+            parent: None,
+            wait: true,
+            late: None,
+            claims: None,
+        }
     }
 }
 

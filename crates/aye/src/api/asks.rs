@@ -1,8 +1,8 @@
 use super::App;
 use super::caller::Caller;
+use super::history::FilterParams;
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
 use crate::hub::{AnswerCall, Raise};
-use crate::store::AskFilter;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,31 +24,11 @@ pub struct Asks {
     asks: Vec<Ask>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListParams {
-    state: Option<String>,
-    agent: Option<AgentId>,
-    /// How the id begins.
-    id: Option<AskId>,
-    limit: Option<u32>,
-}
-
 pub async fn list(
     State(app): State<App>,
-    Params(params): Params<ListParams>,
+    Params(params): Params<FilterParams>,
 ) -> Result<Reply<Asks>, Failure> {
-    let state = params.state.filter(|state| state != "all");
-    if state.as_deref().is_some_and(|state| !["open", "answered", "expired", "withdrawn"].contains(&state)) {
-        let why = "state must be open, answered, expired, withdrawn or all";
-        return Err(Failure::new(StatusCode::BAD_REQUEST, why));
-    }
-    let filter = AskFilter {
-        state,
-        agent: params.agent,
-        id_prefix: params.id.map(String::from),
-        limit: params.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED),
-    };
+    let filter = params.filter(MOST_LISTED)?;
     Ok(ok(Asks { asks: app.hub.asks(filter).await? }))
 }
 

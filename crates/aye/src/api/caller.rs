@@ -13,6 +13,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 pub const SESSION_COOKIE: &str = "aye_session";
+/// Where a page shows its half of a browser's session.
+const PAGE_HEADER: &str = "aye-page";
+/// The same among the protocols of a WebSocket, for which a page can set no header.
+const PAGE_PROTOCOL: &str = "aye.page.";
 /// Where an operator's program says which surface the person used.
 const SURFACE_HEADER: &str = "aye-surface";
 
@@ -138,9 +142,12 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     let unauthorized = |why: &str| Failure::new(StatusCode::UNAUTHORIZED, why);
     let token = bearer(headers).or_else(|| session_cookie(headers));
     let token = token.ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer <token>"))?;
-    // A browser's session leaves the browser only by theft.
-    let stolen =
-        |credential: &Credential| credential.surface == Some(Surface::Web) && bearer(headers).is_some();
+    // A browser's session leaves the browser only by theft, and its cookie may be sent to any port of this
+    // machine: it counts only with what our own page keeps.
+    let stolen = |credential: &Credential| {
+        credential.surface == Some(Surface::Web)
+            && (bearer(headers).is_some() || !app.hub.is_page_of(credential, page_secret(headers)))
+    };
     let Some(credential) = app.hub.credential(token).filter(|credential| !stolen(credential)) else {
         let from = peer.and_then(Peer::address);
         return Err(match app.attempts.too_many(from, Instant::now()) {
@@ -166,6 +173,14 @@ fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| token)
+}
+
+fn page_secret(headers: &HeaderMap) -> &str {
+    let protocols = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offered =
+        protocols.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).map(str::trim);
+    let named = headers.get(PAGE_HEADER).and_then(|value| value.to_str().ok());
+    named.or_else(|| offered.find_map(|protocol| protocol.strip_prefix(PAGE_PROTOCOL))).unwrap_or_default()
 }
 
 pub fn has_session_cookie(headers: &HeaderMap) -> bool {

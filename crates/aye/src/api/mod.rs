@@ -7,9 +7,11 @@ mod caller;
 mod compat;
 mod grants;
 mod guard;
+mod history;
 mod json;
 mod metrics;
 mod page;
+mod policy;
 mod serve;
 mod snapshots;
 mod socket;
@@ -39,6 +41,7 @@ pub struct App {
     pub url: Arc<str>,
     attempts: Arc<Attempts>,
     snapshots: Arc<Snapshots>,
+    previews: Arc<page::previews::Previews>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -51,8 +54,8 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let (attempts, snapshots) = (Arc::default(), Arc::default());
-        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, stop, tasks }
+        let (attempts, snapshots, previews) = Default::default();
+        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, previews, stop, tasks }
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
@@ -69,6 +72,12 @@ fn table(app: &App) -> Table {
     t.get("/api/me", Needs::AnyToken, tokens::me, "Who the token in use belongs to").gives::<tokens::Me>();
 
     t.get("/api/asks", Viewer, asks::list, "Asks; open ones oldest first").gives::<asks::Asks>();
+    t.get(
+        "/api/history",
+        Viewer,
+        history::export,
+        "All asks that a filter finds, as a file: format=json or csv",
+    );
     t.get("/api/asks/{id}", Viewer, asks::get, "One ask").gives::<aye_core::AskView>();
     t.post(
         "/api/asks/{id}/answer",
@@ -158,10 +167,28 @@ fn table(app: &App) -> Table {
     .takes::<agents::ApprovePlan>()
     .gives::<aye_core::Agent>();
 
+    t.get("/api/policy", Viewer, policy::view, "The policy in force, and what it decided")
+        .gives::<policy::PolicyView>();
+    t.post(
+        "/api/asks/{id}/preview",
+        Viewer,
+        page::previews::make,
+        "An address, good for one fetch, under which an option's HTML preview can be framed",
+    )
+    .takes::<page::previews::Which>()
+    .gives::<page::previews::Address>();
+
     t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
     t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
     t.get("/", Needs::Nothing, page::index, "The page");
+    t.get(
+        "/preview/{ticket}",
+        Needs::Nothing,
+        page::previews::show,
+        "A preview, once, in a frame without rights",
+    );
+    t.get("/assets/{name}", Needs::Nothing, page::asset, "The page's script, style and pictures");
     t
 }
 

@@ -24,6 +24,8 @@ const FRAGMENT: usize = 32 * 1024;
 /// Clients send little and seldom, and this much is cleared whenever we look for more.
 const READ_AT_ONCE: usize = 4 * 1024;
 
+const PROTOCOL: &str = "aye";
+
 /// The client is gone, or takes nothing any more.
 pub struct Gone;
 
@@ -35,6 +37,8 @@ pub struct Socket {
 pub struct Handshake {
     upgrade: OnUpgrade,
     accept: HeaderValue,
+    /// Whether the client offered our protocol by name; a browser that offers any expects one back.
+    named: bool,
 }
 
 impl Handshake {
@@ -55,7 +59,8 @@ impl Handshake {
         let upgrade = upgrade.ok_or_else(|| {
             Failure::new(StatusCode::UPGRADE_REQUIRED, "this connection cannot become a WebSocket")
         })?;
-        Ok(Self { upgrade, accept })
+        let named = says(&parts.headers, &header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
+        Ok(Self { upgrade, accept, named })
     }
 
     pub fn reply(&self) -> Response {
@@ -65,6 +70,9 @@ impl Handshake {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.accept.clone());
+        if self.named {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+        }
         response
     }
 

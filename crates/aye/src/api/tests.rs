@@ -25,6 +25,7 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /api/me                              any token
     get    /api/asks                            viewer
     post   /api/asks                            agent
+    get    /api/history                         viewer
     get    /api/asks/{id}                       viewer
     post   /api/asks/{id}/answer                operator
     get    /api/asks/{id}/resolution            agent
@@ -51,10 +52,14 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /api/grants                          viewer
     delete /api/grants/{id}                     operator
     post   /api/agents/{id}/plan-approval       operator
+    get    /api/policy                          viewer
+    post   /api/asks/{id}/preview               viewer
     get    /metrics                             viewer
     get    /api/ws                              viewer
     get    /sign-in/{code}                      anybody
     get    /                                    anybody
+    get    /preview/{ticket}                    anybody
+    get    /assets/{name}                       anybody
     "#);
     let text = description.0.to_string();
     for part in text.split("\"$ref\":\"#/components/schemas/").skip(1) {

@@ -107,15 +107,17 @@ pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {
 }
 
 pub async fn sign_in(State(app): State<App>, Named(code): Named<String>) -> Result<Response, Failure> {
-    let token = match app.hub.sign_in(&code).await {
-        Ok(token) => token,
+    let session = match app.hub.sign_in(&code).await {
+        Ok(session) => session,
         Err(error @ SignInError::NotValid) => return Err(Failure::new(StatusCode::GONE, error.to_string())),
         Err(SignInError::Problem(problem)) => return Err(problem.into()),
     };
     let secure = if app.url.starts_with("https://") { "; Secure" } else { "" };
     let cookie = format!(
-        "{SESSION_COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}"
+        "{SESSION_COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}",
+        session.token
     );
-    Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, "/".to_owned())])
-        .into_response())
+    // Behind the # it reaches the page and no server.
+    let page = format!("/#page={}", session.page);
+    Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, page)]).into_response())
 }

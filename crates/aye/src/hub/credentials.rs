@@ -59,6 +59,13 @@ pub enum SignInError {
     Problem(#[from] Problem),
 }
 
+/// A browser's session, in two halves that it keeps in different places: a cookie goes to every port of a
+/// machine, and what a page keeps does not.
+pub struct Session {
+    pub token: String,
+    pub page: String,
+}
+
 pub struct Credentials {
     in_force: RwLock<HashMap<String, (Vec<u8>, Credential)>>,
     sign_in_codes: Mutex<HashMap<Vec<u8>, Timestamp>>,
@@ -144,9 +151,18 @@ impl Credentials {
 
     /// One token an agent: derived, so that it can be handed out again and is kept nowhere.
     fn agent_token(&self, agent: &AgentId) -> Option<String> {
+        Some(format!("aye_{}_{}", agent_token_id(agent), self.derived(agent.as_str())?))
+    }
+
+    /// What a browser's page must show beside its session's cookie. No agent has a name with a NUL in it.
+    fn page_secret(&self, session: &str) -> Option<String> {
+        self.derived(&format!("\0page\0{session}"))
+    }
+
+    fn derived(&self, name: &str) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.agent_key).ok()?;
-        mac.update(agent.as_str().as_bytes());
-        Some(format!("aye_{}_{}", agent_token_id(agent), hex(&mac.finalize().into_bytes())))
+        mac.update(name.as_bytes());
+        Some(hex(&mac.finalize().into_bytes()))
     }
 }
 
@@ -340,8 +356,14 @@ impl Hub {
         Ok(code)
     }
 
-    /// Trades a code for a browser's session token.
-    pub async fn sign_in(&self, code: &str) -> Result<String, SignInError> {
+    /// Whether this is what the page of that session was handed when it signed in.
+    pub fn is_page_of(&self, session: &Credential, secret: &str) -> bool {
+        let expected = self.inner.credentials.page_secret(&session.id);
+        expected.is_some_and(|expected| expected.as_bytes().ct_eq(secret.as_bytes()).into())
+    }
+
+    /// Trades a code for a browser's session.
+    pub async fn sign_in(&self, code: &str) -> Result<Session, SignInError> {
         let now = self.inner.clock.now();
         let until = {
             let mut codes =
@@ -355,9 +377,10 @@ impl Hub {
         let token = random_token(Role::Operator, name, Some(Surface::Web), now);
         let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
         let _turn = self.inner.credentials.turn(&row.id).await;
+        let page = self.inner.credentials.page_secret(&row.id).ok_or(NO_RANDOMNESS)?;
         record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;
         self.inner.credentials.admit(row);
-        Ok(token)
+        Ok(Session { token, page })
     }
 
     /// The agent inside whose process a process runs. An agent that says it has ended still counts

@@ -123,7 +123,8 @@ fn arguments(run: &NewRun, kind: &str, profile: &AgentProfile, cwd: &Path) -> Re
         all.push(format!("--mode={mode}").into());
     }
     if let Some(session) = &run.resume {
-        if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if session.is_empty() || session.starts_with('-') || !plain {
             return Err(Invalid::new("resume", "must be the id of a session").into());
         }
         all.push(format!("--resume={session}").into());

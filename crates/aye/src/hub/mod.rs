@@ -22,13 +22,13 @@ mod raise;
 mod settle;
 mod timers;
 
-pub use crate::store::{AskFilter, CatchUp, Change, Snapshot, Subject};
+pub use crate::store::{AskFilter, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
 pub use agents::{Command, Registration};
 pub use ancestry::are_related;
 use ancestry::{ancestors, process_started};
 pub use answer::AnswerCall;
 pub use clock::Clock;
-pub use credentials::{Credential, CredentialInfo, SignInError};
+pub use credentials::{Credential, CredentialInfo, Session, SignInError};
 pub use decide::tool_and_input;
 pub use grants::GrantInfo;
 pub use launch::{NewRun, Projects};
@@ -125,7 +125,12 @@ impl Hub {
     }
 
     pub async fn asks(&self, filter: AskFilter) -> Result<Vec<Ask>, Problem> {
-        Ok(self.inner.store.read(move |db| store::asks::list(db, &filter)).await?)
+        Ok(self.inner.store.read(move |db| store::history::list(db, &filter)).await?)
+    }
+
+    /// Which rules and grants decided how many of the latest asks, most first.
+    pub async fn decided_by_rules(&self) -> Result<Vec<store::RuleCount>, Problem> {
+        Ok(self.inner.store.read(store::history::rule_counts).await?)
     }
 
     /// By our id, or by the agent's own session id.

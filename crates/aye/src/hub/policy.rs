@@ -62,6 +62,11 @@ impl Hub {
         self.inner.policy.loaded().policy
     }
 
+    /// What is wrong with `config.toml`, while it is.
+    pub fn policy_problem(&self) -> Option<String> {
+        self.inner.policy.loaded().problem
+    }
+
     /// What every operator should know, as surfaces are told it at the start.
     pub fn notices(&self) -> Vec<Value> {
         self.inner.policy.loaded().problem.map(|problem| policy_notice(Some(&problem))).into_iter().collect()

@@ -9,10 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-const COLUMNS: &str = "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline,
+pub(super) const COLUMNS: &str =
+    "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline,
     state, answer, by, answer_key, why, ended_at, receipt, evidence";
-
-const OPEN: &str = "state = 'open'";
 
 /// An ask as it is raised.
 #[derive(Debug, Clone)]
@@ -30,12 +29,26 @@ pub struct NewAsk {
 
 #[derive(Debug, Clone, Default)]
 pub struct AskFilter {
-    /// `open`, `answered`, `expired`, `withdrawn`; all without it.
+    /// `open`, `answered`, `expired`, `withdrawn`, or `ended` for any but open; all without it.
     pub state: Option<String>,
     pub agent: Option<AgentId>,
+    pub kind: Option<Kind>,
+    pub decided_by: Option<Decider>,
+    /// What people look for, in what was asked, answered, by whom and where.
+    pub words: Option<String>,
+    /// Only asks raised before this one.
+    pub before: Option<AskId>,
     /// How the id begins, as people type it.
     pub id_prefix: Option<String>,
     pub limit: u32,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decider {
+    Person,
+    AnyRule,
+    Rule(String),
 }
 
 impl Tx<'_> {
@@ -157,38 +170,6 @@ impl Tx<'_> {
 pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreError> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM asks WHERE id = ?1"))?;
     statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
-}
-
-/// Open asks come oldest first, as they should be answered; ended ones newest first.
-pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, StoreError> {
-    // Only the conditions that are asked for, and the state spelled out: an index serves no others.
-    let mut conditions = Vec::new();
-    let (condition, order) = match filter.state.as_deref() {
-        None => ("TRUE", "n DESC"),
-        Some("open") => (OPEN, "n"),
-        Some("answered") => ("state = 'answered'", "n DESC"),
-        Some("expired") => ("state = 'expired'", "n DESC"),
-        Some("withdrawn") => ("state = 'withdrawn'", "n DESC"),
-        Some(_) => return Ok(Vec::new()),
-    };
-    conditions.push(condition);
-    let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &filter.limit)];
-    let agent = filter.agent.as_ref().map(AgentId::as_str);
-    if agent.is_some() {
-        conditions.push("agent = :agent");
-        params.push((":agent", &agent));
-    }
-    if filter.id_prefix.is_some() {
-        // Ids are visible ASCII, so DEL comes after all of them.
-        conditions.push("id BETWEEN :prefix AND :prefix || char(127)");
-        params.push((":prefix", &filter.id_prefix));
-    }
-    let index = if agent.is_some() && condition == OPEN { "INDEXED BY asks_open" } else { "" };
-    let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT {COLUMNS} FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params.as_slice(), |row| Ok(read_row(row)))?;
-    rows.map(|row| row?).collect()
 }
 
 /// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.

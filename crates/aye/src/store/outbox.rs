@@ -1,7 +1,7 @@
 //! What the surfaces are told: numbered changes, written with what they tell of.
 
 use super::asks::{json, unreadable};
-use super::{AskFilter, StoreError, Tx, agents, asks};
+use super::{AskFilter, StoreError, Tx, agents, asks, history};
 use aye_core::{Agent, AgentId, Answer, Ask, AskId, By, Receipt};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
@@ -153,7 +153,7 @@ pub fn snapshot(connection: &Connection) -> Result<Snapshot, StoreError> {
     let open = AskFilter { state: Some("open".into()), limit: u32::MAX, ..AskFilter::default() };
     Ok(Snapshot {
         seq: last_seq(connection)?,
-        asks: asks::list(connection, &open)?,
+        asks: history::list(connection, &open)?,
         agents: agents::list(connection, false)?.iter().map(agents::AgentRow::agent).collect(),
     })
 }

@@ -141,9 +141,10 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
             agent: agent.map(|agent| agent.try_into().unwrap()),
             id_prefix: prefix.map(str::to_owned),
             limit: 10,
+            ..AskFilter::default()
         };
         let found: Vec<_> =
-            asks::list(&database, &filter).unwrap().into_iter().map(|ask| String::from(ask.id)).collect();
+            history::list(&database, &filter).unwrap().into_iter().map(|ask| String::from(ask.id)).collect();
         assert_eq!(found, expected, "{filter:?}");
     };
     check(None, None, None, &["c", "bz9", "b", "aa", "b7"]);
@@ -156,4 +157,8 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
     check(None, None, Some("b"), &["bz9", "b", "b7"]);
     check(Some("open"), Some("x"), Some("b"), &["b7", "bz9"]);
     check(None, None, Some("bz"), &["bz9"]);
+    check(Some("ended"), None, None, &["b", "aa"]);
+    let older = AskFilter { before: Some("b".try_into().unwrap()), limit: 10, ..AskFilter::default() };
+    let older = history::list(&database, &older).unwrap();
+    assert_eq!(older.iter().map(|ask| ask.id.as_str()).collect::<Vec<_>>(), ["aa", "b7"]);
 }

@@ -2,7 +2,7 @@
 
 use super::drive::Event;
 use crate::client::{CallError, Client, WAIT};
-use aye_core::{AgentId, AskView};
+use aye_core::{AgentId, AskView, By};
 use hyper::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -74,7 +74,8 @@ pub async fn raise_asks(client: Client, mut asks: mpsc::Receiver<Raising>, event
         let raised = client.insist(Method::POST, "/api/asks", Some(ask)).await.and_then(read_ask);
         let event = match raised {
             Ok(ask) => {
-                if ask.by.is_none() {
+                // What a person answered meanwhile, or ended without an answer, is told by its resolution.
+                if !matches!(ask.by, Some(By::Rule { .. })) {
                     let (client, events) = (client.another(), events.clone());
                     followed.spawn(follow(client, ask.id.to_string(), request.clone(), events));
                 }

@@ -2,6 +2,7 @@
 
 mod asks;
 
+use super::activity::{Activity, Rest};
 use super::crew::Crew;
 use super::receipts::Expected;
 use super::told::Told;
@@ -79,15 +80,6 @@ pub enum Effect {
     End,
 }
 
-/// Whether an agent has anything left to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    Working,
-    /// Its last sub-agent has just ended; it will most likely go on by itself.
-    Lingering,
-    Idle,
-}
-
 pub struct Driver {
     cwd: PathBuf,
     places: aye_policy::Home,
@@ -101,10 +93,7 @@ pub struct Driver {
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
     crew: Crew,
-    rest: Rest,
-    /// Prompts that the agent has not taken up; none are counted before it shows that it echoes them.
-    prompts: usize,
-    echoes: bool,
+    activity: Activity,
     /// The text that is being spoken, and how many there were.
     speaking: Option<String>,
     texts: u64,
@@ -129,9 +118,7 @@ impl Driver {
             expected: HashMap::new(),
             plans: HashMap::new(),
             crew: Crew::default(),
-            rest: Rest::Working,
-            prompts: 0,
-            echoes: false,
+            activity: Activity::default(),
             speaking: None,
             texts: 0,
             requests: 0,
@@ -147,13 +134,23 @@ impl Driver {
     }
 
     pub fn rest(&self) -> Rest {
-        self.rest
+        self.activity.rest()
+    }
+
+    fn state(&self) -> &'static str {
+        match self.rest() {
+            Rest::Working => "working",
+            Rest::Lingering | Rest::Idle => "idle",
+        }
     }
 
     fn prompt(&mut self, text: &str) -> Vec<Effect> {
-        self.prompts += 1;
-        self.rest = Rest::Working;
-        vec![Effect::Write(wire::prompt_line(text)), Effect::Tell(Told::Prompt(text.to_owned()))]
+        self.activity.prompted();
+        vec![
+            Effect::Write(wire::prompt_line(text)),
+            Effect::Register(json!({ "state": "working" })),
+            Effect::Tell(Told::Prompt(text.to_owned())),
+        ]
     }
 
     /// The key of the ask behind a request: unique for ever, and the same each time it is raised.
@@ -172,7 +169,7 @@ impl Driver {
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
             Event::Prompt(text) => self.prompt(&text),
             Event::Interrupt => vec![self.interrupt()],
-            Event::Stop if self.rest == Rest::Idle => vec![Effect::End],
+            Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => vec![self.interrupt(), Effect::End],
             Event::Closed => self.closed(),
         }
@@ -200,12 +197,12 @@ impl Driver {
             Frame::Request { id, request } => self.requested(id, request),
             Frame::Cancel { id } => self.cancelled(&id),
             Frame::Init(init) => {
-                self.rest = Rest::Working;
+                self.activity.begins();
                 let told = json!({ "session": init.session_id, "cwd": init.cwd, "state": "working" });
                 vec![Effect::Register(without_nulls(told))]
             }
             Frame::TextBegins => {
-                self.rest = Rest::Working;
+                self.activity.begins();
                 self.speaking = Some(self.next_text());
                 Vec::new()
             }
@@ -216,21 +213,17 @@ impl Driver {
             Frame::Assistant { blocks, parent } => self.says(blocks, parent.as_deref()),
             Frame::User { results, detail, echo } => {
                 if echo {
-                    self.echoes = true;
-                    self.prompts = self.prompts.saturating_sub(1);
+                    self.activity.echoed();
                 }
                 results.iter().flat_map(|result| self.returned(result, detail.as_ref())).collect()
             }
-            Frame::SubAgent { tool_use_id, name } => {
-                self.crew.started(tool_use_id, name);
+            Frame::SubAgent { tool_use_id, agent_id, name } => {
+                self.crew.started(tool_use_id, agent_id, name);
                 Vec::new()
             }
             Frame::Background { sub_agents } => {
-                self.crew.in_background = sub_agents;
-                if sub_agents == 0 && self.rest == Rest::Idle {
-                    self.rest = Rest::Lingering;
-                }
-                Vec::new()
+                self.activity.sub_agents(sub_agents);
+                vec![Effect::Register(json!({ "state": self.state() }))]
             }
             Frame::Result(result) => self.turn_ended(result),
             Frame::Response { error: Some(error), .. } => {
@@ -242,7 +235,7 @@ impl Driver {
 
     fn says(&mut self, blocks: Vec<Block>, parent: Option<&str>) -> Vec<Effect> {
         if parent.is_none() {
-            self.rest = Rest::Working;
+            self.activity.begins();
         }
         self.crew.says(&blocks, parent);
         self.remember_plans(&blocks);

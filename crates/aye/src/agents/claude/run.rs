@@ -1,8 +1,9 @@
 //! A run of Claude Code without its terminal: the process, its pipes, and the hub on the other side.
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
+use super::activity::Rest;
 use super::courier::{self, Raising, Report};
-use super::drive::{Driver, Effect, Event, Rest};
+use super::drive::{Driver, Effect, Event};
 use super::process::{self, Input, Start};
 use super::told::Told;
 use crate::agents::lines::{LONGEST, Line, next_line};
@@ -29,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 const QUEUE: usize = 256;
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
-/// How long an agent may take to go on after its last sub-agent has ended.
+/// How long an agent may take to go on by itself.
 const LINGER: Duration = Duration::from_secs(5);
 /// Words of a text that streams in go to the hub together.
 const BREATH: Duration = Duration::from_millis(100);

@@ -17,11 +17,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 pub struct Agent {
     pub channel: Channel,
     session: String,
-    late: Duration,
     requests: usize,
     turns: usize,
     /// Replies that came before they were waited for.
     early: HashMap<String, Value>,
+    /// Prompts that came while a turn was under way.
+    queued: VecDeque<Value>,
     last_words: String,
 }
 
@@ -44,11 +45,25 @@ impl Agent {
         Self {
             channel,
             session: scenario.session.clone(),
-            late: Duration::from_millis(scenario.late_ms),
             requests: 0,
             turns: 0,
             early: HashMap::new(),
+            queued: VecDeque::new(),
             last_words: "I am done.".into(),
+        }
+    }
+
+    /// The next prompt; none once its input has ended.
+    pub fn prompt(&mut self) -> Option<Value> {
+        if let Some(message) = self.queued.pop_front() {
+            return Some(message);
+        }
+        loop {
+            match self.channel.listen()? {
+                Heard::Prompt { message } => return Some(message),
+                // Nothing is under way that they could be about.
+                Heard::Answer { .. } | Heard::Interrupt | Heard::ToolResult { .. } => {}
+            }
         }
     }
 
@@ -97,7 +112,7 @@ impl Agent {
             }
             AgentAct::Flood { requests, block } => return self.flood(requests, &block),
             AgentAct::Measure { requests, block, times } => return self.measure(requests, block, &times),
-            AgentAct::Silence => return self.keep_silent(),
+            AgentAct::Silence { stubborn } => return self.keep_silent(stubborn),
             AgentAct::Deaf => thread::sleep(LONGEST_WAIT),
             AgentAct::Until { file } => until(&file),
             AgentAct::Turn => {}
@@ -131,7 +146,9 @@ impl Agent {
         }
         match self.reply_to(&id) {
             Reply::Came(response) => {
-                thread::sleep(self.late);
+                if let Some(file) = &ask.late {
+                    until(file);
+                }
                 let claim = ask.claims.clone().unwrap_or_else(|| follows(&ask.block, &response));
                 self.returned(ask, &claim);
                 match response["response"]["interrupt"] == true {
@@ -178,8 +195,9 @@ impl Agent {
                 Some(Heard::Answer { id, response }) if id == wanted => return Reply::Came(response),
                 Some(Heard::Answer { id, response }) => drop(self.early.insert(id, response)),
                 Some(Heard::Interrupt) => return Reply::Interrupted,
-                // As the real one: one more message, and no answer.
-                Some(Heard::ToolResult { .. } | Heard::Prompt) => {}
+                Some(Heard::Prompt { message }) => self.queued.push_back(message),
+                // As with the real one, a tool's result is no answer to a request.
+                Some(Heard::ToolResult { .. }) => {}
                 None => return Reply::Closed,
             }
         }
@@ -205,19 +223,26 @@ impl Agent {
                     return Flow::Goes;
                 }
                 Some(Heard::Interrupt) => return Flow::Broken,
-                Some(Heard::ToolResult { .. } | Heard::Answer { .. } | Heard::Prompt) => {}
+                Some(Heard::Prompt { message }) => self.queued.push_back(message),
+                Some(Heard::ToolResult { .. } | Heard::Answer { .. }) => {}
                 None => return Flow::Closed,
             }
         }
     }
 
     fn stream(&mut self, text: &str, deltas: usize, wait_for: Option<&Path>) {
+        let event = |event: Value| self.channel.write(&lines::streamed(&self.session, &event));
+        event(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        );
         for (i, part) in parts_of(text, deltas).iter().enumerate() {
             if let Some(file) = wait_for.filter(|_| i == 1) {
                 until(file);
             }
-            self.channel.write(&lines::delta(&self.session, part));
+            let delta = json!({"type": "text_delta", "text": part});
+            event(json!({"type": "content_block_delta", "index": 0, "delta": delta}));
         }
+        event(json!({"type": "content_block_stop", "index": 0}));
         let block = json!({"type": "text", "text": text});
         self.channel.write(&lines::assistant(&self.session, None, &block));
         self.last_words = text.to_owned();
@@ -237,7 +262,8 @@ impl Agent {
                 match self.channel.listen() {
                     Some(Heard::Answer { id, .. }) => drop(waiting.remove(&id)),
                     Some(Heard::Interrupt) => return Flow::Broken,
-                    Some(Heard::ToolResult { .. } | Heard::Prompt) => {}
+                    Some(Heard::Prompt { message }) => self.queued.push_back(message),
+                    Some(Heard::ToolResult { .. }) => {}
                     None => return Flow::Closed,
                 }
             }
@@ -262,10 +288,11 @@ impl Agent {
         Flow::Goes
     }
 
-    fn keep_silent(&mut self) -> Flow {
+    fn keep_silent(&mut self, stubborn: bool) -> Flow {
         loop {
             match self.channel.listen() {
-                Some(Heard::Interrupt) => return Flow::Broken,
+                Some(Heard::Interrupt) if !stubborn => return Flow::Broken,
+                Some(Heard::Prompt { message }) => self.queued.push_back(message),
                 Some(_) => {}
                 None => return Flow::Closed,
             }

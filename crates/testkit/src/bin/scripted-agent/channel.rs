@@ -14,7 +14,7 @@ pub struct Channel {
 
 /// What it was told, apart from what is answered at once.
 pub enum Heard {
-    Prompt,
+    Prompt { message: Value },
     Answer { id: String, response: Value },
     ToolResult { id: String, content: Value },
     Interrupt,
@@ -73,7 +73,7 @@ impl Channel {
                 let first = &line["message"]["content"][0];
                 Some(match first["tool_use_id"].as_str() {
                     Some(id) => Heard::ToolResult { id: id.to_owned(), content: first["content"].clone() },
-                    None => Heard::Prompt,
+                    None => Heard::Prompt { message: line["message"].clone() },
                 })
             }
             _ => None,

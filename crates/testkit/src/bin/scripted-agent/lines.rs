@@ -6,7 +6,8 @@ pub fn started(arguments: &[String]) -> Value {
     let secrets = ["AYE_TOKEN"].map(|name| (name, std::env::var_os(name).is_some()));
     let secrets: Vec<_> = secrets.iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
     let cwd = std::env::current_dir().unwrap();
-    json!({"type": "started", "pid": std::process::id(), "arguments": arguments, "cwd": cwd, "secrets": secrets})
+    json!({"type": "started", "pid": std::process::id(), "arguments": arguments, "cwd": cwd, "secrets": secrets,
+        "environment": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>()})
 }
 
 pub fn init(session: &str) -> Value {
@@ -38,10 +39,14 @@ pub fn assistant(session: &str, parent: Option<&str>, block: &Value) -> Value {
     })
 }
 
-pub fn delta(session: &str, words: &str) -> Value {
-    let event =
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}});
+/// A part of a message that streams in.
+pub fn streamed(session: &str, event: &Value) -> Value {
     json!({"type": "stream_event", "session_id": session, "parent_tool_use_id": null, "event": event})
+}
+
+/// A prompt that it has now taken up, for those who asked to be told.
+pub fn echo(session: &str, prompt: &Value) -> Value {
+    json!({"type": "user", "session_id": session, "message": prompt, "isReplay": true})
 }
 
 pub fn request(id: &str, request: &Value) -> Value {

@@ -12,7 +12,7 @@ mod lines;
 
 use acts::{Agent, Flow};
 use aye_testkit::scenario::AgentScenario;
-use channel::{Channel, Heard};
+use channel::Channel;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -23,20 +23,17 @@ fn main() {
     channel.note(lines::started(&arguments));
     let mut agent = Agent::new(channel, &scenario);
     let mut steps: VecDeque<_> = scenario.steps.into();
+    let echoes = arguments.iter().any(|argument| argument == "--replay-user-messages");
     let mut begun = false;
-    loop {
-        match agent.channel.listen() {
-            Some(Heard::Prompt) => {
-                if !std::mem::replace(&mut begun, true) {
-                    agent.channel.write(&lines::init(&scenario.session));
-                }
-                if let Flow::Closed = agent.turn(&mut steps) {
-                    return;
-                }
-            }
-            // Nothing is under way that they could be about.
-            Some(Heard::Answer { .. } | Heard::Interrupt | Heard::ToolResult { .. }) => {}
-            None => return,
+    while let Some(prompt) = agent.prompt() {
+        if !std::mem::replace(&mut begun, true) {
+            agent.channel.write(&lines::init(&scenario.session));
+        }
+        if echoes {
+            agent.channel.write(&lines::echo(&scenario.session, &prompt));
+        }
+        if let Flow::Closed = agent.turn(&mut steps) {
+            return;
         }
     }
 }

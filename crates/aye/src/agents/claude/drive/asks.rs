@@ -5,7 +5,7 @@ use super::super::receipts::{Expected, judge};
 use super::super::told::Told;
 use super::super::translate;
 use super::super::wire::{self, Block, CanUseTool, Request, TurnResult, permit_line};
-use super::{Driver, Effect, Rest, Waiting, trouble, without_nulls};
+use super::{Driver, Effect, Waiting, trouble, without_nulls};
 use aye_core::{Answer, AskView, By, Receipt};
 use serde_json::{Value, json};
 
@@ -196,10 +196,8 @@ impl Driver {
             effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
         }
         self.speaking = None;
-        let more_to_come = self.crew.in_background > 0 || (self.echoes && self.prompts > 0);
-        self.rest = if more_to_come { Rest::Working } else { Rest::Idle };
-        let state = if more_to_come { "working" } else { "idle" };
-        let told = json!({ "state": state, "cost": result.total_cost_usd });
+        self.activity.turn_ended();
+        let told = json!({ "state": self.state(), "cost": result.total_cost_usd });
         effects.extend([Effect::Register(without_nulls(told)), Effect::Tell(Told::Turn(result))]);
         effects
     }

@@ -1,8 +1,11 @@
 //! What is not an API call: health, the page, and the headers every response carries.
 
-use super::json::{Failure, Reply, ok};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{Html, Response};
+mod files;
+pub mod previews;
+
+use super::json::{Failure, Named, Reply, ok};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,11 +19,19 @@ pub async fn health() -> Reply<Health> {
     ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-pub async fn index() -> Html<&'static str> {
-    Html(include_str!("index.html"))
+pub async fn index(headers: HeaderMap) -> Result<Response, Failure> {
+    files::file("index.html", &headers).ok_or_else(nothing_here)
+}
+
+pub async fn asset(Named(name): Named<String>, headers: HeaderMap) -> Result<Response, Failure> {
+    files::file(&format!("assets/{name}"), &headers).ok_or_else(nothing_here)
 }
 
 pub async fn not_found() -> Failure {
+    nothing_here()
+}
+
+fn nothing_here() -> Failure {
     Failure::new(StatusCode::NOT_FOUND, "there is nothing here; /api/openapi.json lists what there is")
 }
 
@@ -28,7 +39,8 @@ pub async fn wrong_method() -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "this call goes by another method; see /api/openapi.json")
 }
 
-/// A browser may load nothing from elsewhere, show us in no frame, and keep nothing.
+/// A browser may load nothing from elsewhere, show us in no frame, and keep nothing, except where a
+/// response says otherwise of itself.
 pub async fn harden(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let fixed: [(HeaderName, &'static str); 5] = [
@@ -42,7 +54,7 @@ pub async fn harden(mut response: Response) -> Response {
         (header::CACHE_CONTROL, "no-store"),
     ];
     for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }

@@ -1,0 +1,115 @@
+//! HTML that an agent offers as a preview, shown in a frame of its own. The frame can show no secret to get
+//! it, so it is fetched by an address that works once and soon; and it is served so that it can do nothing.
+
+use super::super::App;
+use super::super::json::{Body, Failure, Named, Reply};
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use aye_core::AskId;
+use aye_core::digest::hex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const LASTS: Duration = Duration::from_secs(60);
+const MOST: usize = 256;
+/// No script, no request to anywhere, no form, no window, no origin; only what it looks like is its own.
+const FRAME_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+     frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
+
+/// Previews that were asked for and not fetched yet.
+#[derive(Default)]
+pub struct Previews {
+    waiting: Mutex<HashMap<String, (Instant, String)>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// The number of the question, from 0.
+    question: usize,
+    /// The number of its option, from 0.
+    option: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Address {
+    /// Where it can be fetched, once and soon.
+    path: String,
+}
+
+pub async fn make(
+    State(app): State<App>,
+    Named(id): Named<AskId>,
+    Body(which): Body<Which>,
+) -> Result<Reply<Address>, Failure> {
+    let ask = app.hub.ask(&id).await?;
+    let aye_core::Body::Question(body) = ask.body else { return Err(nothing()) };
+    let question = body.questions.into_iter().nth(which.question).ok_or_else(nothing)?;
+    let offer = question.options.into_iter().nth(which.option).ok_or_else(nothing)?;
+    let html = offer.preview.ok_or_else(nothing)?;
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the system has no randomness"))?;
+    let ticket = hex(&bytes);
+    let path = format!("/preview/{ticket}");
+    app.previews.put(ticket, html, Instant::now());
+    Ok(Reply(StatusCode::CREATED, Address { path }))
+}
+
+pub async fn show(State(app): State<App>, Named(ticket): Named<String>) -> Result<Response, Failure> {
+    let html = app.previews.take(&ticket, Instant::now()).ok_or_else(nothing)?;
+    let page = format!("<!doctype html><meta charset=\"utf-8\"><title>Preview</title>{html}");
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_POLICY)),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN")),
+    ];
+    Ok((headers, page).into_response())
+}
+
+fn nothing() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "there is no such preview; each is shown once")
+}
+
+impl Previews {
+    fn put(&self, ticket: String, html: String, now: Instant) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|_, (since, _)| now.duration_since(*since) < LASTS);
+        if waiting.len() >= MOST
+            && let Some(oldest) =
+                waiting.iter().min_by_key(|(_, (since, _))| *since).map(|(it, _)| it.clone())
+        {
+            waiting.remove(&oldest);
+        }
+        waiting.insert(ticket, (now, html));
+    }
+
+    fn take(&self, ticket: &str, now: Instant) -> Option<String> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, html) = waiting.remove(ticket)?;
+        (now.duration_since(since) < LASTS).then_some(html)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preview_is_shown_once_and_soon_and_few_wait() {
+        let (previews, now) = (Previews::default(), Instant::now());
+        previews.put("a".into(), "<b>".into(), now);
+        assert_eq!(previews.take("a", now).as_deref(), Some("<b>"));
+        assert_eq!(previews.take("a", now), None);
+        previews.put("late".into(), String::new(), now);
+        assert_eq!(previews.take("late", now + LASTS), None);
+        for i in 0..2 * MOST {
+            previews.put(i.to_string(), String::new(), now);
+        }
+        assert_eq!(previews.waiting.lock().unwrap().len(), MOST);
+    }
+}

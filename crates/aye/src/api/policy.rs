@@ -1,0 +1,93 @@
+//! The policy in force, as people read it, and what it decided.
+
+use super::App;
+use super::json::{Failure, Reply, ok};
+use crate::hub::RuleCount;
+use axum::extract::State;
+use aye_core::Kind;
+use aye_policy::{OutlinePreapproval, Policy, Rule, Verb, WhenUnattended};
+use jiff::SignedDuration;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyView {
+    auto_approve: Vec<String>,
+    /// In order: the first that matches decides.
+    rules: Vec<RuleView>,
+    timeout: TimeoutView,
+    when_unattended: &'static str,
+    outline_preapproval: &'static str,
+    /// What is wrong with `config.toml`; the last good policy stays in force meanwhile.
+    problem: Option<String>,
+    /// Which rules and grants decided how many of the latest asks.
+    decided: Vec<RuleCount>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct RuleView {
+    number: usize,
+    name: Option<String>,
+    action: &'static str,
+    agent: Option<String>,
+    cwd: Option<String>,
+    tool: Option<String>,
+    command: Option<String>,
+    input: BTreeMap<String, String>,
+    message: Option<String>,
+}
+
+/// How long an ask of each kind waits; for ever without it.
+#[derive(Serialize, JsonSchema)]
+pub struct TimeoutView {
+    question: Option<String>,
+    permission: Option<String>,
+    plan: Option<String>,
+}
+
+pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> {
+    let (policy, problem) = (app.hub.policy(), app.hub.policy_problem());
+    let decided = app.hub.decided_by_rules().await?;
+    Ok(ok(PolicyView {
+        auto_approve: policy.auto_approve().map(ToString::to_string).collect(),
+        rules: policy.rules().iter().map(rule).collect(),
+        timeout: TimeoutView {
+            question: timeout(&policy, Kind::Question),
+            permission: timeout(&policy, Kind::Permission),
+            plan: timeout(&policy, Kind::Plan),
+        },
+        when_unattended: match policy.when_unattended {
+            WhenUnattended::Wait => "wait",
+            WhenUnattended::Reject => "reject",
+        },
+        outline_preapproval: match policy.outline_preapproval {
+            OutlinePreapproval::Same => "same",
+            OutlinePreapproval::Next => "next",
+        },
+        problem,
+        decided,
+    }))
+}
+
+fn timeout(policy: &Policy, kind: Kind) -> Option<String> {
+    policy.timeout.of(kind).map(|after: SignedDuration| format!("{after:#}"))
+}
+
+fn rule(rule: &Rule) -> RuleView {
+    RuleView {
+        number: rule.id.number,
+        name: rule.id.name.as_ref().map(ToString::to_string),
+        action: match rule.verb {
+            Verb::Allow => "allow",
+            Verb::Deny => "deny",
+            Verb::Ask => "ask",
+        },
+        agent: rule.agent.clone(),
+        cwd: rule.cwd.as_ref().map(ToString::to_string),
+        tool: rule.tool.as_ref().map(ToString::to_string),
+        command: rule.command.as_ref().map(ToString::to_string),
+        input: rule.input.iter().map(|(field, glob)| (field.clone(), glob.to_string())).collect(),
+        message: rule.message.as_ref().map(ToString::to_string),
+    }
+}

@@ -1,0 +1,87 @@
+//! The course of a run: interrupts, further prompts, sessions, sub-agents, and a model that stumbles.
+
+use crate::support::eventually;
+use crate::{Story, bash, ended, said, which_database};
+use aye_testkit::model::{Model, text, tool};
+use serde_json::{Value, json};
+
+#[test]
+fn an_interrupt_takes_an_open_ask_back_and_no_answer_is_sent() {
+    let story = Story::new(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
+    let run = story.run(&[]);
+    let ask = story.ask();
+    story.steer("interrupt", json!({}));
+    let taken_back = story.once(&ask, "the ask to be withdrawn", |ask| ask["state"] == "withdrawn");
+    assert_eq!(taken_back["receipt"], Value::Null, "{taken_back}");
+    assert_eq!(story.hub.answer(&ask, json!({"answers": [{"selected": ["SQLite"]}]})).status, 409);
+    run.wait_with_output().unwrap();
+    assert_eq!(story.model.requests().len(), 1);
+
+    // What the session kept of it shows that nothing was answered.
+    let session = story.agent()["session"].as_str().unwrap().to_owned();
+    let again = story.command(&["--resume", &session], "go on").spawn().unwrap();
+    let told = story.model.told("toolu_q");
+    assert!(!told.contains("SQLite") && !told.contains("PostgreSQL"), "{told}");
+    assert_eq!(story.model.result_of("toolu_q")["is_error"], true);
+    ended(again);
+}
+
+#[test]
+fn a_resumed_session_remembers_what_was_answered() {
+    let story = Story::new(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
+    let run = story.run(&[]);
+    story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    ended(run);
+    let agent = story.agent();
+    assert_eq!(agent["state"], "ended");
+    let session = agent["session"].as_str().unwrap().to_owned();
+    let before = story.model.requests().len();
+    ended(story.command(&["--resume", &session], "which one did I choose?").spawn().unwrap());
+    let asked = story.model.requests()[before]["messages"].to_string();
+    assert!(asked.contains("which one did I choose?") && asked.contains("SQLite"), "{asked}");
+}
+
+#[test]
+fn words_are_shown_while_the_model_still_speaks() {
+    let speech = json!({"do": "message", "blocks": [text("Slowly but surely.")], "deltas": 3, "pause": true});
+    let story = Story::with(Model::playing(json!({"steps": [speech]})));
+    let run = story.run(&[]);
+    let path = eventually("the agent", || Some(story.agent()["id"].as_str()?.to_owned()));
+    let events =
+        || story.hub.get(&format!("/api/agents/{path}/events"), &story.hub.operator()).body.to_string();
+    eventually("the first words", || events().contains("Slowly").then_some(()));
+    assert!(!events().contains("surely"));
+    story.model.release();
+    assert!(said(run).contains("Slowly but surely."));
+    assert!(events().contains("Slowly but surely."));
+}
+
+#[test]
+fn a_model_that_is_overloaded_once_is_asked_again() {
+    let steps =
+        json!([{"do": "fail", "status": 529}, [tool("toolu_q", "AskUserQuestion", which_database())]]);
+    let story = Story::with(Model::playing(json!({ "steps": steps })));
+    let run = story.run(&[]);
+    let ask = story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
+    story.confirmed(&ask);
+    ended(run);
+}
+
+#[test]
+fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
+    let task =
+        json!({"description": "look around", "prompt": "touch it", "subagent_type": "general-purpose"});
+    let story = Story::new(vec![
+        vec![tool("toolu_t", "Task", task)],
+        vec![tool("toolu_s", "Bash", bash("touch by-a-sub-agent"))],
+        vec![text("The sub-agent is done.")],
+    ]);
+    let run = story.run(&[]);
+    let ask = story.answer(json!({"decision": "allow", "scope": "once"}));
+    assert_eq!(ask["sub_agent"], "general-purpose: look around", "{ask}");
+    assert_eq!(story.model.result_of("toolu_s")["tool_use_id"], "toolu_s");
+    assert!(story.has("by-a-sub-agent"));
+    story.confirmed(&ask);
+    ended(run);
+}

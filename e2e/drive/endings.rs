@@ -1,0 +1,121 @@
+//! Agents that end, are silent, or no longer listen.
+
+use crate::support::{eventually, signal};
+use crate::{Scene, bash, once, question, yes};
+use rustix::process::Signal;
+use serde_json::json;
+
+#[test]
+fn an_agent_that_ends_in_the_middle_of_an_ask_takes_it_with_it() {
+    let scene = Scene::new();
+    let run = scene.run(json!([
+        {"do": "ask", "block": question("toolu_q"), "wait": false},
+        {"do": "until", "file": "go"},
+        {"do": "exit", "code": 3}]));
+    let ask = scene.ask();
+    scene.make("go");
+    assert_eq!(scene.end(run).code(), Some(3));
+    let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
+    assert_eq!(gone["note"], "the agent is gone");
+    assert_eq!(scene.hub.answer(&ask, yes()).status, 409);
+}
+
+#[test]
+fn an_agent_that_is_killed_in_the_middle_of_an_ask_takes_it_with_it() {
+    let scene = Scene::new();
+    let run = scene.run(json!([
+        {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
+        {"do": "until", "file": "go"},
+        {"do": "kill"}]));
+    let ask = scene.ask();
+    scene.make("go");
+    assert_eq!(scene.end(run).code(), Some(1));
+    assert_eq!(scene.hub.ask(&ask)["state"], "withdrawn");
+}
+
+#[test]
+fn an_agent_that_is_gone_before_its_answer_was_written_did_not_get_it() {
+    let scene = Scene::new();
+    let run = scene.run(json!([
+        {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
+        {"do": "until", "file": "go"},
+        {"do": "kill"}]));
+    let ask = scene.ask();
+    // The adapter sees neither the answer nor the end until both have happened.
+    signal(&run, Signal::STOP);
+    scene.answer(once());
+    scene.make("go");
+    signal(&run, Signal::CONT);
+    scene.end(run);
+    let settled = scene.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
+    // Into the pipe of an agent that never reads again it may still be written.
+    let receipt = settled["receipt"].as_str().unwrap();
+    assert!(matches!(receipt, "undelivered" | "unknown" | "delivered"), "{receipt}");
+}
+
+#[test]
+fn a_silent_agent_is_interrupted_through_the_hub() {
+    let scene = Scene::new();
+    let run = scene.run(json!([{"do": "silence"}]));
+    scene.steer("interrupt");
+    scene.end(run).says("the turn ended with an error");
+}
+
+#[test]
+fn an_interrupt_takes_an_open_ask_back_and_no_answer_is_sent() {
+    let scene = Scene::new();
+    let run = scene.run(json!([[bash("toolu_1", "ls")]]));
+    let ask = scene.ask();
+    scene.steer("interrupt");
+    scene.end(run);
+    let ask = scene.hub.ask(&ask);
+    assert_eq!((&ask["state"], scene.replies().len()), (&json!("withdrawn"), 0));
+}
+
+#[test]
+fn an_agent_that_reads_nothing_more_is_ended_and_its_answer_not_called_delivered() {
+    let scene = Scene::new();
+    let write = aye_testkit::scenario::tool("toolu_1", "Write", json!({"file_path": "x", "content": "y"}));
+    let run = scene.run(json!([{"do": "ask", "block": write, "wait": false}, {"do": "deaf"}]));
+    // More than a pipe holds.
+    let input = json!({"file_path": "x", "content": "z".repeat(200_000)});
+    let ask = scene.answer(json!({"decision": "allow", "scope": "once", "input": input}));
+    scene.once(&ask, "the answer", |ask| ask["state"] == "answered");
+    scene.steer("stop");
+    scene.end(run);
+    let settled = scene.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
+    assert!(matches!(settled["receipt"].as_str(), Some("undelivered" | "unknown")), "{settled}");
+}
+
+#[test]
+fn a_killed_adapter_leaves_neither_an_agent_nor_an_ask_behind() {
+    let scene = Scene::new();
+    let mut run = scene.run(json!([[question("toolu_q")]]));
+    let ask = scene.ask();
+    run.kill().unwrap();
+    let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
+    assert_eq!(gone["note"], "the agent is gone");
+    let pid = aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0]["pid"].clone();
+    eventually("the agent to end", || {
+        (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+    });
+    scene.end(run);
+}
+
+#[test]
+fn ctrl_c_once_interrupts_the_turn_and_twice_ends_the_run() {
+    let scene = Scene::new();
+    let mut run = scene.run(json!([
+        {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
+        {"do": "silence", "stubborn": true}]));
+    let ask = scene.ask();
+    signal(&run, Signal::INT);
+    eventually("the agent to be interrupted", || {
+        let lines = aye_testkit::agent::heard(&scene.file("heard.jsonl"));
+        lines.iter().any(|line| line["request"]["subtype"] == "interrupt").then_some(())
+    });
+    assert_eq!(run.try_wait().unwrap(), None);
+    signal(&run, Signal::INT);
+    scene.end(run);
+    assert_eq!((&scene.hub.ask(&ask)["state"], scene.replies().len()), (&json!("withdrawn"), 0));
+}

@@ -1,0 +1,119 @@
+import { command, database, expect, outcome, press, test } from './support';
+
+test('the list shows who works, who waits and who has ended', async ({ hub, page }) => {
+  const busy = await hub.agent('busy', { kind: 'claude', reach: 'driven', title: 'Add a parser' });
+  const stuck = await hub.agent('stuck', { kind: 'claude', title: 'Fix the build' });
+  const gone = await hub.agent('gone', { title: 'Old work' });
+  await gone.register({ state: 'ended' });
+  await stuck.raise('question', database);
+  await hub.open(page, '#/agents');
+  const list = page.getByRole('list', { name: 'Agents' });
+  await expect(list.getByRole('listitem')).toHaveCount(2);
+  await expect(list.getByRole('listitem').first()).toContainText(/Fix the build.*waits for you/s);
+  await expect(list.getByLabel('1 open asks')).toBeVisible();
+  await expect(list.getByRole('listitem').nth(1)).toContainText(/Add a parser.*working/s);
+  await page.getByRole('checkbox', { name: 'Show ended ones' }).check();
+  await expect(list.getByRole('listitem')).toHaveCount(3);
+  await busy.register({ state: 'idle' });
+  await expect(list.getByRole('listitem').nth(1)).toContainText('idle');
+  await page.getByRole('link', { name: /Fix the build/ }).click();
+  await expect(page.getByRole('heading', { name: 'Fix the build' })).toBeVisible();
+});
+
+test('a conversation streams in, with tool calls that open, and asks in their place', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', title: 'Notes' });
+  await bot.say({ type: 'prompt', text: 'add a test' });
+  await hub.open(page, '#/agents/bot');
+  const talk = page.getByRole('list', { name: 'Conversation' });
+  await expect(talk).toContainText('add a test');
+  await bot.say({ type: 'text', id: 't1', delta: 'I look at ' }, { type: 'text', id: 't1', delta: 'the **parser**' });
+  await expect(talk).toContainText('I look at the **parser**');
+  await bot.say({ type: 'text', id: 't1', text: 'I look at the **parser** first.' });
+  await expect(talk.locator('strong', { hasText: 'parser' })).toBeVisible();
+  await expect(talk).not.toContainText('**parser**');
+  await bot.say({ type: 'tool', id: 'toolu_1', name: 'Bash', input: { command: 'cargo test' } });
+  const call = talk.locator('details').first();
+  await expect(call).toContainText('running');
+  const ask = await bot.raise('permission', command('cargo test'), { tool_use_id: 'toolu_1' });
+  const item = talk.getByRole('listitem');
+  await expect(item.nth(2)).toContainText('Bash');
+  await expect(item.nth(3).getByRole('article')).toBeVisible();
+  await press(page, 'Allow once');
+  await expect(outcome(page)).toContainText('Allowed once');
+  expect((await hub.ask(ask.id)).state).toBe('answered');
+  await bot.say({ type: 'tool_result', id: 'toolu_1', failed: false, text: 'all 12 tests passed', duration_ms: 1200 });
+  await expect(call).toContainText('done, 1.2 s');
+  await call.locator('summary').click();
+  await expect(call.getByRole('region', { name: 'Result' })).toHaveText('all 12 tests passed');
+  await bot.say({ type: 'turn', error: false, cost: 0.0123, duration_ms: 5100 }, { type: 'ended', code: 0 });
+  await expect(talk).toContainText('Turn done in 5.1 s, $0.0123 so far');
+  await page.reload();
+  await expect(talk).toContainText('I look at the parser first.');
+});
+
+test('an ask that arrives in the middle of a text waits until the text has settled', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await bot.say({ type: 'text', id: 't1', delta: 'Before I ask, a word ' });
+  await expect(page.getByText('Before I ask')).toBeVisible();
+  await bot.raise('question', database);
+  await expect(page.getByText('An ask waits until the text has settled.')).toBeVisible();
+  await expect(page.getByRole('article')).toHaveCount(0);
+  await bot.say({ type: 'text', id: 't1', text: 'Before I ask, a word of warning.' });
+  await expect(page.getByRole('article')).toBeVisible();
+  await expect(page.getByText('An ask waits until')).toHaveCount(0);
+});
+
+test('a text that never settles does not hide an ask for ever', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await bot.say({ type: 'text', id: 't1', delta: 'I was interr' });
+  await expect(page.getByText('I was interr')).toBeVisible();
+  await bot.raise('question', database);
+  await expect(page.getByRole('article')).toBeVisible();
+});
+
+test('a driven agent takes prompts, an interrupt and a stop', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  await hub.open(page, '#/agents/bot');
+  const prompt = page.getByRole('textbox', { name: 'The next prompt' });
+  await expect(page.getByRole('button', { name: 'Send' })).toBeDisabled();
+  await prompt.fill('now the docs');
+  await page.reload();
+  await expect(prompt).toHaveValue('now the docs');
+  await prompt.press('Control+Enter');
+  await expect(page.getByText('Sent.')).toBeVisible();
+  await expect(prompt).toHaveValue('');
+  await page.getByRole('button', { name: 'Interrupt' }).click();
+  await expect(page.getByText('It will be interrupted.')).toBeVisible();
+  await page.getByRole('button', { name: 'Stop…' }).click();
+  await page.getByRole('button', { name: 'Keep it' }).click();
+  await page.getByRole('button', { name: 'Stop…' }).click();
+  await page.getByRole('button', { name: 'Yes, end this run' }).click();
+  await expect(page.getByText('It will be stopped.')).toBeVisible();
+  const told = (await bot.commands()).map((each) => JSON.stringify(each));
+  expect(told).toHaveLength(3);
+  expect(told[0]).toContain('now the docs');
+  expect(told[1]).toContain('interrupt');
+  expect(told[2]).toContain('stop');
+});
+
+test('an agent that is not driven has no box for prompts', async ({ hub, page }) => {
+  await hub.agent('bot', { reach: 'script' });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await expect(page.getByRole('textbox', { name: 'The next prompt' })).toHaveCount(0);
+});
+
+test('a run that cannot be started says why and keeps what was typed', async ({ hub, page }) => {
+  await hub.open(page, '#/start');
+  await expect(page.getByRole('button', { name: 'Start' })).toBeDisabled();
+  await page.getByRole('combobox', { name: 'Folder' }).fill('/no/such/folder');
+  await page.getByRole('textbox', { name: 'Prompt' }).fill('do it');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await expect(page.getByRole('alert')).toBeVisible();
+  await expect(page.getByRole('combobox', { name: 'Folder' })).toHaveAttribute('aria-invalid', 'true');
+  await expect(page.getByRole('textbox', { name: 'Prompt' })).toHaveValue('do it');
+});

@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { Hub, command, database, expect, ready, test as base, watch, type Ask } from './support';
+
+const test = base.extend<{ hub: Hub }>({
+  hub: async ({}, use) => {
+    const hub = await Hub.start(`
+[policy]
+auto_approve = ["Read"]
+timeout = { question = "never", permission = "2h", plan = "never" }
+[[policy.rules]]
+name = "tests"
+tool = "Bash"
+command = "cargo test*"
+action = "allow"
+[[policy.rules]]
+tool = "WebFetch"
+action = "deny"
+message = "Not from here."
+`);
+    await use(hub);
+    await hub.end();
+  },
+});
+
+async function past(hub: Hub): Promise<Ask[]> {
+  const bot = await hub.agent('bot', { title: 'notes' });
+  const asks = [
+    await bot.raise('question', database),
+    await bot.raise('permission', command('cargo test --all')),
+    await bot.raise('permission', { tool: 'WebFetch', input: { url: 'http://a.example' } }),
+    await bot.raise('permission', command('git push')),
+    await bot.raise('plan', { plan: '# Größer werden' }),
+  ];
+  await hub.answer(asks[0]!, { answers: [{ selected: ['SQLite'], notes: '=1+1 "quoted"' }] });
+  await hub.answer(asks[3]!, { decision: 'deny', message: 'not today' });
+  await bot.withdraw(asks[4]!, 'cancelled');
+  return asks;
+}
+
+test('everything decided is found, with who, where and which rule', async ({ hub, page }) => {
+  await past(hub);
+  await hub.open(page, '#/history');
+  const rows = page.locator('main li');
+  await expect(rows).toHaveCount(5);
+  await expect(rows.filter({ hasText: 'cargo test --all' })).toContainText('rule 1 (tests)');
+  await expect(rows.filter({ hasText: 'Which database' })).toContainText(/on the API/);
+  await page.getByRole('combobox', { name: 'Decided by' }).selectOption('rules');
+  await expect(rows).toHaveCount(2);
+  await page.getByRole('combobox', { name: 'Decided by' }).selectOption('people');
+  await expect(rows).toHaveCount(2);
+  await page.getByRole('combobox', { name: 'Kind' }).selectOption('permission');
+  await expect(rows).toHaveCount(1);
+  await expect(rows).toContainText('not today');
+  await page.getByRole('combobox', { name: 'Kind' }).selectOption('');
+  await page.getByRole('combobox', { name: 'Decided by' }).selectOption('');
+  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('withdrawn');
+  await expect(rows).toHaveCount(1);
+  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('ended');
+  for (const [words, found] of [['Größer', 1], ['1+1 "quoted"', 1], ['GIT PUSH', 1], ['100%', 0], ['_', 0], ['notes', 5], ['nowhere', 0]] as const) {
+    await page.getByRole('searchbox').fill(words);
+    await expect(rows, words).toHaveCount(found);
+  }
+  await page.getByRole('searchbox').fill('git push');
+  await rows.first().getByRole('button').click();
+  await expect(page.getByRole('article')).toContainText('Denied: not today');
+  await page.reload();
+  await expect(rows).toHaveCount(1);
+});
+
+test('long histories come page by page', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  for (let i = 0; i < 60; i += 1) await bot.raise('permission', command(`cargo test number-${i}-`));
+  await hub.open(page, '#/history');
+  const rows = page.locator('main li');
+  await expect(rows).toHaveCount(50);
+  await expect(rows.first()).toContainText('number-59-');
+  await page.getByRole('button', { name: 'Show older ones' }).click();
+  await expect(rows).toHaveCount(60);
+  await expect(page.getByRole('button', { name: 'Show older ones' })).toHaveCount(0);
+});
+
+test('the history is exported as JSON and as CSV, filtered as it is shown', async ({ hub, page }) => {
+  const asks = await past(hub);
+  await hub.open(page, '#/history?kind=question');
+  const saved = async (name: string): Promise<string> => {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()]);
+    return readFileSync(await download.path(), 'utf8');
+  };
+  const json = JSON.parse(await saved('Export JSON')) as Ask[];
+  expect(json.map((ask) => ask.id)).toEqual([asks[0]!.id]);
+  await page.evaluate(() => void (location.hash = '#/history'));
+  await expect(page.locator('main li')).toHaveCount(5);
+  expect((JSON.parse(await saved('Export JSON')) as Ask[]).length).toBe(5);
+  const csv = await saved('Export CSV');
+  const lines = csv.trim().split('\r\n');
+  expect(lines).toHaveLength(6);
+  expect(lines[0]).toContain('id,raised,ended,kind');
+  expect(csv).toContain('rule 1 (tests)');
+  expect(csv).toContain('not today');
+});
+
+test('the policy shows its rules and grants, what each decided, and lets grants be revoked', async ({ hub, page }) => {
+  await past(hub);
+  const bot = await hub.agent('other');
+  const ask = await bot.raise('permission', command('make docs', [{ scope: 'once' }, { scope: 'always', kept_by: 'hub' }]));
+  await hub.answer(ask, { decision: 'allow', scope: 'always' });
+  const again = await bot.raise('permission', command('make docs'));
+  expect((await hub.ask(again.id)).state).toBe('answered');
+  await hub.open(page, '#/policy');
+  const rules = page.getByRole('region', { name: /^Rules/ }).getByRole('listitem');
+  await expect(rules).toHaveCount(2);
+  await expect(rules.first()).toContainText(/allow.*tests.*decided one ask.*cargo test\*/s);
+  await expect(rules.nth(1)).toContainText('Not from here.');
+  await expect(page.getByRole('main')).toContainText('expires after 2h');
+  const grants = page.getByRole('region', { name: /^Grants/ }).getByRole('listitem');
+  await expect(grants).toContainText(/make docs.*decided one ask/s);
+  await rules.first().getByRole('link', { name: 'decided one ask' }).click();
+  await expect(page.locator('main li')).toHaveCount(1);
+  await expect(page.locator('main li')).toContainText('cargo test --all');
+  await page.goBack();
+  await grants.getByRole('button', { name: 'Revoke…' }).click();
+  await grants.getByRole('button', { name: 'Yes, revoke it' }).click();
+  await expect(page.getByText('There are none.')).toBeVisible();
+  const third = await bot.raise('permission', command('make docs'));
+  expect((await hub.ask(third.id)).state).toBe('open');
+});
+
+test('a grant made on a card is in force and listed at once', async ({ hub, page, browser, strays }) => {
+  const bot = await hub.agent('bot');
+  await bot.raise('permission', command('make docs', [{ scope: 'once' }, { scope: 'always', kept_by: 'hub' }]));
+  const other = await browser.newContext();
+  watch(other, hub, strays);
+  const second = await other.newPage();
+  await hub.open(second, '#/policy');
+  await expect(second.getByText('There are none.')).toBeVisible();
+  await hub.open(page);
+  await (await ready(page)).getByRole('button', { name: /^Always allow/ }).click();
+  await expect(second.getByRole('region', { name: /^Grants/ }).getByRole('listitem')).toContainText('make docs');
+  await other.close();
+});

@@ -1,0 +1,42 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { everything } from './scene';
+import { expect, outcome, press, ready, root, test } from './support';
+
+const folder = join(root, 'docs/screenshots');
+mkdirSync(folder, { recursive: true });
+
+test('on a phone the list comes first, a card fills the screen, and nothing is wider than it', async ({ hub, page }) => {
+  await page.addInitScript(() => localStorage.setItem('aye.notify', 'asked'));
+  const scene = await everything(hub);
+  await hub.open(page);
+  const picture = (name: string): Promise<Buffer> => page.screenshot({ path: join(folder, `phone-${name}.png`), animations: 'disabled' });
+  const fits = async (): Promise<void> => {
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+  };
+  await expect(page.getByRole('list', { name: /Open asks/ }).getByRole('listitem')).toHaveCount(4);
+  await expect(page.getByRole('article')).toHaveCount(0);
+  await fits();
+  await picture('inbox');
+  await page.getByRole('link', { name: /rsync/ }).tap();
+  await ready(page);
+  await fits();
+  await picture('permission');
+  await page.getByRole('link', { name: '← All asks' }).tap();
+  await page.getByRole('link', { name: /list of notes look/ }).tap();
+  await page.getByText('Cards', { exact: true }).tap();
+  await page.getByText('Search', { exact: true }).tap();
+  await fits();
+  await picture('question');
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText('Cards');
+  expect((await hub.ask(scene.question.id))['answer']).toEqual({ answers: [{ selected: ['Cards'] }, { selected: ['Search'] }] });
+  for (const view of ['#/agents', '#/agents/notes', '#/history', '#/policy', '#/start']) {
+    await page.evaluate((hash) => void (location.hash = hash), view);
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+    await fits();
+  }
+  await page.evaluate(() => void (location.hash = '#/agents/notes'));
+  await expect(page.locator('.conversation details').first()).toBeVisible();
+  await picture('agent');
+});

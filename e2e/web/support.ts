@@ -1,0 +1,244 @@
+/** A real hub in a home of its own, agents that speak its API, and browsers that are signed in. */
+
+import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const root = join(here, '../..');
+const target = process.env['CARGO_TARGET_DIR'] ?? join(root, 'target');
+export const aye = process.env['AYE_TEST_BINARY'] ?? join(target, 'debug/aye');
+
+export type Body = Record<string, unknown>;
+export interface Ask extends Body {
+  id: string;
+  digest: string;
+  state: string;
+  receipt: string | null;
+}
+
+export class Hub {
+  address = '';
+  #child: ChildProcess | null = null;
+  #port = '0';
+
+  private constructor(readonly home: string) {}
+
+  static async start(config = '', extra: string[] = []): Promise<Hub> {
+    const hub = new Hub(mkdtempSync(join(tmpdir(), 'aye-web-')));
+    if (config) writeFileSync(join(hub.home, 'config.toml'), config);
+    await hub.run(extra);
+    return hub;
+  }
+
+  /** Starts the process; a second time on the same port, so that open pages find it again. */
+  async run(extra: string[] = []): Promise<void> {
+    const child = spawn(aye, ['up', '--no-open', '--listen', `127.0.0.1:${this.#port}`, ...extra], {
+      env: this.environment(),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#child = child;
+    const lines = createInterface({ input: child.stdout! });
+    this.address = await new Promise<string>((resolve, reject) => {
+      lines.on('line', (line) => {
+        const found = /^aye is listening on (http:\S+)/.exec(line);
+        if (found) resolve(found[1]!);
+      });
+      child.once('exit', () => reject(new Error('the hub ended before it listened')));
+    });
+    this.#port = new URL(this.address).port;
+  }
+
+  environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
+    const { AYE_URL: _url, AYE_TOKEN: _token, ...rest } = process.env;
+    return { ...rest, AYE_HOME: this.home, AYE_LOG: 'error', ...more };
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+
+  operator(): string {
+    return readFileSync(join(this.home, 'operator.token'), 'utf8').trim();
+  }
+
+  async call<T = Body>(method: string, path: string, token: string, body?: Body): Promise<{ status: number; body: T }> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
+    if (body) headers['Content-Type'] = 'application/json';
+    const reply = await fetch(this.address + path, { method, headers, body: body && JSON.stringify(body) });
+    const text = await reply.text();
+    return { status: reply.status, body: (text ? JSON.parse(text) : null) as T };
+  }
+
+  async agent(id: string, profile: Body = {}): Promise<Agent> {
+    const made = await this.call<{ token: string }>('POST', '/api/tokens', this.operator(), { role: 'agent', agent: id });
+    const agent = new Agent(this, id, made.body.token);
+    await agent.register({ kind: 'script', cwd: '/home/me/src/notes', title: id, ...profile });
+    return agent;
+  }
+
+  async ask(id: string): Promise<Ask> {
+    return (await this.call<Ask>('GET', `/api/asks/${id}`, this.operator())).body;
+  }
+
+  async answer(ask: Ask, answer: Body): Promise<number> {
+    return (await this.call('POST', `/api/asks/${ask.id}/answer`, this.operator(), { answer, digest: ask.digest })).status;
+  }
+
+  async signInLink(): Promise<string> {
+    const made = await this.call<{ url: string }>('POST', '/api/sign-in-links', this.operator(), {});
+    return made.body.url;
+  }
+
+  /** Opens the page in a browser that is signed in. */
+  async open(page: Page, at = ''): Promise<void> {
+    await page.goto(await this.signInLink());
+    await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible();
+    await expect(page).toHaveURL(`${this.address}/`);
+    if (at) await page.evaluate((hash) => void (location.hash = hash), at);
+  }
+}
+
+/** A scripted agent, as far as the hub knows. */
+export class Agent {
+  #n = 0;
+  constructor(
+    readonly hub: Hub,
+    readonly id: string,
+    readonly token: string,
+  ) {}
+
+  async register(profile: Body): Promise<void> {
+    const put = await this.hub.call('PUT', `/api/agents/${this.id}`, this.token, profile);
+    expect(put.status).toBe(200);
+  }
+
+  async raise(kind: string, body: Body, more: Body = {}): Promise<Ask> {
+    this.#n += 1;
+    const raised = await this.hub.call<Ask>('POST', '/api/asks', this.token, {
+      key: `k${this.#n}`,
+      agent: this.id,
+      kind,
+      body,
+      ...more,
+    });
+    expect(raised.status, JSON.stringify(raised.body)).toBe(201);
+    return raised.body;
+  }
+
+  async receipt(ask: Ask, receipt: string): Promise<void> {
+    const told = await this.hub.call('POST', `/api/asks/${ask.id}/receipt`, this.token, { receipt });
+    expect(told.status).toBe(200);
+  }
+
+  async withdraw(ask: Ask, why: string): Promise<void> {
+    const told = await this.hub.call('POST', `/api/asks/${ask.id}/withdraw`, this.token, { why });
+    expect(told.status).toBe(200);
+  }
+
+  async say(...events: Body[]): Promise<void> {
+    const told = await this.hub.call('POST', `/api/agents/${this.id}/events`, this.token, { events });
+    expect(told.status).toBe(204);
+  }
+
+  /** What the adapter would be told to do next. */
+  async commands(): Promise<Body[]> {
+    const told = await this.hub.call<{ commands: { command: Body }[] }>('GET', `/api/agents/${this.id}/commands`, this.token);
+    return told.body.commands.map((each) => each.command);
+  }
+}
+
+export const database = {
+  questions: [
+    {
+      question: 'Which database should the notes live in?',
+      header: 'Storage',
+      free_text: true,
+      options: [
+        { label: 'SQLite', description: 'One file, nothing to run' },
+        { label: 'PostgreSQL', description: 'A server, for many writers' },
+      ],
+    },
+  ],
+};
+
+export const command = (text: string, scopes: Body[] = [{ scope: 'once' }]): Body => ({
+  tool: 'Bash',
+  input: { command: text, description: 'runs it' },
+  display: { kind: 'command', text },
+  scopes,
+});
+
+interface Fixtures {
+  hub: Hub;
+  /** Everything the page complained about or reached for; empty at the end of every test. */
+  strays: string[];
+}
+
+export function watch(context: BrowserContext, hub: Hub, strays: string[]): void {
+  const foreign = (address: string): boolean => {
+    const url = new URL(address);
+    return url.origin !== hub.address && !['data:', 'blob:', 'about:'].includes(url.protocol);
+  };
+  // What the policy stops never leaves; Chromium says so by this name.
+  context.on('requestfailed', (request) => {
+    const stopped = request.failure()?.errorText === 'csp';
+    if (foreign(request.url()) && !stopped) strays.push(`a request to ${request.url()}`);
+  });
+  context.on('response', (response) => {
+    if (foreign(response.url())) strays.push(`a reply from ${response.url()}`);
+  });
+  context.on('weberror', (error) => strays.push(`an error: ${error.error().message}`));
+  context.on('console', (message) => {
+    const expected = /WebSocket connection|Failed to load resource/.test(message.text());
+    const inFrame = message.location().url.includes('/preview/') || /Blocked script execution/.test(message.text());
+    if (message.type() === 'error' && !expected && !inFrame) strays.push(`the console: ${message.text()}`);
+  });
+}
+
+/** The card on show, once it takes presses: for a moment after it appears it takes none. */
+export async function ready(page: Page, name: string | RegExp = /./): Promise<Locator> {
+  const card = page.getByRole('article', { name }).first();
+  await expect(card).toHaveAttribute('data-armed', '');
+  return card;
+}
+
+/** Presses what decides, as a person does who has looked at it. */
+export async function press(page: Page, name: string, card: string | RegExp = /./): Promise<void> {
+  await (await ready(page, card)).getByRole('button', { name, exact: true }).click();
+}
+
+export const outcome = (page: Page): Locator => page.locator('.outcome');
+
+export const test = base.extend<Fixtures>({
+  hub: async ({}, use) => {
+    const hub = await Hub.start();
+    await use(hub);
+    await hub.end();
+  },
+  strays: [
+    async ({ hub, context }, use) => {
+      const strays: string[] = [];
+      watch(context, hub, strays);
+      await use(strays);
+      expect(strays).toEqual([]);
+    },
+    { auto: true },
+  ],
+});
+
+export { expect };

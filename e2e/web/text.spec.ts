@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import { feedbackOf } from '../../web/src/cards/plan';
+import { Conversation } from '../../web/src/lib/conversation';
+import { compare, rowsOf } from '../../web/src/lib/diff';
+import { inline, markdown } from '../../web/src/lib/markdown';
+import { oneLine, visible } from '../../web/src/lib/visible';
+import { root } from './support';
+
+interface Vector {
+  text: string;
+  visible: string;
+  one_line: string;
+}
+
+test('what the hub makes visible, the page makes visible, and as it does', () => {
+  const vectors = JSON.parse(readFileSync(join(root, 'crates/core/src/visible/vectors.json'), 'utf8')) as Vector[];
+  expect(vectors.length).toBeGreaterThan(5);
+  for (const vector of vectors) {
+    expect(visible(vector.text)).toBe(vector.visible);
+    expect(oneLine(vector.text)).toBe(vector.one_line);
+  }
+  // Half of a character, which the hub would refuse, is not hidden either.
+  expect(visible('a\ud800b')).toBe('a\\u{d800}b');
+});
+
+test('markdown becomes blocks, and HTML and links in it stay words', () => {
+  const kinds = (text: string): string[] => markdown(text).map((block) => block.is);
+  expect(kinds('# a\n\nb\n\n- c\n- d\n\n1. e\n\n> f\n\n---\n\n```js\ng\n```\n\n|h|i|\n|-|-|\n|j|k|')).toEqual([
+    'heading',
+    'paragraph',
+    'list',
+    'list',
+    'quote',
+    'rule',
+    'code',
+    'table',
+  ]);
+  expect(inline('<b>x</b>')).toEqual([{ is: 'text', text: '<b>x</b>' }]);
+  expect(inline('[a](javascript:x)')).toEqual([{ is: 'link', inside: [{ is: 'text', text: 'a' }], target: 'javascript:x' }]);
+  expect(inline('a **b *c* d** `e*f*` snake_case_name')).toEqual([
+    { is: 'text', text: 'a ' },
+    { is: 'strong', inside: [{ is: 'text', text: 'b ' }, { is: 'em', inside: [{ is: 'text', text: 'c' }] }, { is: 'text', text: ' d' }] },
+    { is: 'text', text: ' ' },
+    { is: 'code', text: 'e*f*' },
+    { is: 'text', text: ' snake_case_name' },
+  ]);
+});
+
+test('hostile markdown is read in no time', () => {
+  const begun = performance.now();
+  for (const piece of ['*', '**a', '`', '[', '](', '> ', '- ', '_a', '|', '```\n', '\\', '~~', '#']) {
+    markdown(piece.repeat(20_000));
+    markdown(`${piece}\n`.repeat(5_000));
+  }
+  expect(performance.now() - begun).toBeLessThan(5_000);
+});
+
+test('a diff shows what was removed beside what came in its place', () => {
+  const rows = rowsOf([{ old_start: 5, new_start: 5, lines: [' a', '-b', '-c', '+d', ' e', '+f'] }]);
+  expect(rows.map((row) => [row.kind, row.old?.number ?? null, row.new?.number ?? null])).toEqual([
+    ['same', 5, 5],
+    ['changed', 6, 6],
+    ['removed', 7, null],
+    ['same', 8, 7],
+    ['added', null, 8],
+  ]);
+  expect(compare('a\nb\nc', 'a\nx\nc\nd').lines).toEqual([' a', '-b', '+x', ' c', '+d']);
+  expect(compare('', 'a').lines).toEqual(['-', '+a']);
+  expect(compare('same', 'same').lines).toEqual([' same']);
+});
+
+test('comments on lines follow the general feedback, in the order of the lines', () => {
+  expect(feedbackOf('a\nb', { 1: 'no', 0: ' ' }, ' all ')).toBe('all\n\nLine 2 (b): no');
+  expect(feedbackOf('a', {}, '')).toBe('');
+});
+
+test('streamed text comes out as the whole does, however it is cut', () => {
+  const whole = 'First **bold**.\n\n```js\nlet a = 1;\n\nlet b = 2;\n```\n\n- one\n- two\n\nThe end.';
+  const shown = (cuts: number): unknown => {
+    const talk = new Conversation();
+    let seq = 0;
+    for (let i = 0; i < whole.length && cuts; i += cuts) {
+      talk.take((seq += 1), { type: 'text', id: 't', delta: whole.slice(i, i + cuts) }, 1);
+      if (i + cuts < whole.length) expect(talk.speakingSince).toBe(1);
+    }
+    talk.take(seq + 1, { type: 'text', id: 't', text: whole }, 1);
+    expect(talk.speakingSince).toBeNull();
+    return talk.pieces.map((piece) => (piece.is === 'words' ? piece.block : piece));
+  };
+  const expected = shown(0);
+  for (const cuts of [1, 3, 7, 1000]) expect(shown(cuts)).toEqual(expected);
+});
+
+test('what settles differently from what was streamed replaces it, and nothing comes twice', () => {
+  const talk = new Conversation();
+  talk.take(1, { type: 'text', id: 't', delta: 'wrong\n\nwords' }, 1);
+  talk.take(2, { type: 'text', id: 't', text: 'right words' }, 1);
+  talk.take(2, { type: 'trouble', text: 'again' }, 1);
+  talk.take(3, { type: 'tool', id: 'u', name: 'Bash', input: {} }, 1);
+  talk.take(4, { type: 'tool_result', id: 'u', failed: false, text: 'ok' }, 1);
+  talk.take(5, { type: 'of the future' }, 1);
+  expect(talk.pieces.map((piece) => piece.is)).toEqual(['words', 'tool']);
+  expect(talk.pieces[1]).toMatchObject({ tool: { result: { text: 'ok', failed: false } } });
+  expect(talk.toolAt('u')).toBe(1);
+});

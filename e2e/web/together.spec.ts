@@ -1,0 +1,181 @@
+import { command, database, expect, outcome, press, ready, test, watch } from './support';
+
+test('two browsers: the first answer wins, and the other sees who and what at once', async ({ hub, page, browser, strays }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('question', database);
+  const other = await browser.newContext();
+  watch(other, hub, strays);
+  const second = await other.newPage();
+  await hub.open(page);
+  await hub.open(second);
+  await second.getByText('PostgreSQL', { exact: true }).click();
+  await page.getByText('SQLite', { exact: true }).click();
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText('SQLite');
+  await expect(outcome(second)).toContainText(/Answered.*on the web page.*SQLite/s);
+  await expect(second.getByRole('button', { name: 'Submit' })).toHaveCount(0);
+  expect((await hub.ask(ask.id))['answer']).toEqual({ answers: [{ selected: ['SQLite'] }] });
+  await other.close();
+});
+
+test('who comes second by a hair is told who was first, and the first answer stays', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('question', database);
+  await hub.open(page);
+  await page.getByText('PostgreSQL', { exact: true }).click();
+  await ready(page);
+  // Answered elsewhere while our own answer is on its way.
+  await page.route('**/answer', async (route) => {
+    await hub.answer(ask, { answers: [{ selected: ['SQLite'] }] });
+    await route.continue();
+  });
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText(/on the API.*SQLite/s);
+  expect((await hub.ask(ask.id))['answer']).toEqual({ answers: [{ selected: ['SQLite'] }] });
+});
+
+test('a half-filled form survives a reload, bound to its ask', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('question', database);
+  await hub.open(page);
+  await page.getByRole('radio', { name: /^Other/ }).check();
+  await page.getByRole('textbox', { name: 'Your own answer' }).fill('A file per note');
+  await page.getByRole('button', { name: 'Add a note' }).click();
+  await page.getByRole('textbox', { name: 'Note' }).fill('for git');
+  await page.reload();
+  await expect(page.getByRole('radio', { name: /^Other/ })).toBeChecked();
+  await expect(page.getByRole('textbox', { name: 'Your own answer' })).toHaveValue('A file per note');
+  await expect(page.getByRole('textbox', { name: 'Note' })).toHaveValue('for git');
+  const kept = await page.evaluate(() => Object.entries(localStorage).filter(([name]) => name.startsWith('aye.draft')));
+  expect(kept).toHaveLength(1);
+  expect(kept[0]![0]).toContain(ask.digest);
+  expect(kept[0]![1]).not.toContain('SQLite');
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText('A file per note');
+  expect(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith('aye.draft')))).toEqual([]);
+});
+
+test('a hub that is killed under an open page: nothing can be sent meanwhile, and nothing is lost', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('permission', command('cargo test'));
+  await hub.open(page);
+  await expect(page.getByRole('button', { name: 'Allow once' })).toBeEnabled();
+  await page.getByRole('textbox', { name: 'Message with a denial' }).fill('half a thought');
+  await hub.kill();
+  await expect(page.getByText('Disconnected, reconnecting.')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Allow once' })).toBeDisabled();
+  await expect(page.getByRole('button', { name: 'Deny', exact: true })).toBeDisabled();
+  await expect(page).toHaveTitle('(1) aye');
+
+  await hub.run();
+  await expect(page.getByText('Disconnected, reconnecting.')).toHaveCount(0, { timeout: 20_000 });
+  await expect(page.getByRole('textbox', { name: 'Message with a denial' })).toHaveValue('half a thought');
+  const late = await bot.raise('question', database);
+  await expect(page.getByRole('link', { name: /Which database/ })).toBeVisible();
+  await press(page, 'Allow once');
+  await expect(outcome(page)).toContainText('Allowed once');
+  expect((await hub.ask(ask.id)).state).toBe('answered');
+  expect((await hub.ask(late.id)).state).toBe('open');
+});
+
+test('what happened while the page was away is caught up with', async ({ hub, page, context }) => {
+  const bot = await hub.agent('bot');
+  const [first, second] = [await bot.raise('question', database), await bot.raise('permission', command('ls'))];
+  await hub.open(page);
+  await expect(page.getByRole('link', { name: /Bash: ls/ })).toBeVisible();
+  await hub.kill();
+  await expect(page.getByText('Disconnected, reconnecting.')).toBeVisible();
+  await context.setOffline(true);
+  await hub.run();
+  await hub.answer(first, { answers: [{ selected: ['SQLite'] }] });
+  await bot.withdraw(second, 'cancelled');
+  await bot.raise('plan', { plan: '# A new plan' });
+  await context.setOffline(false);
+  await expect(page.getByRole('link', { name: /A new plan/ })).toBeVisible({ timeout: 20_000 });
+  await expect(outcome(page)).toContainText('SQLite');
+  await expect(page.getByRole('link', { name: /Bash: ls/ })).toHaveCount(0);
+});
+
+test('an ask that is withdrawn or expires while it is open says so and takes no answer', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('permission', command('ls'));
+  await hub.open(page);
+  await expect(page.getByRole('button', { name: 'Allow once' })).toBeEnabled();
+  await bot.withdraw(ask, 'terminal');
+  await expect(outcome(page)).toContainText('No longer asked');
+  await expect(page.getByRole('button', { name: 'Allow once' })).toHaveCount(0);
+
+  await bot.raise('question', database, { timeout: '2s' });
+  await page.getByRole('link', { name: 'Next ask →' }).click();
+  await expect(page.getByText(/s left/)).toBeVisible();
+  await expect(outcome(page)).toContainText('Nobody answered in time');
+});
+
+test('new asks count in the title, are spoken, and notify when the tab is hidden', async ({ hub, page, context }) => {
+  await context.grantPermissions(['notifications'], { origin: hub.address });
+  await page.addInitScript(() => {
+    const shown: string[] = [];
+    Object.assign(globalThis, { shown });
+    class Recorded {
+      static permission = 'granted';
+      constructor(title: string, options: { body: string }) {
+        shown.push(`${title} / ${options.body}`);
+      }
+    }
+    Object.assign(globalThis, { Notification: Recorded });
+    let hidden = false;
+    Object.defineProperty(document, 'hidden', { get: () => hidden });
+    Object.assign(globalThis, { hide: (yes: boolean) => (hidden = yes) });
+  });
+  const bot = await hub.agent('bot');
+  await hub.open(page);
+  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page).toHaveTitle('aye');
+  const shown = () => page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown);
+  await bot.raise('question', database);
+  await expect(page).toHaveTitle('(1) aye');
+  await expect(page.locator('[aria-live=polite]').first()).toContainText('Which database');
+  await expect(page.locator('#favicon')).toHaveAttribute('href', /^data:image\/svg\+xml/);
+  expect(await shown()).toEqual([]);
+  await page.evaluate(() => (globalThis as unknown as { hide: (yes: boolean) => void }).hide(true));
+  await bot.raise('permission', command('make'));
+  await expect.poll(shown).toEqual(['Permission from bot / Bash: make']);
+  await expect(page).toHaveTitle('(2) aye');
+});
+
+test('the question whether to notify is asked once, and only acted upon when wanted', async ({ hub, page }) => {
+  await page.addInitScript(() => {
+    Object.defineProperty(Notification, 'permission', { get: () => 'default' });
+    Notification.requestPermission = () => {
+      localStorage.setItem('test.requested', 'yes');
+      return Promise.resolve('granted');
+    };
+  });
+  await hub.open(page);
+  await page.getByRole('button', { name: 'No', exact: true }).click();
+  expect(await page.evaluate(() => localStorage.getItem('test.requested'))).toBeNull();
+  await page.reload();
+  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('Be told when an agent asks')).toHaveCount(0);
+});
+
+test('a browser that is not signed in is told how, and a signed-in one is out once it is revoked', async ({ hub, page }) => {
+  await page.goto(hub.address);
+  await expect(page.getByRole('heading', { name: 'This browser is not signed in' })).toBeVisible();
+  await hub.open(page);
+  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  const tokens = await hub.call<{ tokens: { id: string; surface: string | null }[] }>('GET', '/api/tokens', hub.operator());
+  for (const token of tokens.body.tokens.filter((each) => each.surface === 'web')) {
+    await hub.call('DELETE', `/api/tokens/${token.id}`, hub.operator());
+  }
+  await expect(page.getByRole('heading', { name: 'This browser is not signed in' })).toBeVisible();
+});
+
+test('the half of the session that the page keeps is handed over once and leaves no trace in the address', async ({ hub, page }) => {
+  await hub.open(page);
+  expect(await page.evaluate(() => localStorage.getItem('aye.page'))).toMatch(/^[0-9a-f]{64}$/);
+  expect(page.url()).toBe(`${hub.address}/`);
+  // The cookie alone is what another port of this machine would be sent.
+  const status = await page.evaluate(async () => (await fetch('/api/asks')).status);
+  expect(status).toBe(401);
+});

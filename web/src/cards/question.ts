@@ -1,0 +1,75 @@
+/** A half-filled question card, and what it says once it is sent. */
+
+import type { Choice, Question, QuestionAnswer } from '../lib/types';
+
+export interface Picks {
+  picked: number[];
+  other: boolean;
+  text: string;
+  noting: boolean;
+  notes: string;
+  skip: boolean;
+}
+export interface QuestionDraft {
+  mode: 'answer' | 'reply' | 'skip';
+  picks: Picks[];
+  response: string;
+  message: string;
+}
+
+export function emptyDraft(questions: Question[]): QuestionDraft {
+  const picks = questions.map((question) => ({
+    picked: [],
+    // Where nothing is offered, one's own words are all there is.
+    other: question.options.length === 0,
+    text: '',
+    noting: false,
+    notes: '',
+    skip: false,
+  }));
+  return { mode: 'answer', picks, response: '', message: '' };
+}
+
+/** Picks an option, or for the number after the last, one's own words. */
+export function pick(question: Question, picks: Picks, option: number): void {
+  picks.skip = false;
+  const other = option === question.options.length;
+  if (other && !question.free_text) return;
+  if (question.multi_select) {
+    if (other) picks.other = !picks.other;
+    else if (picks.picked.includes(option)) picks.picked = picks.picked.filter((i) => i !== option);
+    else picks.picked = [...picks.picked, option].sort((a, b) => a - b);
+  } else {
+    picks.picked = other ? [] : [option];
+    picks.other = other;
+  }
+}
+
+export function isAnswered(picks: Picks): boolean {
+  if (picks.skip) return true;
+  if (picks.other) return picks.text.trim() !== '';
+  return picks.picked.length > 0;
+}
+
+export function isComplete(draft: QuestionDraft): boolean {
+  if (draft.mode === 'reply') return draft.response.trim() !== '';
+  return draft.mode === 'skip' || draft.picks.every(isAnswered);
+}
+
+export function answerOf(questions: Question[], draft: QuestionDraft): QuestionAnswer {
+  if (draft.mode === 'reply') return { response: draft.response };
+  if (draft.mode === 'skip') {
+    return draft.message.trim() ? { skip: true, message: draft.message } : { skip: true };
+  }
+  const answers = questions.map((question, i): Choice => {
+    const picks = draft.picks[i];
+    if (!picks || picks.skip) return { skip: true };
+    const selected = picks.picked.flatMap((option) => question.options[option]?.label ?? []);
+    return {
+      ...(selected.length ? { selected } : {}),
+      ...(picks.other ? { text: picks.text } : {}),
+      ...(picks.notes.trim() ? { notes: picks.notes } : {}),
+    };
+  });
+  return { answers };
+}

@@ -1,0 +1,253 @@
+/** The hub as this page knows it: one socket, everything in order, and no doubt about whether it is there. */
+
+import { Refused, freshKey, get, post } from './api';
+import { dropDraft } from './drafts';
+import { pageSecret } from './secret';
+import type { Agent, AgentEvent, Answer, Ask, Message, Notice } from './types';
+
+export type Connection = 'connecting' | 'connected' | 'lost' | 'signed-out';
+
+/** Asks that have ended stay on show for whoever has them open; older ones are in the history. */
+const MOST_ENDED = 300;
+const FIRST_WAIT = 400;
+const LONGEST_WAIT = 8_000;
+/** Sockets can die without a word; after this much silence the hub is asked whether it is there. */
+const SILENCE = 20_000;
+
+type EventListener = (seq: number, event: AgentEvent) => void;
+
+class Hub {
+  connection = $state<Connection>('connecting');
+  retryAt = $state(0);
+  asks = $state.raw<ReadonlyMap<string, Ask>>(new Map());
+  agents = $state.raw<ReadonlyMap<string, Agent>>(new Map());
+  notices = $state.raw<Notice[]>([]);
+  me = $state.raw<{ name: string; role: string } | null>(null);
+
+  /** Oldest first. */
+  open = $derived([...this.asks.values()].filter((ask) => ask.state === 'open'));
+  live = $derived(this.connection === 'connected');
+  mayAnswer = $derived(this.live && this.me?.role !== 'viewer');
+
+  /** Told of each ask that is new, and of those that are there at the start. */
+  onNew: (asks: Ask[]) => void = () => {};
+
+  #socket: WebSocket | null = null;
+  #seq: number | null = null;
+  #wait = FIRST_WAIT;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #heard = 0;
+  #queue: Message[] = [];
+  #listeners = new Map<string, Set<EventListener>>();
+  #restarts = new Set<() => void>();
+
+  start(): void {
+    this.#connect();
+    addEventListener('online', () => this.retryNow());
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) this.retryNow();
+    });
+    setInterval(() => void this.#probe(), SILENCE / 2);
+  }
+
+  retryNow(): void {
+    if (this.connection !== 'lost') return;
+    clearTimeout(this.#retry);
+    this.#connect();
+  }
+
+  /** Follows the conversation of one agent; `restart` is called when events may have been missed. */
+  follow(agent: string, each: EventListener, restart: () => void): () => void {
+    const listeners = this.#listeners.get(agent) ?? new Set();
+    this.#listeners.set(agent, listeners.add(each));
+    this.#restarts.add(restart);
+    return () => {
+      listeners.delete(each);
+      this.#restarts.delete(restart);
+    };
+  }
+
+  agentTitle(id: string): string {
+    return this.agents.get(id)?.title || id;
+  }
+
+  /** Makes asks known that came by another way than the socket; what the socket said is newer. */
+  learn(asks: Ask[]): void {
+    const known = new Map(this.asks);
+    for (const ask of asks) if (!known.has(ask.id)) known.set(ask.id, ask);
+    this.asks = known;
+  }
+
+  async answer(ask: Ask, answer: Answer, key: string): Promise<void> {
+    if (!this.live) throw new Refused(0, 'Not connected to the hub, so nothing was sent.');
+    try {
+      const path = `/api/asks/${encodeURIComponent(ask.id)}/answer`;
+      this.#put(await post<Ask>(path, { answer, digest: ask.digest, key }));
+    } catch (error) {
+      if (error instanceof Refused && error.ask && error.ask.state !== 'open') this.#put(error.ask);
+      else throw error;
+    }
+  }
+
+  #connect(): void {
+    if (this.connection !== 'lost') this.connection = 'connecting';
+    const query = this.#seq === null ? '' : `?after=${this.#seq}`;
+    const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(`${scheme}//${location.host}/api/ws${query}`, ['aye', `aye.page.${pageSecret()}`]);
+    this.#socket = socket;
+    socket.onopen = () => {
+      this.#heard = Date.now();
+      this.#wait = FIRST_WAIT;
+      this.connection = 'connected';
+      void this.#whoAmI();
+    };
+    socket.onmessage = (message) => {
+      this.#heard = Date.now();
+      this.#take(JSON.parse(message.data as string) as Message);
+    };
+    socket.onclose = () => {
+      if (this.#socket === socket) void this.#lost();
+    };
+  }
+
+  async #lost(): Promise<void> {
+    this.#socket = null;
+    this.connection = 'lost';
+    try {
+      await get('/api/me');
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) {
+        this.connection = 'signed-out';
+        return;
+      }
+    }
+    this.retryAt = Date.now() + this.#wait;
+    this.#retry = setTimeout(() => this.#connect(), this.#wait);
+    this.#wait = Math.min(this.#wait * 1.7, LONGEST_WAIT);
+  }
+
+  async #whoAmI(): Promise<void> {
+    try {
+      this.me = await get('/api/me');
+    } catch {
+      // The socket says soon enough whether the hub is there.
+    }
+  }
+
+  async #probe(): Promise<void> {
+    const socket = this.#socket;
+    if (!socket || this.connection !== 'connected' || Date.now() - this.#heard < SILENCE) return;
+    try {
+      await fetch('/api/health', { signal: AbortSignal.timeout(5000), cache: 'no-store' });
+      this.#heard = Date.now();
+    } catch {
+      socket.onclose = null;
+      socket.close();
+      if (this.#socket === socket) void this.#lost();
+    }
+  }
+
+  /** Changes that come close together are shown together: a frame is drawn once. */
+  #take(message: Message): void {
+    this.#queue.push(message);
+    if (this.#queue.length > 1) return;
+    if (document.hidden) queueMicrotask(() => this.#apply());
+    else requestAnimationFrame(() => this.#apply());
+    // Frames stop when a tab is hidden; what was queued before must not wait for the tab to be shown.
+    setTimeout(() => this.#apply(), 200);
+  }
+
+  #apply(): void {
+    const messages = this.#queue;
+    this.#queue = [];
+    let asks: Map<string, Ask> | null = null;
+    let agents: Map<string, Agent> | null = null;
+    const fresh: Ask[] = [];
+    for (const message of messages) {
+      if (message.type === 'snapshot') {
+        this.#seq = message.seq;
+        const before: ReadonlyMap<string, Ask> = asks ?? this.asks;
+        asks = new Map(message.asks.map((ask) => [ask.id, ask]));
+        for (const ask of message.asks) if (!before.has(ask.id)) fresh.push(ask);
+        this.#rememberEnded(before, asks);
+        agents = new Map(message.agents.map((agent) => [agent.id, agent]));
+        this.notices = (message.notices ?? []).filter((notice) => notice.problem);
+        for (const restart of this.#restarts) restart();
+        continue;
+      }
+      if (message.seq === undefined || (this.#seq !== null && message.seq <= this.#seq)) continue;
+      this.#seq = message.seq;
+      if (message.type === 'ask') {
+        asks ??= new Map(this.asks);
+        if (!asks.has(message.ask.id) && message.ask.state === 'open') fresh.push(message.ask);
+        asks.set(message.ask.id, message.ask);
+        if (message.ask.state !== 'open') dropDraft(message.ask);
+      } else if (message.type === 'agent') {
+        agents ??= new Map(this.agents);
+        agents.set(message.agent.id, message.agent);
+      } else if (message.type === 'event') {
+        const listeners = this.#listeners.get(message.agent);
+        if (listeners) for (const listener of listeners) listener(message.seq, message.event);
+      } else if (message.type === 'notice') {
+        const others = this.notices.filter((notice) => notice.about !== message.notice.about);
+        this.notices = message.notice.problem ? [...others, message.notice] : others;
+      }
+    }
+    if (asks) this.asks = trimmed(asks);
+    if (agents) this.agents = agents;
+    if (fresh.length) this.onNew(fresh);
+  }
+
+  /** What was open before and is not in a snapshot has ended meanwhile: how, the hub is asked. */
+  #rememberEnded(before: ReadonlyMap<string, Ask>, now: Map<string, Ask>): void {
+    for (const ask of before.values()) {
+      if (now.has(ask.id)) continue;
+      if (ask.state !== 'open') now.set(ask.id, ask);
+      else void get<Ask>(`/api/asks/${encodeURIComponent(ask.id)}`).then((found) => this.#put(found), () => {});
+    }
+  }
+
+  #put(ask: Ask): void {
+    const known = this.asks.get(ask.id);
+    // A receipt that arrived on the socket meanwhile says more than the reply to our own call.
+    if (known && known.state !== 'open' && known.receipt !== 'pending') return;
+    this.asks = new Map(this.asks).set(ask.id, ask);
+    if (ask.state !== 'open') dropDraft(ask);
+  }
+}
+
+function trimmed(asks: Map<string, Ask>): Map<string, Ask> {
+  let ended = 0;
+  for (const ask of asks.values()) if (ask.state !== 'open') ended += 1;
+  for (const ask of asks.values()) {
+    if (ended <= MOST_ENDED) break;
+    if (ask.state === 'open') continue;
+    asks.delete(ask.id);
+    ended -= 1;
+  }
+  return asks;
+}
+
+export const hub = new Hub();
+
+/** One act of answering: the same answer sent again keeps its name, so that it counts once. */
+export class Sending {
+  busy = $state(false);
+  problem = $state('');
+  #last: { text: string; key: string } | null = null;
+
+  async send(ask: Ask, answer: Answer): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    this.problem = '';
+    const text = JSON.stringify(answer);
+    if (this.#last?.text !== text) this.#last = { text, key: freshKey() };
+    try {
+      await hub.answer(ask, answer, this.#last.key);
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+    } finally {
+      this.busy = false;
+    }
+  }
+}

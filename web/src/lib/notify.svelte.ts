@@ -1,0 +1,70 @@
+/** What tells a person who looks elsewhere: the tab's title and icon, and notifications if they want them. */
+
+import { hub } from './hub.svelte';
+import { askAddress } from './route.svelte';
+import type { Ask } from './types';
+import { KIND, subject } from './words';
+
+const ASKED = 'aye.notify';
+
+class Notify {
+  /** Said to people who do not see the page. */
+  spoken = $state('');
+  /** Whether to ask, politely and once, if notifications are wanted. */
+  mayAsk = $state(false);
+  #begun = false;
+
+  start(): void {
+    this.mayAsk = 'Notification' in globalThis && Notification.permission === 'default' && !localStorage.getItem(ASKED);
+    hub.onNew = (asks) => this.#tell(asks);
+  }
+
+  async wanted(yes: boolean): Promise<void> {
+    this.mayAsk = false;
+    localStorage.setItem(ASKED, 'asked');
+    if (yes) await Notification.requestPermission();
+  }
+
+  #tell(asks: Ask[]): void {
+    // What was there before the page was opened is news to nobody.
+    if (!this.#begun) {
+      this.#begun = true;
+      if (asks.length !== 1) return;
+    }
+    const [first] = asks;
+    if (!first) return;
+    const about = (ask: Ask): string => `${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}: ${subject(ask, 120)}`;
+    this.spoken = asks.length === 1 ? `New: ${about(first)}` : `${asks.length} new asks`;
+    if (!document.hidden || !('Notification' in globalThis) || Notification.permission !== 'granted') return;
+    for (const ask of asks.slice(0, 3)) {
+      const notice = new Notification(`${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}`, {
+        body: subject(ask, 200),
+        tag: ask.id,
+      });
+      notice.onclick = () => {
+        window.focus();
+        location.hash = askAddress(ask.id);
+        notice.close();
+      };
+    }
+  }
+}
+
+export const notify = new Notify();
+
+export function countInTab(waiting: number, live: boolean): void {
+  document.title = waiting ? `(${waiting}) aye` : 'aye';
+  const icon = document.getElementById('favicon');
+  if (!(icon instanceof HTMLLinkElement)) return;
+  icon.dataset['plain'] ??= icon.href;
+  icon.href = waiting || !live ? badge(waiting, live) : icon.dataset['plain'];
+}
+
+function badge(waiting: number, live: boolean): string {
+  const shown = waiting > 99 ? '99' : waiting || '';
+  const fill = live ? '#b4440f' : '#6b6e75';
+  const svg =
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="${fill}"/>` +
+    `<text x="16" y="23" font-family="sans-serif" font-weight="700" font-size="19" fill="#fff" text-anchor="middle">${shown}</text></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}

@@ -1,0 +1,41 @@
+/** Times as people say them, and a clock that ticks for all who show one. */
+
+class Clock {
+  now = $state(Date.now());
+
+  start(): void {
+    setInterval(() => {
+      this.now = Date.now();
+    }, 1000);
+  }
+}
+
+export const clock = new Clock();
+
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 && hours < 10 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+/** Coarse, so that a list of ages does not flicker. */
+export function age(at: string, now: number): string {
+  const passed = now - Date.parse(at);
+  return passed < 10_000 ? 'now' : passed < 60_000 ? `${Math.floor(passed / 10_000) * 10} s` : span(passed);
+}
+
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const SHORT = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+
+export const full = (at: string): string => FULL.format(Date.parse(at));
+
+export function short(at: string, now: number): string {
+  const date = new Date(at);
+  const today = new Date(now).toDateString() === date.toDateString();
+  return today ? SHORT.format(date) : `${DAY.format(date)}, ${SHORT.format(date)}`;
+}

@@ -1,0 +1,166 @@
+/** What the hub says, as far as the page reads it. */
+
+export type Kind = 'question' | 'permission' | 'plan';
+export type AskState = 'open' | 'answered' | 'expired' | 'withdrawn';
+export type Receipt =
+  | 'pending'
+  | 'delivered'
+  | 'confirmed'
+  | 'disputed'
+  | 'superseded'
+  | 'undelivered'
+  | 'unknown';
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Offer {
+  label: string;
+  description: string;
+  preview?: string;
+}
+export interface Question {
+  question: string;
+  header: string;
+  options: Offer[];
+  multi_select: boolean;
+  free_text: boolean;
+}
+export interface Hunk {
+  old_start: number;
+  new_start: number;
+  lines: string[];
+}
+export type Scope = 'once' | 'session' | 'always';
+export interface ScopeOffer {
+  scope: Scope;
+  rule?: string;
+  kept_by?: 'agent' | 'hub';
+}
+export interface QuestionBody {
+  questions: Question[];
+}
+export interface PermissionBody {
+  tool: string;
+  input: { [key: string]: Json };
+  display: { kind: 'command' | 'diff' | 'json'; text: string; hunks?: Hunk[] };
+  scopes: ScopeOffer[];
+}
+export interface PlanBody {
+  plan: string;
+}
+
+export type Choice =
+  | { skip: true }
+  | { skip?: undefined; selected?: string[]; text?: string; notes?: string };
+export type QuestionAnswer =
+  | { answers: Choice[] }
+  | { response: string }
+  | { skip: true; message?: string };
+export type PermissionAnswer =
+  | { decision: 'allow'; scope: Scope; input?: { [key: string]: Json } }
+  | { decision: 'deny'; message?: string; interrupt: boolean };
+export type PlanAnswer =
+  | { decision: 'allow'; plan?: string }
+  | { decision: 'deny'; message?: string }
+  | { decision: 'outline' };
+export type Answer = QuestionAnswer | PermissionAnswer | PlanAnswer;
+
+/** A person on a surface, or a rule. */
+export interface By {
+  name?: string;
+  surface?: string;
+  rule?: string;
+}
+
+interface AskBase {
+  id: string;
+  key: string;
+  agent: string;
+  cwd: string;
+  tool_use_id: string | null;
+  sub_agent?: string | null;
+  digest: string;
+  created_at: string;
+  deadline: string | null;
+  state: AskState;
+  receipt: Receipt | null;
+  by: By | null;
+  ended_at: string | null;
+  note: string | null;
+}
+export interface QuestionAsk extends AskBase {
+  kind: 'question';
+  body: QuestionBody;
+  answer: QuestionAnswer | null;
+}
+export interface PermissionAsk extends AskBase {
+  kind: 'permission';
+  body: PermissionBody;
+  answer: PermissionAnswer | null;
+}
+export interface PlanAsk extends AskBase {
+  kind: 'plan';
+  body: PlanBody;
+  answer: PlanAnswer | null;
+}
+export type Ask = QuestionAsk | PermissionAsk | PlanAsk;
+
+export interface Agent {
+  id: string;
+  kind: string;
+  reach: 'driven' | 'hooked' | 'watched' | 'script';
+  host: string;
+  cwd: string;
+  title: string;
+  session: string | null;
+  state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
+  cost: number | null;
+  open_asks: number;
+  outline: { until: string; ask: string; digest: string } | null;
+  created_at: string;
+}
+
+export type AgentEvent = { type: string; [field: string]: Json | undefined };
+
+export interface Notice {
+  about: string;
+  problem: string | null;
+}
+
+export type Message =
+  | { type: 'snapshot'; seq: number; asks: Ask[]; agents: Agent[]; notices?: Notice[] }
+  | { type: 'ask'; seq: number; ask: Ask }
+  | { type: 'agent'; seq: number; agent: Agent }
+  | { type: 'event'; seq: number; agent: string; event: AgentEvent }
+  | { type: 'notice'; seq: number; notice: Notice };
+
+export interface Grant {
+  id: string;
+  words: string;
+  tool: string;
+  folder: string;
+  agent: string | null;
+  expires_at: string | null;
+  by: By;
+  at: string;
+}
+
+export interface Rule {
+  number: number;
+  name: string | null;
+  action: 'allow' | 'deny' | 'ask';
+  agent: string | null;
+  cwd: string | null;
+  tool: string | null;
+  command: string | null;
+  input: { [field: string]: string };
+  message: string | null;
+}
+export interface Policy {
+  auto_approve: string[];
+  rules: Rule[];
+  timeout: { question: string | null; permission: string | null; plan: string | null };
+  when_unattended: 'wait' | 'reject';
+  outline_preapproval: 'same' | 'next';
+  problem: string | null;
+  decided: { rule: string; asks: number }[];
+}

@@ -1,0 +1,53 @@
+/**
+ * Text from an agent, made safe to look at: what a browser would obey or hide is shown as an escape, and
+ * nothing is ever left out. The same characters as in the hub; crates/core/src/visible/vectors.json holds both.
+ */
+
+const HIDDEN =
+  '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f' +
+  '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff0-\\ufffb' +
+  '\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}\\p{Surrogate}';
+const SOME = new RegExp(`[${HIDDEN}]`, 'u');
+const EACH = new RegExp(`([${HIDDEN}]+)`, 'gu');
+const SOME_OF_LINE = new RegExp(`[\\n\\t${HIDDEN}]`, 'u');
+const EACH_OF_LINE = new RegExp(`([\\n\\t${HIDDEN}]+)`, 'gu');
+
+export interface Piece {
+  text: string;
+  /** Whether this is an escape and not what the agent wrote. */
+  escape: boolean;
+}
+
+function escaped(hidden: string): string {
+  let out = '';
+  for (const c of hidden) {
+    if (c === '\n') out += '\\n';
+    else if (c === '\t') out += '\\t';
+    else if (c === '\r') out += '\\r';
+    else out += `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`;
+  }
+  return out;
+}
+
+function split(text: string, some: RegExp, each: RegExp): Piece[] {
+  if (!some.test(text)) return [{ text, escape: false }];
+  const parts = text.split(each);
+  const pieces = parts.map((part, i) => ({ text: i % 2 ? escaped(part) : part, escape: i % 2 === 1 }));
+  return pieces.filter((piece) => piece.text !== '');
+}
+
+/** Line breaks and tabs stay as they are. */
+export const pieces = (text: string): Piece[] => split(text, SOME, EACH);
+/** Line breaks and tabs are escaped too. */
+export const piecesOfLine = (text: string): Piece[] => split(text, SOME_OF_LINE, EACH_OF_LINE);
+
+const joined = (pieces: Piece[]): string => pieces.map((piece) => piece.text).join('');
+export const visible = (text: string): string => joined(pieces(text));
+export const oneLine = (text: string): string => joined(piecesOfLine(text));
+
+/** For places that show only a glimpse; the whole is always shown elsewhere. */
+export function glimpse(text: string, most = 160): string {
+  const line = oneLine(text.slice(0, most * 4).trim().replace(/\s+/g, ' '));
+  const characters = [...line];
+  return characters.length > most ? `${characters.slice(0, most).join('')}…` : line;
+}
