@@ -1,8 +1,9 @@
 //! Work that is started and steered from a chat, and the messages that show how it goes.
 
 use super::api::{Key, Outgoing};
+use super::calls::{Call, Doing, Op, plainly};
 use super::card::card;
-use super::desk::{Call, Desk, Doing, Op, plainly};
+use super::desk::Desk;
 use super::gate::Person;
 use super::lane::Job;
 use super::memory::{Card, ChatNote, Homed, START, forget};

@@ -1,7 +1,8 @@
 //! Asks in chats: which messages there must be, and what each of them must say.
 
 use super::api::{Key, Outgoing};
-use super::desk::{Call, Desk, Doing, Op, Plainness, plainly};
+use super::calls::{Call, Doing, Op, Plainness, plainly};
+use super::desk::Desk;
 use super::ended::{ended, refused_plan};
 use super::html::{Page, label};
 use super::lane::Job;
