@@ -1,6 +1,7 @@
 //! Work that is started and steered from a chat, with a scripted agent.
 
 use super::*;
+use aye::hub::Memo;
 use aye_testkit::agent::{heard, scripted_agent};
 use aye_testkit::scenario::{text, tool};
 use std::path::PathBuf;
@@ -205,4 +206,27 @@ fn a_prompt_is_given_once_through_a_crash_and_the_progress_goes_on() {
     fs::write(desk.folder("web").join("go"), "").unwrap();
     second_turn(&desk, &first, "web · done");
     assert_eq!(desk.prompts("web"), ["first", "second"]);
+}
+
+#[test]
+fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
+    let mut phone = Phone::new();
+    assert!(phone.hub.stop().success());
+    // What a hub leaves behind that ended between noting a start and hearing of it.
+    let start = Memo { kind: "start", key: "701".into(), body: Some(json!({ "chat": ANN })) };
+    let home = aye::home::Home::at(&phone.hub.home);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let hub = aye::hub::Hub::open(&home, aye::hub::Clock::system()).await.unwrap();
+        hub.remember(aye_core::Surface::Telegram, vec![start]).await.unwrap();
+        hub.close().await;
+    });
+    phone.hub.restart();
+    phone.shown("nobody knows whether it began");
+    phone.restart();
+    let last = phone.bot.say(ANN, ANN, "/status");
+    phone.bot.confirmed(last);
+    phone.shown("Nothing waits for you");
+    let told = phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("nobody knows"));
+    assert_eq!(told.count(), 1);
 }

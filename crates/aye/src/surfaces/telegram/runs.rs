@@ -164,8 +164,14 @@ impl Desk {
     }
 
     pub(super) fn card_changed(&mut self, agent: &AgentId) {
-        if let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone())) {
-            self.put(chat, Job::Card(card));
+        let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone()))
+        else {
+            return;
+        };
+        // An agent that speaks fast is not looked at for every word.
+        match self.card_free.get(&card).copied().filter(|free| Instant::now() < *free) {
+            Some(free) => drop(self.cards_due.insert((free, card))),
+            None => self.put(chat, Job::Card(card)),
         }
     }
 

@@ -404,3 +404,40 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
     assert!(page.fits() && page.plain().contains("did not finish"));
     assert_eq!(file.unwrap(), "word ".repeat(2000).trim());
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_pressed_and_typed_in_whatever_order_the_answer_fits_its_ask(
+        shape in proptest::collection::vec((0..4_usize, proptest::bool::ANY, proptest::bool::ANY), 1..5),
+        moves in proptest::collection::vec((0..40_usize, 0..8_usize), 1..60),
+    ) {
+        let question = |(options, several, own): &(usize, bool, bool)| {
+            let options: Vec<_> = (0..*options).map(|n| json!({ "label": format!("o{n}") })).collect();
+            json!({ "question": "?", "multi_select": several, "free_text": *own || options.is_empty(), "options": options })
+        };
+        let ask = ask(Kind::Question, json!({ "questions": shape.iter().map(question).collect::<Vec<_>>() }));
+        let mut draft = Draft::default();
+        let mut earlier = vec![];
+        for (which, how) in moves {
+            let buttons = actions(&open(&ask, &draft, &asker()));
+            let next = match how {
+                0 => super::form::typed(&ask.body, draft.clone(), 1, " words "),
+                // A button of a message as it was before.
+                1 if !earlier.is_empty() => {
+                    let old: &Action = &earlier[which % earlier.len()];
+                    press(&ask.body, draft.clone(), old, 1)
+                }
+                _ => press(&ask.body, draft.clone(), &buttons[which % buttons.len()], 1),
+            };
+            earlier.extend(buttons);
+            match next {
+                super::form::Next::Draft(next) => draft = next,
+                super::form::Next::Stale(_) => {}
+                super::form::Next::Answer(answer) => {
+                    Answer::read(&ask.body, answer).unwrap();
+                    break;
+                }
+            }
+        }
+    }
+}
