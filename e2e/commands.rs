@@ -510,7 +510,7 @@ fn doctor_says_what_is_missing_and_the_command_that_mends_it() {
     assert_eq!((code(&well), &findings["fine"]), (Some(0), &json!(true)), "{findings}");
     let about: Vec<_> =
         findings["findings"].as_array().unwrap().iter().map(|f| f["about"].as_str().unwrap()).collect();
-    assert_eq!(about, ["home", "files", "policy", "trail", "hub", "token", "claude"]);
+    assert_eq!(about, ["home", "files", "policy", "telegram", "trail", "hub", "token", "claude"]);
 
     let wrong = aye(&hub.home).arg("doctor").env("AYE_TOKEN", "aye_wrong_1").output().unwrap();
     assert_eq!(code(&wrong), Some(1));

@@ -1,1 +1,179 @@
+//! Telegram fails in every way it can; nothing is lost and nothing doubled.
 
+use super::*;
+use aye_testkit::telegram::Fault;
+
+#[track_caller]
+fn answered(phone: &Phone, ask: &Value, message: &Message) {
+    assert_eq!(phone.bot.told(ANN, message, "SQLite").text, "Recorded: SQLite");
+    assert_eq!(selected(&phone.ended(ask), 0), &json!(["SQLite"]));
+    phone.bot.changed(message, "Answered by User11");
+}
+
+#[test]
+fn a_message_that_was_certainly_not_taken_is_sent_again_once() {
+    for fault in
+        [Fault::TooMany(3), Fault::BadGateway, Fault::CloseBefore, Fault::Refuse(500, "Internal".into())]
+    {
+        let phone = Phone::new();
+        phone.bot.fail("sendMessage", fault.clone());
+        phone.bot.fail("sendMessage", fault.clone());
+        let ask = phone.ask("k", "Which DB?");
+        let message = phone.shown("Which DB?");
+        phone.bot.fail("editMessageText", fault.clone());
+        answered(&phone, &ask, &message);
+        assert_eq!(phone.bot.messages(ANN).len(), 1, "{fault:?}");
+        phone.nothing_to_complain_of();
+    }
+}
+
+#[test]
+fn of_a_message_that_may_have_been_taken_either_copy_can_be_answered() {
+    for fault in [Fault::CloseAfter, Fault::HangAfter] {
+        let phone = Phone::new();
+        phone.bot.fail("sendMessage", fault);
+        let ask = phone.ask("k", "Which DB?");
+        let first = phone.shown("Which DB?");
+        let second = phone.bot.message_where(ANN, "the second copy", |message| message.id != first.id);
+        assert_ne!(first.data("SQLite"), second.data("SQLite"));
+        answered(&phone, &ask, &second);
+        let late = phone.bot.told(ANN, &first, "PostgreSQL");
+        assert!(late.alert && late.text.contains("Already decided"), "{late:?}");
+        phone.bot.changed(&first, "Answered by User11");
+        assert_eq!(selected(&phone.hub.ask(&ask), 0), &json!(["SQLite"]));
+    }
+}
+
+#[test]
+fn an_edit_that_was_made_and_not_confirmed_is_made_again_without_harm() {
+    let phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    phone.bot.fail("editMessageText", Fault::CloseAfter);
+    answered(&phone, &ask, &message);
+    phone.receipt(&ask, "delivered");
+    phone.bot.changed(&message, "delivered to the agent");
+    assert_eq!(phone.bot.messages(ANN).len(), 1);
+}
+
+#[test]
+fn a_press_counts_even_if_nobody_could_be_told() {
+    let phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    phone.bot.fail("answerCallbackQuery", Fault::BadGateway);
+    phone.bot.press(ANN, &message, "SQLite");
+    assert_eq!(selected(&phone.ended(&ask), 0), &json!(["SQLite"]));
+    phone.bot.changed(&message, "Answered by User11");
+}
+
+#[test]
+fn updates_wait_while_they_cannot_be_fetched() {
+    for fault in [
+        Fault::BadGateway,
+        Fault::CloseBefore,
+        Fault::CloseAfter,
+        Fault::TooMany(2),
+        Fault::Refuse(409, "Conflict".into()),
+    ] {
+        let phone = Phone::new();
+        let ask = phone.ask("k", "Which DB?");
+        let message = phone.shown("Which DB?");
+        for _ in 0..3 {
+            phone.bot.fail("getUpdates", fault.clone());
+        }
+        answered(&phone, &ask, &message);
+    }
+}
+
+#[test]
+fn another_program_that_polls_is_outlasted() {
+    let phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    let polls = phone.bot.calls("getUpdates");
+    phone.bot.poll_from_elsewhere();
+    eventually("the bot to ask again", || (phone.bot.calls("getUpdates") > polls).then_some(()));
+    answered(&phone, &ask, &message);
+}
+
+#[test]
+fn an_update_that_comes_twice_is_done_once() {
+    let phone = Phone::new();
+    let options = json!([{"label": "red"}, {"label": "blue"}]);
+    let ask = phone.raise(
+        "k",
+        "question",
+        json!({"questions": [{"question": "Which?", "multi_select": true, "options": options}]}),
+    );
+    let message = phone.shown("Which?");
+    phone.bot.told(ANN, &message, "red");
+    let toggled = phone.bot.last_update();
+    phone.bot.confirmed(toggled);
+    phone.bot.send_again(toggled);
+    phone.bot.told(ANN, &message, "Done");
+    assert_eq!(selected(&phone.ended(&ask), 0), &json!(["red"]));
+}
+
+#[test]
+fn an_outage_of_telegram_delays_and_loses_nothing() {
+    let phone = Phone::new();
+    phone.bot.fail_every(1, Fault::BadGateway);
+    let (first, second) = (phone.ask("a", "First?"), phone.ask("b", "Second?"));
+    eventually("some tries", || (phone.bot.calls("sendMessage") >= 3).then_some(()));
+    assert_eq!(phone.hub.answer(&first, json!({"answers": [{"selected": ["SQLite"]}]})).status, 200);
+    phone.bot.fail_no_more();
+    let message = phone.shown("Second?");
+    answered(&phone, &second, &message);
+    assert_eq!(phone.bot.messages(ANN).len(), 1, "what ended meanwhile is not shown any more");
+}
+
+#[test]
+fn what_telegram_refuses_is_said_more_plainly() {
+    let phone = Phone::new();
+    let refused = || Fault::Refuse(400, "Bad Request: can't parse entities: for a test".into());
+    phone.bot.fail("sendMessage", refused());
+    let ask = phone.ask("a", "Which <DB>?");
+    let message = phone.shown("Which <DB>?");
+    assert_eq!(message.html.trim(), message.text, "without markup");
+    answered(&phone, &ask, &message);
+    phone.bot.fail("sendMessage", refused());
+    phone.bot.fail("sendMessage", refused());
+    let second = phone.ask("b", "Which?");
+    let bare = phone.shown("Telegram refuses to show");
+    assert!(bare.text.contains(second["id"].as_str().unwrap()) && bare.buttons.is_empty());
+}
+
+#[test]
+fn a_message_that_somebody_deleted_is_shown_anew() {
+    let phone = Phone::new();
+    let options = json!([{"label": "red"}, {"label": "blue"}]);
+    let ask = phone.raise(
+        "k",
+        "question",
+        json!({"questions": [{"question": "Which?", "multi_select": true, "options": options}]}),
+    );
+    let message = phone.shown("Which?");
+    phone.bot.fail("editMessageText", Fault::Refuse(400, "Bad Request: message to edit not found".into()));
+    phone.bot.told(ANN, &message, "red");
+    let anew = phone.bot.message_where(ANN, "a new message", |found| found.id > message.id);
+    phone.bot.told(ANN, &anew, "blue");
+    let anew = phone.bot.with_button(&anew, "☑ blue");
+    phone.bot.told(ANN, &anew, "Done");
+    assert_eq!(phone.ended(&ask)["state"], "answered");
+}
+
+#[test]
+fn a_chat_that_shuts_the_bot_out_does_not_hold_up_the_others() {
+    let phone = Phone::with(BOTH);
+    for _ in 0..50 {
+        phone.bot.fail("sendMessage", Fault::Refuse(403, "Forbidden: bot was blocked by the user".into()));
+    }
+    let ask = phone.ask("k", "Which DB?");
+    eventually("both chats to be tried", || (phone.bot.calls("sendMessage") >= 2).then_some(()));
+    phone.bot.fail_no_more();
+    let message = phone.bot.message(GROUP, "Which DB?");
+    phone.shown("Which DB?");
+    phone.bot.told(BOB, &message, "SQLite");
+    assert_eq!(phone.ended(&ask)["by"]["name"], "User12 [12]");
+}

@@ -102,12 +102,14 @@ impl Phone {
 
 /// A home whose hub finds the bot.
 fn prepare(home: &Path, bot: &Telegram, telegram: &str, rest: &str) {
+    prepare_with(home, bot, SECOND, telegram, rest);
+}
+
+fn prepare_with(home: &Path, bot: &Telegram, second: Duration, telegram: &str, rest: &str) {
     fs::create_dir_all(home).unwrap();
-    let config = format!(
-        "{rest}\n[telegram]\napi_url = \"{}\"\napi_second = \"{}ms\"\n{telegram}\n",
-        bot.url,
-        SECOND.as_millis()
-    );
+    let second = second.as_millis();
+    let config =
+        format!("{rest}\n[telegram]\napi_url = \"{}\"\napi_second = \"{second}ms\"\n{telegram}\n", bot.url);
     fs::write(home.join("config.toml"), config).unwrap();
     let token = home.join("telegram.token");
     fs::write(&token, TOKEN).unwrap();

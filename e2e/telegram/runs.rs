@@ -1,1 +1,232 @@
+//! Work that is started and steered from a chat, with a scripted agent.
 
+use super::*;
+use aye::hub::Memo;
+use aye_testkit::agent::{heard, scripted_agent};
+use aye_testkit::scenario::{text, tool};
+use std::path::PathBuf;
+
+/// A hub that may start a scripted agent in one folder for each name.
+struct Desk {
+    phone: Phone,
+    work: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new(telegram: &str, projects: &[&str], steps: Value) -> Self {
+        let work = tempfile::tempdir().unwrap();
+        let mut config = format!("[agents.claude]\ncommand = {:?}\n[projects]\n", scripted_agent());
+        for name in projects {
+            let folder = work.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(
+                folder.join("scenario.json"),
+                json!({"heard": "heard.jsonl", "steps": steps}).to_string(),
+            )
+            .unwrap();
+            config += &format!("{name} = {folder:?}\n");
+        }
+        Self { phone: Phone::with_config(telegram, &config), work }
+    }
+
+    fn folder(&self, project: &str) -> PathBuf {
+        self.work.path().join(project)
+    }
+
+    /// The prompts an agent was given so far.
+    fn prompts(&self, project: &str) -> Vec<String> {
+        let lines = heard(&self.folder(project).join("heard.jsonl")).into_iter();
+        let prompts = lines.filter(|line| line["type"] == "user");
+        prompts.map(|line| line["message"]["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn agents(&self) -> Vec<Value> {
+        let agents = self.phone.hub.get("/api/agents", &self.phone.hub.operator()).body;
+        agents["agents"].as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // Runs outlive the hub that started them, but not their test.
+        for agent in self.agents() {
+            let path = format!("/api/agents/{}/stop", agent["id"].as_str().unwrap());
+            self.phone.hub.post(&path, &self.phone.hub.operator(), json!({}));
+        }
+        eventually("the runs to end", || self.agents().is_empty().then_some(()));
+    }
+}
+
+#[test]
+fn a_message_starts_a_run_that_is_shown_as_it_goes_and_further_ones_go_on_with_it() {
+    let steps = json!([
+        [text("Thinking about it.")], {"do": "until", "file": "go"}, [text("Ready.")],
+        {"do": "turn"}, [text("And more.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "fix the <tests>");
+    let card = desk.phone.shown("web · working");
+    assert!(card.silent);
+    assert_eq!(card.labels(), ["Cancel"]);
+    bot.changed(&card, "Thinking");
+    assert_eq!(desk.prompts("web"), ["fix the <tests>"]);
+    fs::write(desk.folder("web").join("go"), "").unwrap();
+    let over = bot.changed(&card, "web · done");
+    assert!(
+        over.text.contains("Ready.") && over.text.contains("$0.0125") && over.buttons.is_empty(),
+        "{}",
+        over.text
+    );
+    // A second message goes to the same run, and gets a message of its own.
+    bot.say(ANN, ANN, "go on");
+    let is_second = |message: &Message| message.id > card.id && message.text.contains("And more.");
+    let second = bot.message_where(ANN, "the second turn", is_second);
+    assert!(second.silent);
+    bot.changed(&second, "web · done");
+    assert_eq!(desk.prompts("web"), ["fix the <tests>", "go on"]);
+    assert_eq!(desk.agents().len(), 1);
+    desk.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn cancel_interrupts_what_goes_on_once() {
+    let desk = Desk::new(ALONE, &["web"], json!([{"do": "silence"}]));
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "take your time");
+    let card = desk.phone.shown("web · working");
+    assert_eq!(bot.told(ANN, &card, "Cancel").text, "It is told to stop what it does.");
+    let again = bot.press_data(ANN, ANN, card.id, &card.data("Cancel"));
+    assert!(bot.notice(&again).alert);
+    let over = bot.changed(&card, "did not finish");
+    assert!(over.buttons.is_empty());
+    let commands = desk.phone.hub.aye(&["log", "--json"]);
+    assert_eq!(support::printed(&commands).matches("\"interrupt\"").count(), 1);
+}
+
+#[test]
+fn a_run_asks_in_the_chat_that_started_it_and_nowhere_else() {
+    let question = json!({"questions": [{"question": "Which DB?", "header": "DB", "multiSelect": false,
+        "options": [{"label": "PostgreSQL", "description": "."}, {"label": "SQLite", "description": "."}]}]});
+    let desk =
+        Desk::new(BOTH, &["web"], json!([[tool("toolu_q", "AskUserQuestion", question)], [text("Thanks.")]]));
+    let bot = &desk.phone.bot;
+    bot.say(BOB, GROUP, "/new choose a database");
+    let message = bot.message(GROUP, "Which DB?");
+    assert!(message.text.contains("web in "), "{}", message.text);
+    bot.told(BOB, &message, "SQLite");
+    bot.changed(&message, "confirmed by the agent's own transcript");
+    bot.message_where(GROUP, "the end", |message| {
+        message.text.contains("web · done") && message.text.contains("Thanks.")
+    });
+    assert_eq!(bot.messages(ANN), []);
+}
+
+#[test]
+fn a_reply_to_the_message_of_a_run_goes_to_that_run() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web", "api"], steps);
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "in which folder?");
+    desk.phone.shown("In which project?");
+    bot.say(ANN, ANN, "/project web");
+    desk.phone.shown("now work in web");
+    bot.say(ANN, ANN, "first");
+    let web = desk.phone.shown("web · done");
+    bot.say(ANN, ANN, "/project api");
+    desk.phone.shown("now work in api");
+    bot.say(ANN, ANN, "second");
+    desk.phone.shown("api · done");
+    bot.reply(ANN, &web, "third");
+    bot.message(ANN, "Two.");
+    assert_eq!(
+        (desk.prompts("web"), desk.prompts("api")),
+        (vec!["first".into(), "third".into()], vec!["second".into()])
+    );
+}
+
+#[test]
+fn what_is_said_with_a_slash_is_answered() {
+    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "/help");
+    desk.phone.shown("/project [name]");
+    bot.say(ANN, ANN, "/project nowhere");
+    desk.phone.shown("There is no project nowhere");
+    bot.say(ANN, ANN, "/agents");
+    desk.phone.shown("Nobody is at work");
+    bot.say(ANN, ANN, "/stop");
+    desk.phone.shown("no run to stop");
+    bot.say(ANN, ANN, "/cancel");
+    desk.phone.shown("Nothing waits for a text");
+    bot.say(ANN, ANN, "/new");
+    desk.phone.shown("Your next message starts a new run");
+    bot.say(ANN, ANN, "go");
+    desk.phone.shown("web · done");
+    bot.say(ANN, ANN, "/agents");
+    let agents = desk.phone.shown("At work");
+    assert!(agents.text.contains("web · claude · idle · $0.0125"), "{}", agents.text);
+    bot.say(ANN, ANN, "/status");
+    let status = desk.phone.shown("Nothing waits for you");
+    assert!(status.text.contains("Project: web") && status.text.contains("Run: web"), "{}", status.text);
+    bot.say(ANN, ANN, "/stop");
+    desk.phone.shown("It is told to end");
+    eventually("the run to end", || desk.agents().is_empty().then_some(()));
+    assert!(bot.messages(ANN).iter().all(|message| message.silent));
+    desk.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_run_that_cannot_be_started_says_why() {
+    let config = "[agents.claude]\ncommand = \"/no/such/agent\"\n[projects]\nweb = \"/\"";
+    let phone = Phone::with_config(ALONE, config);
+    phone.bot.say(ANN, ANN, "go");
+    let words = phone.shown("could not be started");
+    assert!(words.text.contains("/no/such/agent"), "{}", words.text);
+}
+
+/// A message after the first that has these words: whether the same one again, nobody promises after a crash.
+fn second_turn(desk: &Desk, first: &Message, words: &str) -> Message {
+    let is_it = |message: &Message| message.id > first.id && message.text.contains(words);
+    desk.phone.bot.message_where(ANN, words, is_it)
+}
+
+#[test]
+fn a_prompt_is_given_once_through_a_crash_and_the_progress_goes_on() {
+    let steps = json!([[text("One.")], {"do": "turn"},
+        [text("Two.")], {"do": "until", "file": "go"}, [text("Three.")], {"do": "turn"}]);
+    let mut desk = Desk::new(ALONE, &["web"], steps);
+    desk.phone.bot.say(ANN, ANN, "first");
+    let first = desk.phone.shown("web · done");
+    let update = desk.phone.bot.say(ANN, ANN, "second");
+    second_turn(&desk, &first, "Two.");
+    desk.phone.hub.kill();
+    desk.phone.bot.send_again(update);
+    desk.phone.hub.restart();
+    desk.phone.bot.confirmed(update);
+    fs::write(desk.folder("web").join("go"), "").unwrap();
+    second_turn(&desk, &first, "web · done");
+    assert_eq!(desk.prompts("web"), ["first", "second"]);
+}
+
+#[test]
+fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
+    let mut phone = Phone::new();
+    assert!(phone.hub.stop().success());
+    // What a hub leaves behind that ended between noting a start and hearing of it.
+    let start = Memo { kind: "start", key: "701".into(), body: Some(json!({ "chat": ANN })) };
+    let home = aye::home::Home::at(&phone.hub.home);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let hub = aye::hub::Hub::open(&home, aye::hub::Clock::system()).await.unwrap();
+        hub.remember(aye_core::Surface::Telegram, vec![start]).await.unwrap();
+        hub.close().await;
+    });
+    phone.hub.restart();
+    phone.shown("nobody knows whether it began");
+    phone.restart();
+    let last = phone.bot.say(ANN, ANN, "/status");
+    phone.bot.confirmed(last);
+    phone.shown("Nothing waits for you");
+    let told = phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("nobody knows"));
+    assert_eq!(told.count(), 1);
+}

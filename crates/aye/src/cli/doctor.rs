@@ -3,6 +3,7 @@ use crate::client::{CallError, Client};
 use crate::config::Config;
 use crate::home::Home;
 use crate::store::{self, audit};
+use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
 use clap::Args;
 use serde_json::{Value, json};
@@ -47,6 +48,7 @@ impl Doctor {
             directory(home),
             files(home),
             config(home),
+            telegram(home),
             trail(home),
             hub(home).await,
             token(home).await,
@@ -111,6 +113,20 @@ fn config(home: &Home) -> Finding {
         }
         Ok(_) if home.config().exists() => Finding::fine("policy", path),
         Ok(_) => Finding::fine("policy", format!("no {path}: everything is asked")),
+    }
+}
+
+fn telegram(home: &Home) -> Finding {
+    let config = Config::load(&home.config()).unwrap_or_default();
+    match Telegram::load(&config, home) {
+        Ok(None) => Finding::fine("telegram", "off: config.toml has no [telegram]"),
+        Ok(Some(_)) => Finding::fine("telegram", "set up"),
+        Err(error) => {
+            let words = error.to_string();
+            let (found, mend) =
+                words.split_once('\n').unwrap_or((&words, "mend it, and start the hub again"));
+            Finding::wrong("telegram", found, mend.trim())
+        }
     }
 }
 

@@ -123,9 +123,12 @@ impl Bot {
         Ok(Self { url, token: settings.token.clone(), tls, pace: settings.pace, lines: Mutex::default() })
     }
 
-    /// Waits for updates. The offset confirms all before it, which Telegram then forgets.
-    pub async fn get_updates(&self, offset: Option<i64>) -> Result<Value, ApiError> {
-        let mut body = json!({ "timeout": LONGEST_POLL, "allowed_updates": ["message", "edited_message", "callback_query"] });
+    /// What people did; with `wait`, once they did something. The offset confirms all before it, which Telegram
+    /// then forgets.
+    pub async fn get_updates(&self, offset: Option<i64>, wait: bool) -> Result<Value, ApiError> {
+        let timeout = if wait { LONGEST_POLL } else { 0 };
+        let mut body =
+            json!({ "timeout": timeout, "allowed_updates": ["message", "edited_message", "callback_query"] });
         if let Some(offset) = offset {
             body["offset"] = json!(offset);
         }

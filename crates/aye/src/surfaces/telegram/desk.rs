@@ -1,6 +1,7 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
-use super::api::{ApiError, Bot, Outgoing};
+use super::api::Bot;
+use super::calls::{Finished, Plainness};
 use super::card::Progress;
 use super::html::Page;
 use super::lane::{Job, Lane};
@@ -43,55 +44,14 @@ pub struct Desk {
     /// How plainly something must be said, because Telegram refused it otherwise.
     pub(super) plainness: HashMap<String, Plainness>,
     pub(super) starts: JoinSet<Started>,
-    pub(super) starting: HashSet<i64>,
+    /// Chats for which a run is being started, and since when.
+    pub(super) starting: HashMap<i64, Timestamp>,
     /// Words to people who pressed something.
     pub(super) asides: JoinSet<()>,
-    calls: JoinSet<Finished>,
+    pub(super) calls: JoinSet<Finished>,
     /// Memory may be ahead of the disk, because a write failed.
     unsure: bool,
     resync_at: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Plainness {
-    #[default]
-    Marked,
-    Plain,
-    /// Only that there is something, and where to look.
-    Bare,
-}
-
-/// One call that is to be made in a chat.
-pub struct Call {
-    pub doing: Doing,
-    pub op: Op,
-}
-
-pub enum Op {
-    Send(Outgoing),
-    Edit(i64, Outgoing),
-    File { name: String, text: String, reply_to: Option<i64> },
-    Delete(i64),
-}
-
-/// What a call is for, so that its result finds its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doing {
-    Words,
-    Show { copy: String, shown: String },
-    Part { copy: String },
-    File { copy: String },
-    Remind { copy: String },
-    Unremind { copy: String },
-    ShowCard { card: String, shown: String },
-    CardFile { card: String },
-}
-
-struct Finished {
-    chat: i64,
-    job: Job,
-    doing: Doing,
-    result: Result<i64, ApiError>,
 }
 
 impl Desk {
@@ -111,7 +71,7 @@ impl Desk {
             card_free: HashMap::new(),
             plainness: HashMap::new(),
             starts: JoinSet::new(),
-            starting: HashSet::new(),
+            starting: HashMap::new(),
             asides: JoinSet::new(),
             calls: JoinSet::new(),
             unsure: true,
@@ -315,73 +275,6 @@ impl Desk {
         Ok(())
     }
 
-    async fn plan(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
-        self.be_sure().await?;
-        match job {
-            Job::Words { page, reply_to, plain } => {
-                let plainness = if *plain { Plainness::Plain } else { Plainness::Marked };
-                let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..plainly(page, plainness) };
-                Ok(Some(Call { doing: Doing::Words, op: Op::Send(outgoing) }))
-            }
-            Job::Ask(ask) => self.plan_ask(chat, ask).await,
-            Job::Card(card) => self.plan_card(card).await,
-        }
-    }
-
-    fn call(&mut self, chat: i64, job: Job, call: Call) {
-        if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.begin();
-        }
-        let bot = self.bot.clone();
-        self.calls.spawn(async move {
-            let result = match &call.op {
-                Op::Send(outgoing) => bot.send(chat, outgoing).await,
-                Op::Edit(message, outgoing) => bot.edit(chat, *message, outgoing).await.map(|()| *message),
-                Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
-                Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
-            };
-            Finished { chat, job, doing: call.doing, result }
-        });
-    }
-
-    async fn finish(&mut self, finished: Option<Finished>) {
-        // Only a call that panicked tells nothing, and then its chat waits for the next start.
-        let Some(Finished { chat, job, doing, result }) = finished else { return };
-        let now = Instant::now();
-        let Some(lane) = self.lanes.get_mut(&chat) else { return };
-        if let Err(error) = &result {
-            tracing::info!(chat, %error, "a call in a chat");
-        }
-        let again = next_try(job, &result);
-        let settled = match result {
-            Ok(message) => {
-                lane.done(now);
-                self.succeeded(doing.clone(), message).await
-            }
-            Err(ApiError::TooMany { retry_after }) => {
-                lane.wait(retry_after, now);
-                Ok(())
-            }
-            Err(ApiError::Refused { code, words, moved_to }) => {
-                lane.done(now);
-                self.refused(chat, &doing, code, &words, moved_to).await
-            }
-            Err(error) => {
-                lane.failed(now);
-                match error.is_unsure() {
-                    true => self.unsure_of(&doing).await,
-                    false => Ok(()),
-                }
-            }
-        };
-        if let Err(error) = settled {
-            self.stumble(&error);
-        }
-        if let (Some(lane), Some(job)) = (self.lanes.get_mut(&chat), again) {
-            lane.put_first(job);
-        }
-    }
-
     pub(super) fn put(&mut self, chat: i64, job: Job) {
         // A chat that is no longer listed is shown nothing.
         if let Some(lane) = self.lanes.get_mut(&chat) {
@@ -415,27 +308,4 @@ impl Desk {
         }
         Ok(())
     }
-}
-
-/// What is shown is looked at again: there may be more to do. Words are said again only where it is certain
-/// that they were not heard.
-fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
-    match (job, result) {
-        (Job::Words { .. }, Ok(_)) => None,
-        (Job::Words { .. }, Err(error)) if error.is_unsure() => None,
-        (Job::Words { plain: true, .. }, Err(ApiError::Refused { .. })) => None,
-        (Job::Words { page, reply_to, .. }, Err(ApiError::Refused { .. })) => {
-            Some(Job::Words { page, reply_to, plain: true })
-        }
-        (job, _) => Some(job),
-    }
-}
-
-/// A page as it goes out, with as much markup as Telegram would take.
-pub fn plainly(page: &Page, plainness: Plainness) -> Outgoing {
-    let (text, html) = match plainness {
-        Plainness::Marked => (page.html(), true),
-        Plainness::Plain | Plainness::Bare => (page.plain(), false),
-    };
-    Outgoing { text: text.to_owned(), html, keys: vec![], link: None, silent: false, reply_to: None }
 }

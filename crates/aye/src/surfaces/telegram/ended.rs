@@ -1,13 +1,12 @@
 //! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
 
 use super::form::Action;
-use super::html::{Page, cut, label};
+use super::html::{Page, label};
 use super::render::{Asker, Shown, guarded, plan_text, whence};
 use aye_core::{Answer, Ask, Body, Choice, PlanVerdict, Receipt, Reply, State, Verdict};
 
 const QUESTION: usize = 300;
 const WORDS: usize = 600;
-const BODY: usize = 1200;
 
 pub fn ended(ask: &Ask, asker: &Asker) -> Page {
     let page = match &ask.body {
@@ -18,9 +17,12 @@ pub fn ended(ask: &Ask, asker: &Asker) -> Page {
         }
         Body::Permission(permission) => {
             let page = whence(Page::default().text("🔐 ").bold(&permission.tool), ask, asker).line();
-            let (text, whole) = cut(&permission.display.text, BODY);
-            let page = page.pre(text);
-            if whole { page } else { page.line().dim("(the rest is left out here)") }
+            let compact = permission.compact();
+            let page = page.pre(&compact.text);
+            match &compact.left_out {
+                Some(left_out) => page.line().dim(&format!("({left_out})")),
+                None => page,
+            }
         }
         Body::Plan(plan) => {
             let page = whence(Page::default().text("📋 ").bold("A plan"), ask, asker).line();

@@ -113,6 +113,10 @@ impl Lane {
         }
     }
 
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
     /// When something could be done next, if anything waits.
     pub fn due(&self) -> Option<Instant> {
         (!self.busy && !self.jobs.is_empty()).then_some(self.free_at)

@@ -233,8 +233,10 @@ impl Memory {
         self.copies.values().filter(waits).max_by_key(|copy| copy.made_at)
     }
 
+    /// The newest of this run's messages that does not show its end yet.
     pub fn active_card(&self, agent: &AgentId) -> Option<&Card> {
-        self.cards.values().find(|card| card.agent == *agent && !card.done && !card.lost)
+        let active = self.cards.values().filter(|card| card.agent == *agent && !card.done && !card.lost);
+        active.max_by_key(|card| card.since)
     }
 
     pub fn is_handled(&self, update: i64) -> bool {

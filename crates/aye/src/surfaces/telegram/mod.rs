@@ -2,6 +2,7 @@
 //! task that owns its state; `render.rs`, `ended.rs`, `card.rs` and `form.rs` do no I/O.
 
 mod api;
+mod calls;
 mod card;
 mod commands;
 mod desk;
@@ -17,6 +18,7 @@ mod results;
 mod runs;
 mod settings;
 mod show;
+mod texts;
 mod updates;
 mod wire;
 

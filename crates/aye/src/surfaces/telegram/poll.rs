@@ -28,7 +28,8 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batc
     // Somebody can answer on Telegram as long as it talks to us.
     let mut attending = None;
     loop {
-        let result = match bot.get_updates(offset).await {
+        // The first call returns at once: only then is it known that Telegram talks to us.
+        let result = match bot.get_updates(offset, attending.is_some()).await {
             Ok(result) => result,
             Err(error) => {
                 attending = None;

@@ -207,7 +207,14 @@ fn session_rule(permission: &Permission) -> Option<String> {
 
 /// The display, and what of the input it does not show.
 fn what_runs(permission: &Permission) -> Page {
-    let mut page = Page::default().pre(&permission.display.text).line();
+    let display = &permission.display;
+    let mut page = Page::default().pre(&display.text).line();
+    for (n, part) in display.parts.iter().enumerate() {
+        page = page.dim(&format!("part {}: ", n + 1)).code(part).line();
+    }
+    if let Some(caution) = &display.caution {
+        page = page.bold(&format!("⚠️ look closely: {caution}")).line();
+    }
     for (field, value) in the_rest(permission) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         page = page.dim(&format!("{field}: ")).text(&value).line();

@@ -1,6 +1,7 @@
 //! What became of the calls: noted where it went well, tried otherwise where it did not.
 
-use super::desk::{Desk, Doing, Plainness};
+use super::calls::{Doing, Plainness};
+use super::desk::Desk;
 use super::html::Page;
 use super::lane::Job;
 use crate::hub::Problem;

@@ -1,8 +1,9 @@
 //! Work that is started and steered from a chat, and the messages that show how it goes.
 
 use super::api::{Key, Outgoing};
+use super::calls::{Call, Doing, Op, plainly};
 use super::card::card;
-use super::desk::{Call, Desk, Doing, Op, plainly};
+use super::desk::Desk;
 use super::gate::Person;
 use super::lane::Job;
 use super::memory::{Card, ChatNote, Homed, START, forget};
@@ -59,7 +60,7 @@ impl Desk {
     ) -> Result<(), Problem> {
         let Ok(words) = Text::try_from(text) else { return Ok(()) };
         let mut memos = self.memory.put_handled(update);
-        if self.memory.active_card(&agent).is_none() {
+        if self.going_card(&agent).is_none() {
             let since = self.hub.last_seq().await?;
             let card = Card::new(agent.clone(), person.chat, since, self.hub.clock().now())?;
             self.put(person.chat, Job::Card(card.id.clone()));
@@ -101,10 +102,11 @@ impl Desk {
         let (Ok(cwd), Ok(prompt)) = (Text::try_from(chosen.as_str()), Text::try_from(text)) else {
             return Ok(());
         };
-        if !self.starting.insert(person.chat) {
+        if self.starting.contains_key(&person.chat) {
             self.say(person.chat, here, "A run is just being started. Send this again in a moment.");
             return Ok(());
         }
+        self.starting.insert(person.chat, self.hub.clock().now());
         // Noted first: should the hub end now, the run is not started twice, and the person is told.
         let mut memos = self.memory.put_handled(update);
         memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
@@ -162,8 +164,14 @@ impl Desk {
     }
 
     pub(super) fn card_changed(&mut self, agent: &AgentId) {
-        if let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone())) {
-            self.put(chat, Job::Card(card));
+        let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone()))
+        else {
+            return;
+        };
+        // An agent that speaks fast is not looked at for every word.
+        match self.card_free.get(&card).copied().filter(|free| Instant::now() < *free) {
+            Some(free) => drop(self.cards_due.insert((free, card))),
+            None => self.put(chat, Job::Card(card)),
         }
     }
 
@@ -179,10 +187,7 @@ impl Desk {
         if told["event"]["type"] != "prompt" {
             return Ok(());
         }
-        let card = Card::new(agent.clone(), chat, change.seq.saturating_sub(1), self.hub.clock().now())?;
-        self.put(chat, Job::Card(card.id.clone()));
-        let memo = self.memory.put_card(card);
-        self.save(vec![memo]).await
+        self.new_card(agent.clone(), chat, change.seq.saturating_sub(1)).await
     }
 
     pub(super) async fn plan_card(&mut self, id: &str) -> Result<Option<Call>, Problem> {
@@ -225,12 +230,39 @@ impl Desk {
             return Ok(Some(Call { doing: Doing::CardFile { card: known.id }, op }));
         }
         if done {
-            self.progress.remove(id);
+            let seen = self.progress.remove(id).map_or(known.since, |progress| progress.seen);
             self.card_free.remove(id);
             self.plainness.remove(id);
             self.change_card(id, |card| card.done = true).await?;
+            self.show_next_turn(&known, seen).await?;
         }
         Ok(None)
+    }
+
+    /// The message of this run that still has something to show.
+    fn going_card(&self, agent: &AgentId) -> Option<&Card> {
+        let has_ended =
+            |card: &&Card| self.progress.get(&card.id).is_some_and(|progress| progress.end.is_some());
+        self.memory.active_card(agent).filter(|card| !has_ended(card))
+    }
+
+    /// The next prompt may have come before this message was done with the last.
+    async fn show_next_turn(&mut self, card: &Card, seen: u64) -> Result<(), Problem> {
+        if self.memory.active_card(&card.agent).is_some() {
+            return Ok(());
+        }
+        let events = self.hub.events(card.agent.clone(), seen, EVENTS_AT_ONCE).await?;
+        match events.iter().find(|(_, event)| event["type"] == "prompt") {
+            Some((seq, _)) => self.new_card(card.agent.clone(), card.chat, seq.saturating_sub(1)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn new_card(&mut self, agent: AgentId, chat: i64, since: u64) -> Result<(), Problem> {
+        let card = Card::new(agent, chat, since, self.hub.clock().now())?;
+        self.put(chat, Job::Card(card.id.clone()));
+        let memo = self.memory.put_card(card);
+        self.save(vec![memo]).await
     }
 
     async fn read_events(&mut self, card: &Card) -> Result<(), Problem> {

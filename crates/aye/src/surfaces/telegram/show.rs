@@ -1,7 +1,8 @@
 //! Asks in chats: which messages there must be, and what each of them must say.
 
 use super::api::{Key, Outgoing};
-use super::desk::{Call, Desk, Doing, Op, Plainness, plainly};
+use super::calls::{Call, Doing, Op, Plainness, plainly};
+use super::desk::Desk;
 use super::ended::{ended, refused_plan};
 use super::html::{Page, label};
 use super::lane::Job;
@@ -9,8 +10,10 @@ use super::memory::Copy;
 use super::render::{Asker, Shown, open};
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
-use aye_core::{AgentId, Ask, AskId, Body, By, Receipt, State};
+use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
 use jiff::{SignedDuration, Timestamp};
+
+const STARTING: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// How an ask stands, for those who look at its messages.
 enum View {
@@ -34,6 +37,10 @@ impl Desk {
         let now = self.hub.clock().now();
         let shown = self.memory.by_ask.contains_key(&ask.id);
         match self.view(ask, now).await? {
+            View::Open if !shown && self.may_be_starting(ask).await? => {
+                self.later.insert((after(now, STARTING), ask.id.clone()));
+                return Ok(());
+            }
             View::Open => {
                 let due = after(ask.created_at, self.settings.notify_after);
                 if now < due && !shown {
@@ -60,6 +67,15 @@ impl Desk {
             self.put(chat, Job::Ask(ask.id.clone()));
         }
         Ok(())
+    }
+
+    /// An agent that a chat has just started may ask before it is known to be that chat's.
+    async fn may_be_starting(&self, ask: &Ask) -> Result<bool, Problem> {
+        if self.starting.is_empty() || self.memory.homes.contains_key(&ask.agent) {
+            return Ok(false);
+        }
+        let agent = self.hub.agent(ask.agent.as_str()).await?;
+        Ok(agent.reach == Reach::Driven && self.starting.values().any(|since| agent.created_at >= *since))
     }
 
     /// An agent that was started from a chat asks there; all others ask everywhere.

@@ -161,12 +161,15 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 #[test]
 fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     let permission = json!({"tool": "Bash", "input": {"command": "rm -rf \u{202e}x && echo '<b>'", "timeout": 5},
-        "display": {"kind": "command", "text": "rm -rf \u{202e}x && echo '<b>'"},
+        "display": {"kind": "command", "text": "rm -rf \u{202e}x && echo '<b>'", "parts": ["rm -rf \u{202e}x", "echo '<b>'"], "caution": "it hides something"},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(rm:*) for this session"}]});
     insta::assert_snapshot!(picture(&open(&ask(Kind::Permission, permission), &Draft::default(), &asker())), @r"
     🔐 May <b>Bash</b> run?
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
+    <i>part 1: </i><code>rm -rf \u{202e}x</code>
+    <i>part 2: </i><code>echo '&lt;b&gt;'</code>
+    <b>⚠️ look closely: it hides something</b>
     <i>timeout: </i>5
 
     For the session: allow Bash(rm:*) for this session
@@ -239,9 +242,9 @@ fn a_plan_is_shown_whole_in_parts_or_as_a_file_without_approval() {
 
 #[test]
 fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
-    let huge = "<&😀\u{200b}>".repeat(3000);
+    let huge = "<&😀\u{200b}>".repeat(900);
     let question = json!({"questions": [{"question": huge, "header": huge, "free_text": true,
-        "options": (0..200).map(|i| json!({"label": format!("{i}{huge}"), "description": huge})).collect::<Vec<_>>()}]});
+        "options": (0..95).map(|i| json!({"label": format!("{i}{huge}"), "description": huge})).collect::<Vec<_>>()}]});
     let scopes = json!([{"scope": "once"}, {"scope": "session", "rule": huge}]);
     let permission = json!({"tool": huge, "input": {huge.as_str(): huge}, "scopes": scopes});
     let mut asks = vec![
@@ -400,4 +403,41 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
     let (page, file) = card(&agent, "web", &long, None);
     assert!(page.fits() && page.plain().contains("did not finish"));
     assert_eq!(file.unwrap(), "word ".repeat(2000).trim());
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_pressed_and_typed_in_whatever_order_the_answer_fits_its_ask(
+        shape in proptest::collection::vec((0..4_usize, proptest::bool::ANY, proptest::bool::ANY), 1..5),
+        moves in proptest::collection::vec((0..40_usize, 0..8_usize), 1..60),
+    ) {
+        let question = |(options, several, own): &(usize, bool, bool)| {
+            let options: Vec<_> = (0..*options).map(|n| json!({ "label": format!("o{n}") })).collect();
+            json!({ "question": "?", "multi_select": several, "free_text": *own || options.is_empty(), "options": options })
+        };
+        let ask = ask(Kind::Question, json!({ "questions": shape.iter().map(question).collect::<Vec<_>>() }));
+        let mut draft = Draft::default();
+        let mut earlier = vec![];
+        for (which, how) in moves {
+            let buttons = actions(&open(&ask, &draft, &asker()));
+            let next = match how {
+                0 => super::form::typed(&ask.body, draft.clone(), 1, " words "),
+                // A button of a message as it was before.
+                1 if !earlier.is_empty() => {
+                    let old: &Action = &earlier[which % earlier.len()];
+                    press(&ask.body, draft.clone(), old, 1)
+                }
+                _ => press(&ask.body, draft.clone(), &buttons[which % buttons.len()], 1),
+            };
+            earlier.extend(buttons);
+            match next {
+                super::form::Next::Draft(next) => draft = next,
+                super::form::Next::Stale(_) => {}
+                super::form::Next::Answer(answer) => {
+                    Answer::read(&ask.body, answer).unwrap();
+                    break;
+                }
+            }
+        }
+    }
 }

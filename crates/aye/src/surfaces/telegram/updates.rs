@@ -1,23 +1,23 @@
 //! What people do: buttons they press, texts they send. What an update leads to is on disk before it counts as
 //! done; one that comes again does nothing.
 
+use super::api::ApiError;
 use super::desk::Desk;
 use super::ended::{in_short, too_late};
-use super::form::{Action, Draft, NO_LONGER, Next, press, typed};
+use super::form::{Action, Draft, NO_LONGER, Next, press};
 use super::gate::{Person, admit};
 use super::html::label;
 use super::lane::Job;
 use super::memory::{Card, Copy, Holder};
-use super::wire::{Arrival, CallbackQuery, Message, Update};
+use super::wire::{Arrival, CallbackQuery, Update};
 use crate::hub::{AnswerCall, Command, PlanApproval, Problem};
 use aye_core::{AnswerKey, Ask, Surface};
-use jiff::SignedDuration;
 use serde_json::Value;
 
-/// A text that comes so long after its question ended was not meant for it.
-const STILL_MEANT: SignedDuration = SignedDuration::from_mins(10);
 /// The longest notice Telegram shows.
 const NOTICE: usize = 190;
+/// How often it is tried to tell somebody what became of a press.
+const TRIES: usize = 3;
 
 /// What whoever pressed is told.
 pub struct Notice {
@@ -79,11 +79,20 @@ impl Desk {
     }
 
     fn answer_press(&mut self, query: &CallbackQuery, notice: Notice) {
-        let (bot, query) = (self.bot.clone(), query.id.clone());
+        let (bot, query, pace) = (self.bot.clone(), query.id.clone(), self.settings.pace);
+        let words = label(&notice.words, NOTICE);
         self.asides.spawn(async move {
-            // It only ends the waiting on a screen; what was pressed is done.
-            if let Err(error) = bot.answer_press(&query, &label(&notice.words, NOTICE), notice.alert).await {
-                tracing::debug!(%error, "somebody who pressed a button could not be told");
+            for _ in 0..TRIES {
+                let wait = match bot.answer_press(&query, &words, notice.alert).await {
+                    Err(ApiError::TooMany { retry_after }) => retry_after as f64,
+                    Err(error) if error.is_unsure() => 1.0,
+                    // What was pressed is done; this only ends the waiting on a screen.
+                    Err(error) => {
+                        return tracing::debug!(%error, "somebody who pressed a button could not be told");
+                    }
+                    Ok(()) => return,
+                };
+                tokio::time::sleep(pace.seconds(wait)).await;
             }
         });
     }
@@ -173,7 +182,13 @@ impl Desk {
     }
 
     /// The form, the update and whoever waits for the same person's text: all of it or none.
-    async fn go_on(&mut self, update: i64, copy: Copy, draft: Draft, person: &Person) -> Result<(), Problem> {
+    pub(super) async fn go_on(
+        &mut self,
+        update: i64,
+        copy: Copy,
+        draft: Draft,
+        person: &Person,
+    ) -> Result<(), Problem> {
         let mut memos = vec![];
         if draft.typing.is_some() {
             for other in self.others_waiting(&copy.id, person) {
@@ -201,7 +216,7 @@ impl Desk {
     }
 
     /// What the person is told: that it is recorded, or why it is not.
-    async fn answer(
+    pub(super) async fn answer(
         &mut self,
         update: i64,
         copy: &Copy,
@@ -285,97 +300,8 @@ impl Desk {
         }
     }
 
-    async fn message(&mut self, update: i64, message: Message) -> Result<(), Problem> {
-        let from = message.from.as_ref();
-        let Some(person) = admit(&self.settings, from, message.sender_chat.as_ref(), &message.chat) else {
-            let user = from.map(|user| user.id);
-            tracing::warn!(
-                user,
-                chat = message.chat.id,
-                "a message from somebody or somewhere not listed passes by; if it is yours, put both numbers into config.toml"
-            );
-            return Ok(());
-        };
-        self.hear_from(person.chat);
-        let here = Some(message.message_id);
-        let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-            self.say(person.chat, here, "Text only, please: I cannot read pictures, voices or files.");
-            return Ok(());
-        };
-        if message.forward_origin.is_some() {
-            self.say(person.chat, here, "A forwarded message is not taken for your own words. If you mean it, send its text yourself.");
-            return Ok(());
-        }
-        if let Some((command, rest)) = super::commands::read(text) {
-            return self.command(update, &person, &message, command, rest).await;
-        }
-        let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let meant = replied.and_then(|to| self.memory.copy_of_message(person.chat, to)).cloned();
-        if let Some(copy) = meant {
-            return self.text_for(update, copy, text, &person, here).await;
-        }
-        let card = replied.and_then(|to| self.memory.card_of_message(person.chat, to));
-        if let Some(agent) = card.map(|card| card.agent.clone()) {
-            return self.prompt(update, &person, agent, text, here).await;
-        }
-        let waiting = self.memory.waiting_for(person.chat, person.id).cloned();
-        if let Some(copy) = waiting
-            && self.is_still_meant(&copy).await?
-        {
-            return self.text_for(update, copy, text, &person, here).await;
-        }
-        self.work(update, &person, text, here).await
-    }
-
-    /// Whether a text that a message waited for is likely meant for it.
-    async fn is_still_meant(&self, copy: &Copy) -> Result<bool, Problem> {
-        let ask = self.hub.ask(&copy.ask).await?;
-        let now = self.hub.clock().now();
-        Ok(ask.state.ended_at().is_none_or(|at| now.duration_since(at) < STILL_MEANT))
-    }
-
-    async fn text_for(
-        &mut self,
-        update: i64,
-        copy: Copy,
-        text: &str,
-        person: &Person,
-        here: Option<i64>,
-    ) -> Result<(), Problem> {
-        let ask = self.hub.ask(&copy.ask).await?;
-        self.put(copy.chat, Job::Ask(ask.id.clone()));
-        let stopped = Draft { typing: None, ..copy.draft.clone() };
-        if !ask.state.is_open() {
-            self.say(person.chat, here, &format!("{} Your text went nowhere.", sentence(&too_late(&ask))));
-            return self.go_on(update, copy, stopped, person).await;
-        }
-        match typed(&ask.body, copy.draft.clone(), person.id, text) {
-            Next::Stale(why) => {
-                self.say(person.chat, here, why);
-                Ok(())
-            }
-            Next::Draft(draft) => self.go_on(update, copy, draft, person).await,
-            Next::Answer(answer) => {
-                if let Err(words) = self.answer(update, &copy, &ask, answer, person).await? {
-                    self.say(person.chat, here, &format!("{} Your text went nowhere.", sentence(&words)));
-                }
-                self.go_on(update, copy, stopped, person).await
-            }
-        }
-    }
-
-    fn edited(&mut self, message: &Message) {
-        let person =
-            admit(&self.settings, message.from.as_ref(), message.sender_chat.as_ref(), &message.chat);
-        if let Some(person) = person {
-            let words =
-                "An edit changes nothing that was already sent. Send it anew if you mean it otherwise.";
-            self.say(person.chat, Some(message.message_id), words);
-        }
-    }
-
     /// A chat that speaks to us can be spoken to.
-    fn hear_from(&mut self, chat: i64) {
+    pub(super) fn hear_from(&mut self, chat: i64) {
         if let Some(lane) = self.lanes.get_mut(&chat) {
             lane.wake(tokio::time::Instant::now());
         }
@@ -389,8 +315,4 @@ fn elsewhere(chat: i64, message: Option<i64>, person: &Person, pressed: i64) -> 
     }
     let other = message.is_some_and(|message| message != pressed);
     other.then(|| Notice::alert("This message is out of date. Use the newer one."))
-}
-
-fn sentence(words: &str) -> String {
-    format!("{}.", words.trim_end_matches('.'))
 }

@@ -1,0 +1,156 @@
+//! Calls to Telegram: one at a time in each chat, each with what it is for.
+
+use super::api::{ApiError, Outgoing};
+use super::desk::Desk;
+use super::html::Page;
+use super::lane::{Job, Lane};
+use crate::hub::Problem;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const LONGEST_SETTLING: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Plainness {
+    #[default]
+    Marked,
+    Plain,
+    /// Only that there is something, and where to look.
+    Bare,
+}
+
+/// One call that is to be made in a chat.
+pub struct Call {
+    pub doing: Doing,
+    pub op: Op,
+}
+
+pub enum Op {
+    Send(Outgoing),
+    Edit(i64, Outgoing),
+    File { name: String, text: String, reply_to: Option<i64> },
+    Delete(i64),
+}
+
+/// What a call is for, so that its result finds its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doing {
+    Words,
+    Show { copy: String, shown: String },
+    Part { copy: String },
+    File { copy: String },
+    Remind { copy: String },
+    Unremind { copy: String },
+    ShowCard { card: String, shown: String },
+    CardFile { card: String },
+}
+
+/// A call, and what came of it.
+pub struct Finished {
+    chat: i64,
+    job: Job,
+    doing: Doing,
+    result: Result<i64, ApiError>,
+}
+
+impl Desk {
+    pub(super) async fn plan(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
+        self.be_sure().await?;
+        match job {
+            Job::Words { page, reply_to, plain } => {
+                let plainness = if *plain { Plainness::Plain } else { Plainness::Marked };
+                let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..plainly(page, plainness) };
+                Ok(Some(Call { doing: Doing::Words, op: Op::Send(outgoing) }))
+            }
+            Job::Ask(ask) => self.plan_ask(chat, ask).await,
+            Job::Card(card) => self.plan_card(card).await,
+        }
+    }
+
+    pub(super) fn call(&mut self, chat: i64, job: Job, call: Call) {
+        if let Some(lane) = self.lanes.get_mut(&chat) {
+            lane.begin();
+        }
+        let bot = self.bot.clone();
+        self.calls.spawn(async move {
+            let result = match &call.op {
+                Op::Send(outgoing) => bot.send(chat, outgoing).await,
+                Op::Edit(message, outgoing) => bot.edit(chat, *message, outgoing).await.map(|()| *message),
+                Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
+                Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
+            };
+            Finished { chat, job, doing: call.doing, result }
+        });
+    }
+
+    pub(super) async fn finish(&mut self, finished: Option<Finished>) {
+        // Only a call that panicked tells nothing, and then its chat waits for the next start.
+        let Some(Finished { chat, job, doing, result }) = finished else { return };
+        let now = Instant::now();
+        let Some(lane) = self.lanes.get_mut(&chat) else { return };
+        if let Err(error) = &result {
+            tracing::info!(chat, %error, "a call in a chat");
+        }
+        let again = next_try(job, &result);
+        let settled = match result {
+            Ok(message) => {
+                lane.done(now);
+                self.succeeded(doing.clone(), message).await
+            }
+            Err(ApiError::TooMany { retry_after }) => {
+                lane.wait(retry_after, now);
+                Ok(())
+            }
+            Err(ApiError::Refused { code, words, moved_to }) => {
+                lane.done(now);
+                self.refused(chat, &doing, code, &words, moved_to).await
+            }
+            Err(error) => {
+                lane.failed(now);
+                match error.is_unsure() {
+                    true => self.unsure_of(&doing).await,
+                    false => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = settled {
+            self.stumble(&error);
+        }
+        if let (Some(lane), Some(job)) = (self.lanes.get_mut(&chat), again) {
+            lane.put_first(job);
+        }
+    }
+
+    /// Waits a moment for what is being said in a chat: somebody may reply to it before we know its number.
+    pub(super) async fn settle(&mut self, chat: i64) {
+        let until = Instant::now() + LONGEST_SETTLING;
+        while self.lanes.get(&chat).is_some_and(Lane::is_busy)
+            && let Ok(Some(finished)) = tokio::time::timeout_at(until, self.calls.join_next()).await
+        {
+            self.finish(finished.ok()).await;
+        }
+    }
+}
+
+/// What is shown is looked at again: there may be more to do. Words are said again only where it is certain
+/// that they were not heard.
+fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
+    match (job, result) {
+        (Job::Words { .. }, Ok(_)) => None,
+        (Job::Words { .. }, Err(error)) if error.is_unsure() => None,
+        (Job::Words { plain: true, .. }, Err(ApiError::Refused { .. })) => None,
+        (Job::Words { page, reply_to, .. }, Err(ApiError::Refused { .. })) => {
+            Some(Job::Words { page, reply_to, plain: true })
+        }
+        (job, _) => Some(job),
+    }
+}
+
+/// A page as it goes out, with as much markup as Telegram would take.
+pub fn plainly(page: &Page, plainness: Plainness) -> Outgoing {
+    let (text, html) = match plainness {
+        Plainness::Marked => (page.html(), true),
+        Plainness::Plain | Plainness::Bare => (page.plain(), false),
+    };
+    Outgoing { text: text.to_owned(), html, keys: vec![], link: None, silent: false, reply_to: None }
+}
