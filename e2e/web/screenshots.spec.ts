@@ -38,6 +38,11 @@ test('pictures of the main views, light and dark', async ({ hub, page }) => {
     await ready(page);
     await picture('plan');
     await show(page, `#/agents/${scene.agent}`, '.conversation details');
+    await page.locator('.conversation > .box').hover();
+    await expect(async () => {
+      await page.mouse.wheel(0, -100);
+      await expect(page.getByText('I read the')).toBeInViewport({ timeout: 200 });
+    }).toPass({ intervals: [50] });
     await picture('agent');
     await show(page, '#/agents', '[aria-label=Agents] a');
     await picture('agents');

@@ -58,7 +58,7 @@ export class Hub {
 
   environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
     const { AYE_URL: _url, AYE_TOKEN: _token, ...rest } = process.env;
-    return { ...rest, AYE_HOME: this.home, AYE_LOG: 'error', ...more };
+    return { ...rest, AYE_HOME: this.home, AYE_LOG: 'error', USER: 'ann', ...more };
   }
 
   async kill(): Promise<void> {
