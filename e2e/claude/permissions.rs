@@ -35,7 +35,7 @@ fn a_permission_for_once_is_for_once() {
 }
 
 #[test]
-fn a_permission_for_the_session_lets_the_same_pass_and_is_forgotten_with_it() {
+fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
     let story = running(&["mkdir -p made/one && make -n x", "make -n x", "touch other"]);
     let run = story.run(&[]);
     let first = story.ask();
@@ -53,7 +53,7 @@ fn a_permission_for_the_session_lets_the_same_pass_and_is_forgotten_with_it() {
 
 #[test]
 fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
-    let story = running(&["git init --quiet sub", "git init --quiet sub"]);
+    let story = running(&["make -n x"]);
     let run = story.run(&[]);
     let ask = story.ask();
     let shown = rule(&ask, "always").to_owned();
@@ -61,11 +61,11 @@ fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
         shown.strip_prefix("allow ").and_then(|rule| rule.strip_suffix(" in this project's local settings"));
     let kept = kept.unwrap_or_else(|| panic!("{shown}")).to_owned();
     story.answer(json!({"decision": "allow", "scope": "always"}));
-    story.model.result_of("toolu_1");
+    story.model.result_of("toolu_0");
     ended(run);
+    story.confirmed(&ask);
     let settings = read_json(&story.work.path().join(".claude/settings.local.json"));
     assert_eq!(settings["permissions"], json!({ "allow": [kept] }));
-    story.confirmed(&ask);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_refused_plan_comes_back_with_the_feedback() {
 }
 
 #[test]
-fn after_an_outline_the_same_plan_passes_once_it_was_approved_beforehand() {
+fn an_outline_that_is_wanted_first_refuses_the_plan_and_says_so() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
     let ask = story.answer(json!({"decision": "outline"}));

@@ -14,7 +14,9 @@ fn an_agent_that_ends_in_the_middle_of_an_ask_takes_it_with_it() {
         {"do": "exit", "code": 3}]));
     let ask = scene.ask();
     scene.make("go");
-    assert_eq!(scene.end(run).code(), Some(3));
+    let ended = scene.end(run);
+    ended.says("ended with exit code 3");
+    assert_eq!(ended.code(), Some(3));
     let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
     assert_eq!(gone["note"], "the agent is gone");
     assert_eq!(scene.hub.answer(&ask, yes()).status, 409);

@@ -1,5 +1,9 @@
 //! `config.toml`: what people decided once. All of it is optional.
 
+mod telegram;
+
+pub use telegram::TelegramSection;
+
 use crate::url::HubUrl;
 use aye_policy::{Policy, PolicyFile};
 use serde::Deserialize;
@@ -14,8 +18,7 @@ struct File {
     hub: HubSection,
     agents: BTreeMap<String, AgentProfile>,
     projects: BTreeMap<String, PathBuf>,
-    /// Read by whoever talks to Telegram.
-    telegram: toml::Table,
+    telegram: Option<TelegramSection>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -83,6 +86,7 @@ pub struct Config {
     agents: BTreeMap<String, AgentProfile>,
     /// Folders by the names people gave them.
     pub projects: BTreeMap<String, PathBuf>,
+    pub telegram: Option<TelegramSection>,
 }
 
 /// Everything that is wrong with a file, a line each.
@@ -119,7 +123,8 @@ impl Config {
             ConfigError(lines.join("\n"))
         };
         let policy = file.policy.check().map_err(problems)?;
-        Ok(Self { policy, hub: file.hub, agents: file.agents, projects: file.projects })
+        let (agents, projects) = (file.agents, file.projects);
+        Ok(Self { policy, hub: file.hub, agents, projects, telegram: file.telegram })
     }
 
     /// Claude Code needs no entry; any other kind of agent does.
@@ -174,9 +179,13 @@ mod tests {
             token_file = "telegram.token"
             users = [11111111]
             chats = [11111111]
-            notify_after = "0s"
+            notify_after = "30s"
+            remind_after = "10m"
+            api_url = "http://127.0.0.1:8081"
         "#;
         let config = Config::parse(text).unwrap();
+        let telegram = config.telegram.as_ref().unwrap();
+        assert_eq!((&telegram.users, telegram.notify_after.0.as_secs()), (&vec![11111111], 30));
         assert_eq!(config.hub.public_url.as_ref().unwrap().to_string(), "https://aye.example");
         assert_eq!(config.policy.when_unattended, aye_policy::WhenUnattended::Reject);
         let other = config.agent("other").unwrap();
@@ -200,6 +209,8 @@ mod tests {
         assert!(wrong("[[policy.rules]]\ntool = \"Bash\"").contains("action"));
         assert!(wrong("[projects]\nweb = \"src/web\"").contains("whole path"));
         assert!(wrong("nonsense").contains("line 1"));
+        assert!(wrong("[telegram]\nuser = [1]").contains("user"));
+        assert!(wrong("[telegram]\nnotify_after = \"soon\"").contains("such as"));
         assert!(wrong("[hub]\npublic_url = \"aye.example/x\"").contains("must look like http"));
     }
 }

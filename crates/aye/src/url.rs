@@ -15,6 +15,11 @@ pub struct HubUrl {
 }
 
 impl HubUrl {
+    /// A well-known host on the usual port.
+    pub fn https(host: &str) -> Self {
+        Self { tls: true, host: host.to_owned(), port: default_port(true) }
+    }
+
     pub fn is_tls(&self) -> bool {
         self.tls
     }

@@ -7,3 +7,4 @@ pub mod agent;
 pub mod model;
 pub mod patience;
 pub mod scenario;
+pub mod telegram;

@@ -3,9 +3,11 @@ use super::reach::Reach;
 use super::service;
 use crate::agents::demo;
 use crate::api::{AllowedHosts, App, Listeners, serve};
+use crate::config::Config;
 use crate::home::Home;
 use crate::hub::{Clock, Hub};
 use crate::shutdown::Signals;
+use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::notices;
 use crate::surfaces::terminal::style::{DIM, HEAD, paint};
 use crate::telemetry;
@@ -55,6 +57,9 @@ impl Up {
             return Ok(ExitCode::SUCCESS);
         }
         let mut signals = Signals::listen()?;
+        // The hub itself tells of a broken file, and goes on without it.
+        let config = Config::load(&home.config()).unwrap_or_default();
+        let telegram = Telegram::load(&config, &home)?;
         home.prepare()?;
         let _lock = home.lock()?;
         allow_many_connections();
@@ -73,6 +78,9 @@ impl Up {
         self.greet(&address, &link)?;
         if std::io::stdout().is_terminal() {
             tasks.spawn(notices::run(hub.clone(), stop.clone()));
+        }
+        if let Some(telegram) = telegram {
+            tasks.spawn(telegram.run(hub.clone(), stop.clone()));
         }
         if self.demo {
             tasks.spawn(demo::run(home.clone(), stop.clone()));

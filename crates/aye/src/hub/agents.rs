@@ -1,10 +1,11 @@
 //! Agents: registered by their adapters, steered by operators.
 
 use super::change::{change, publish_agent};
+use super::settle::take_receipt;
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, Event, Reach, Receipt, Report, Text, Withdrawal};
+use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,12 +99,27 @@ impl Hub {
         self.inner.store.write(work).await
     }
 
-    pub async fn report_events(&self, id: AgentId, events: Vec<Value>) -> Result<(), Problem> {
+    /// The conversation as it goes, and what became of outcomes meanwhile.
+    pub async fn report(
+        &self,
+        id: AgentId,
+        events: Vec<Value>,
+        receipts: Vec<(AskId, Delivery)>,
+    ) -> Result<(), Problem> {
         self.heard(&id).await?;
+        let now = self.inner.clock.now();
         let work = move |tx: &mut Tx| {
             tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
             for event in events {
                 tx.publish_event(&id, event)?;
+            }
+            for (ask, delivery) in receipts {
+                match take_receipt(tx, &ask, &id, delivery, now) {
+                    Err(Problem::Store(error)) => return Err(error.into()),
+                    // Nothing was written for it, and the others are none the worse.
+                    Err(refused) => tracing::debug!(%ask, %refused, "a receipt was not taken"),
+                    Ok(_) => {}
+                }
             }
             Ok(())
         };
@@ -114,21 +130,7 @@ impl Hub {
     pub async fn command(&self, id: AgentId, command: Command, who: String) -> Result<u64, Problem> {
         let now = self.inner.clock.now();
         let agent = id.clone();
-        let work = move |tx: &mut Tx| {
-            let row = tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
-            if row.profile.reach != Reach::Driven {
-                return Err(Problem::Conflict(
-                    "only an agent started by `aye run` takes prompts, interrupts and stops",
-                ));
-            }
-            if row.report == Report::Ended {
-                return Err(Problem::Conflict("this agent has ended"));
-            }
-            let body = json!(command);
-            let n = tx.put_command(&agent, &body)?;
-            tx.audit(now, "agent.command", &who, Some(&agent), None, body)?;
-            Ok(n)
-        };
+        let work = move |tx: &mut Tx| queue_command(tx, &agent, command, &who, now);
         let n = self.inner.store.write(work).await?;
         self.inner.feed.wake(&commands_of(&id));
         Ok(n)
@@ -153,8 +155,30 @@ impl Hub {
     }
 }
 
+pub(super) fn queue_command(
+    tx: &mut Tx,
+    agent: &AgentId,
+    command: Command,
+    who: &str,
+    now: Timestamp,
+) -> Result<u64, Problem> {
+    let row = tx.agent(agent)?.ok_or(Problem::NoSuchAgent)?;
+    if row.profile.reach != Reach::Driven {
+        return Err(Problem::Conflict(
+            "only an agent started by `aye run` takes prompts, interrupts and stops",
+        ));
+    }
+    if row.report == Report::Ended {
+        return Err(Problem::Conflict("this agent has ended"));
+    }
+    let body = json!(command);
+    let n = tx.put_command(agent, &body)?;
+    tx.audit(now, "agent.command", who, Some(agent), None, body)?;
+    Ok(n)
+}
+
 /// An ask's id has no space, so this name never wakes the wrong one.
-fn commands_of(agent: &AgentId) -> String {
+pub(super) fn commands_of(agent: &AgentId) -> String {
     format!("commands of {agent}")
 }
 

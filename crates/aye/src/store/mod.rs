@@ -7,6 +7,7 @@ pub mod commands;
 pub mod counts;
 pub mod grants;
 pub mod history;
+pub mod memory;
 pub mod outbox;
 pub mod outlines;
 pub mod tokens;
@@ -34,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_ground.sql"),
     include_str!("migrations/0002_counts.sql"),
     include_str!("migrations/0003_sub_agents.sql"),
+    include_str!("migrations/0004_telegram.sql"),
 ];
 const READERS: usize = 4;
 const CHECKPOINT_PAGES: i64 = 4000;

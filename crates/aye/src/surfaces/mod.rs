@@ -1,3 +1,4 @@
 //! Where people see asks and answer them.
 
+pub mod telegram;
 pub mod terminal;

@@ -1,15 +1,21 @@
 //! Between a run and the hub: asks there, outcomes back, reports, commands. The hub may come and go.
 
 use super::drive::Event;
-use crate::client::{CallError, Client, WAIT};
-use aye_core::{AgentId, AskView};
-use hyper::Method;
+use crate::client::{CallError, Client};
+use aye_core::{AgentId, AskView, By, Receipt};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// More at once are told to wait for each other.
 const QUEUE: usize = 256;
+/// More reports than that in one change would keep everybody else waiting for the writer.
+const MOST_TOGETHER: usize = 32;
+/// How long what need not be known at once may gather.
+const GATHERING: Duration = Duration::from_millis(10);
 
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
@@ -19,8 +25,21 @@ pub enum Report {
         path: String,
         body: Value,
     },
-    /// Part of the account; what has gathered meanwhile goes in one call.
+    /// Part of the account.
     Event(Value),
+    /// What became of an outcome.
+    Receipt {
+        ask: String,
+        receipt: Receipt,
+        evidence: String,
+    },
+}
+
+/// Events and receipts that have gathered while the hub was told something else, which go in one call.
+#[derive(Default)]
+struct Gathered {
+    events: Vec<Value>,
+    receipts: Vec<Value>,
 }
 
 /// An ask on its way to the hub, by the agent's name for it.
@@ -36,26 +55,48 @@ pub fn reports(client: Client, agent: AgentId, tasks: &mut JoinSet<()>) -> mpsc:
 }
 
 async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Report>) {
-    let mut gathered = Vec::with_capacity(QUEUE);
-    while reports.recv_many(&mut gathered, QUEUE).await > 0 {
-        let mut events = Vec::new();
-        for report in gathered.drain(..) {
+    let mut came = Vec::with_capacity(QUEUE);
+    let account = format!("/api/agents/{agent}/events");
+    while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
+        if !came.iter().any(|report| matches!(report, Report::Call { .. })) {
+            sleep(GATHERING).await;
+            let more = std::iter::from_fn(|| reports.try_recv().ok());
+            let room = MOST_TOGETHER.saturating_sub(came.len());
+            came.extend(more.take(room));
+        }
+        let mut gathered = Gathered::default();
+        for report in came.drain(..) {
             match report {
-                Report::Event(event) => events.push(event),
+                Report::Event(event) => gathered.events.push(event),
+                Report::Receipt { ask, receipt, evidence } => {
+                    gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
+                }
                 Report::Call { method, path, body } => {
-                    tell_events(&client, &agent, &mut events).await;
+                    tell_gathered(&client, &account, &mut gathered).await;
                     tell(&client, method, &path, body).await;
                 }
             }
         }
-        tell_events(&client, &agent, &mut events).await;
+        tell_gathered(&client, &account, &mut gathered).await;
     }
 }
 
-async fn tell_events(client: &Client, agent: &AgentId, events: &mut Vec<Value>) {
-    if !events.is_empty() {
-        let body = json!({ "events": std::mem::take(events) });
-        tell(client, Method::POST, &format!("/api/agents/{agent}/events"), body).await;
+async fn tell_gathered(client: &Client, account: &str, gathered: &mut Gathered) {
+    let Gathered { events, receipts } = std::mem::take(gathered);
+    if events.is_empty() && receipts.is_empty() {
+        return;
+    }
+    let all = json!({ "events": events, "receipts": receipts });
+    match client.insist(Method::POST, account, Some(all)).await {
+        // Each by itself: only what is too long by itself is left out.
+        Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
+            for event in events {
+                tell(client, Method::POST, account, json!({ "events": [event] })).await;
+            }
+            tell(client, Method::POST, account, json!({ "receipts": receipts })).await;
+        }
+        Err(error) => tracing::debug!(%error, "the hub did not take a report"),
+        Ok(_) => {}
     }
 }
 
@@ -74,7 +115,8 @@ pub async fn raise_asks(client: Client, mut asks: mpsc::Receiver<Raising>, event
         let raised = client.insist(Method::POST, "/api/asks", Some(ask)).await.and_then(read_ask);
         let event = match raised {
             Ok(ask) => {
-                if ask.by.is_none() {
+                // What a person answered meanwhile, or ended without an answer, is told by its resolution.
+                if !matches!(ask.by, Some(By::Rule { .. })) {
                     let (client, events) = (client.another(), events.clone());
                     followed.spawn(follow(client, ask.id.to_string(), request.clone(), events));
                 }
@@ -94,7 +136,7 @@ fn read_ask(ask: Value) -> Result<AskView, CallError> {
 }
 
 async fn follow(client: Client, ask: String, request: String, events: mpsc::Sender<Event>) {
-    let event = match client.resolution(&ask).await {
+    let event = match client.resolution_beside_commands(&ask).await {
         Ok(resolution) => Event::Resolved { request, resolution },
         Err(error) => Event::NotRaised { request, why: error.to_string() },
     };
@@ -106,7 +148,8 @@ async fn follow(client: Client, ask: String, request: String, events: mpsc::Send
 pub async fn take_commands(client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
     let mut after = 0;
     loop {
-        let path = format!("/api/agents/{agent}/commands?after={after}&wait={WAIT}");
+        let wait = client.wait_for_commands();
+        let path = format!("/api/agents/{agent}/commands?after={after}&wait={wait}");
         let Ok(reply) = client.insist(Method::GET, &path, None).await else {
             // Refused for good: the run goes on without commands.
             return;

@@ -7,17 +7,18 @@ use std::collections::HashMap;
 pub struct Crew {
     /// Sub-agents by the tool call that started them.
     started: HashMap<String, String>,
+    /// Sub-agents by the agent's own name for them: older versions ask before they show the call.
+    known: HashMap<String, String>,
     /// Tool calls that a sub-agent made and that have not returned.
     calls: HashMap<String, String>,
-    /// How many work in the background.
-    pub in_background: usize,
 }
 
 /// What the tool that starts a sub-agent is called, in older and newer versions.
 const STARTERS: [&str; 2] = ["Task", "Agent"];
 
 impl Crew {
-    pub fn started(&mut self, tool_use_id: String, name: String) {
+    pub fn started(&mut self, tool_use_id: String, agent_id: Option<String>, name: String) {
+        self.known.extend(agent_id.map(|id| (id, name.clone())));
         self.started.insert(tool_use_id, name);
     }
 
@@ -43,7 +44,10 @@ impl Crew {
     /// The sub-agent behind a tool call, by the call or else by the agent's own name for it.
     pub fn behind(&self, tool_use_id: Option<&str>, agent_id: Option<&str>) -> Option<String> {
         let called = tool_use_id.and_then(|id| self.calls.get(id)).cloned();
-        called.or_else(|| agent_id.map(|id| format!("sub-agent {id}")))
+        called.or_else(|| {
+            let id = agent_id?;
+            Some(self.known.get(id).cloned().unwrap_or_else(|| format!("sub-agent {id}")))
+        })
     }
 
     pub fn returned(&mut self, tool_use_id: &str) {
@@ -70,6 +74,13 @@ mod tests {
         assert_eq!(crew.behind(Some("t1"), None), None, "the agent itself started it");
         crew.returned("t2");
         assert_eq!(crew.behind(Some("t2"), None), None);
+    }
+
+    #[test]
+    fn one_that_asks_before_its_call_is_shown_is_known_by_its_introduction() {
+        let mut crew = Crew::default();
+        crew.started("t1".into(), Some("a1".into()), "Explore: find the tests".into());
+        assert_eq!(crew.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod asks;
 
+use super::activity::{Activity, Rest};
 use super::crew::Crew;
 use super::receipts::Expected;
 use super::told::Told;
@@ -10,7 +11,7 @@ use super::wire::{self, Block, CanUseTool, Frame};
 use crate::config::AsksBy;
 use aye_core::{AskView, Body, Receipt};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 /// What happens to a run.
@@ -18,9 +19,10 @@ use std::path::PathBuf;
 pub enum Event {
     /// The agent wrote a line.
     Line(Vec<u8>),
-    /// The agent wrote a line that is too long to be read; this is how it begins.
+    /// The agent wrote a line that is too long to be read; this is how it begins and ends.
     LongLine {
         beginning: Vec<u8>,
+        end: Vec<u8>,
         length: usize,
     },
     /// The hub has recorded an ask of ours, and perhaps decided it by a rule.
@@ -58,6 +60,8 @@ pub enum Effect {
     },
     Raise {
         request: String,
+        /// Unique for ever; the same each time this is raised, and never that of another request.
+        key: String,
         body: Body,
         tool_use_id: Option<String>,
         sub_agent: Option<String>,
@@ -79,15 +83,6 @@ pub enum Effect {
     End,
 }
 
-/// Whether an agent has anything left to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    Working,
-    /// Its last sub-agent has just ended; it will most likely go on by itself.
-    Lingering,
-    Idle,
-}
-
 pub struct Driver {
     cwd: PathBuf,
     places: aye_policy::Home,
@@ -96,19 +91,19 @@ pub struct Driver {
     asks_by: AsksBy,
     /// What the agent waits for, by its request id.
     waiting: HashMap<String, Waiting>,
+    /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
+    over: VecDeque<String>,
     /// What the transcript must still show, by tool call.
     expected: HashMap<String, (String, Expected)>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
     crew: Crew,
-    rest: Rest,
-    /// Prompts that the agent has not taken up; none are counted before it shows that it echoes them.
-    prompts: usize,
-    echoes: bool,
+    activity: Activity,
     /// The text that is being spoken, and how many there were.
     speaking: Option<String>,
     texts: u64,
     requests: u64,
+    asked: u64,
 }
 
 struct Waiting {
@@ -126,15 +121,15 @@ impl Driver {
             nonce,
             asks_by,
             waiting: HashMap::new(),
+            over: VecDeque::new(),
             expected: HashMap::new(),
             plans: HashMap::new(),
             crew: Crew::default(),
-            rest: Rest::Working,
-            prompts: 0,
-            echoes: false,
+            activity: Activity::default(),
             speaking: None,
             texts: 0,
             requests: 0,
+            asked: 0,
         }
     }
 
@@ -147,12 +142,18 @@ impl Driver {
     }
 
     pub fn rest(&self) -> Rest {
-        self.rest
+        self.activity.rest()
+    }
+
+    fn state(&self) -> &'static str {
+        match self.rest() {
+            Rest::Working => "working",
+            Rest::Lingering | Rest::Idle => "idle",
+        }
     }
 
     fn prompt(&mut self, text: &str) -> Vec<Effect> {
-        self.prompts += 1;
-        self.rest = Rest::Working;
+        self.activity.prompted();
         vec![
             Effect::Write(wire::prompt_line(text)),
             Effect::Register(json!({ "state": "working" })),
@@ -160,15 +161,10 @@ impl Driver {
         ]
     }
 
-    /// The key of the ask behind a request: unique for ever, and the same each time it is raised.
-    pub fn key(&self, request: &str) -> String {
-        format!("{}/{}", self.nonce, request.replace(|c: char| !c.is_ascii_graphic(), "-"))
-    }
-
     pub fn handle(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Line(line) => self.read(&line),
-            Event::LongLine { beginning, length } => self.pass_by(&beginning, length),
+            Event::LongLine { beginning, end, length } => self.pass_by(&beginning, &end, length),
             Event::Raised { request, ask } => self.raised(&request, *ask),
             Event::NotRaised { request, why } => {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
@@ -176,7 +172,7 @@ impl Driver {
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
             Event::Prompt(text) => self.prompt(&text),
             Event::Interrupt => vec![self.interrupt()],
-            Event::Stop if self.rest == Rest::Idle => vec![Effect::End],
+            Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => vec![self.interrupt(), Effect::End],
             Event::Closed => self.closed(),
         }
@@ -204,12 +200,12 @@ impl Driver {
             Frame::Request { id, request } => self.requested(id, request),
             Frame::Cancel { id } => self.cancelled(&id),
             Frame::Init(init) => {
-                self.rest = Rest::Working;
+                self.activity.begins();
                 let told = json!({ "session": init.session_id, "cwd": init.cwd, "state": "working" });
                 vec![Effect::Register(without_nulls(told))]
             }
             Frame::TextBegins => {
-                self.rest = Rest::Working;
+                self.activity.begins();
                 self.speaking = Some(self.next_text());
                 Vec::new()
             }
@@ -220,21 +216,17 @@ impl Driver {
             Frame::Assistant { blocks, parent } => self.says(blocks, parent.as_deref()),
             Frame::User { results, detail, echo } => {
                 if echo {
-                    self.echoes = true;
-                    self.prompts = self.prompts.saturating_sub(1);
+                    self.activity.echoed();
                 }
                 results.iter().flat_map(|result| self.returned(result, detail.as_ref())).collect()
             }
-            Frame::SubAgent { tool_use_id, name } => {
-                self.crew.started(tool_use_id, name);
+            Frame::SubAgent { tool_use_id, agent_id, name } => {
+                self.crew.started(tool_use_id, agent_id, name);
                 Vec::new()
             }
             Frame::Background { sub_agents } => {
-                self.crew.in_background = sub_agents;
-                if sub_agents == 0 && self.rest == Rest::Idle {
-                    self.rest = Rest::Lingering;
-                }
-                Vec::new()
+                self.activity.sub_agents(sub_agents);
+                vec![Effect::Register(json!({ "state": self.state() }))]
             }
             Frame::Result(result) => self.turn_ended(result),
             Frame::Response { error: Some(error), .. } => {
@@ -246,7 +238,7 @@ impl Driver {
 
     fn says(&mut self, blocks: Vec<Block>, parent: Option<&str>) -> Vec<Effect> {
         if parent.is_none() {
-            self.rest = Rest::Working;
+            self.activity.begins();
         }
         self.crew.says(&blocks, parent);
         self.remember_plans(&blocks);
@@ -278,16 +270,19 @@ impl Driver {
         format!("t{}", self.texts)
     }
 
-    /// A request among what cannot be read must not wait for ever.
-    fn pass_by(&self, beginning: &[u8], length: usize) -> Vec<Effect> {
+    /// A request among what cannot be read must not wait for ever; where its id stands is not agreed on.
+    fn pass_by(&self, beginning: &[u8], end: &[u8], length: usize) -> Vec<Effect> {
         let told =
             trouble(format!("The agent wrote a line of {length} bytes, which is too long to be read."));
-        let text = String::from_utf8_lossy(beginning);
-        let id =
-            text.split_once("\"request_id\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(id, _)| id);
-        match id.filter(|_| text.contains("\"control_request\"")) {
+        let ends = [beginning, end].map(String::from_utf8_lossy);
+        let id = ends.iter().find_map(|text| {
+            let (_, rest) = text.split_once("\"request_id\":\"")?;
+            rest.split_once('"').map(|(id, _)| id.to_owned())
+        });
+        let is_request = ends.iter().any(|text| text.contains("\"control_request\""));
+        match id.filter(|id| is_request && !self.waiting.contains_key(id)) {
             Some(id) => vec![
-                Effect::Write(wire::error_line(id, "this request is too long to be shown to a person")),
+                Effect::Write(wire::error_line(&id, "this request is too long to be shown to a person")),
                 told,
             ],
             None => vec![told],

@@ -1,8 +1,9 @@
 //! A run of Claude Code without its terminal: the process, its pipes, and the hub on the other side.
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
+use super::activity::Rest;
 use super::courier::{self, Raising, Report};
-use super::drive::{Driver, Effect, Event, Rest};
+use super::drive::{Driver, Effect, Event};
 use super::process::{self, Input, Start};
 use super::told::Told;
 use crate::agents::lines::{LONGEST, Line, next_line};
@@ -27,9 +28,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 const QUEUE: usize = 256;
+/// One line of the agent may ask several things.
+const ROOM: usize = QUEUE / 2;
+/// Lines that the agent has not read; it may well write for a while before it reads.
+const MOST_LINES: usize = 4096;
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
-/// How long an agent may take to go on after its last sub-agent has ended.
+/// How long an agent may take to go on by itself.
 const LINGER: Duration = Duration::from_secs(5);
 /// Words of a text that streams in go to the hub together.
 const BREATH: Duration = Duration::from_millis(100);
@@ -62,6 +67,7 @@ pub struct Running {
     desk: Desk,
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
+    lines: mpsc::Receiver<Event>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     child: Child,
@@ -104,12 +110,13 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     client.put(&format!("/api/agents/{}", run.id), profile).await?;
 
     let (events, incoming) = mpsc::channel(QUEUE);
-    let (outgoing, lines) = mpsc::channel(QUEUE);
+    let (from_agent, lines) = mpsc::channel(QUEUE);
+    let (outgoing, to_agent) = mpsc::channel(MOST_LINES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
-    tasks.spawn(read_agent(output, events.clone()));
-    tasks.spawn(write_agent(input, lines, reports.clone()));
+    tasks.spawn(read_agent(output, from_agent));
+    tasks.spawn(write_agent(input, to_agent, reports.clone()));
     tasks.spawn(courier::take_commands(client.another(), run.id.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let desk = Desk {
@@ -123,7 +130,17 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         tools: HashMap::new(),
         breath: None,
     };
-    Ok(Running { desk, events, incoming, tasks, reporter, child, stays: run.stays, prompt: run.prompt })
+    Ok(Running {
+        desk,
+        events,
+        incoming,
+        lines,
+        tasks,
+        reporter,
+        child,
+        stays: run.stays,
+        prompt: run.prompt,
+    })
 }
 
 impl Running {
@@ -133,10 +150,16 @@ impl Running {
         self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
         let begin = self.desk.driver.begin(&self.prompt);
         let mut over = self.desk.carry_out(begin).await;
-        let mut lingering = None;
+        let (mut lingering, asks) = (None, self.desk.asks.clone());
         while !over {
             let event = tokio::select! {
                 event = self.incoming.recv() => event.unwrap_or(Event::Closed),
+                // An agent that asks faster than the hub records is not read until there is room again.
+                line = self.lines.recv(), if asks.capacity() >= ROOM => line.unwrap_or(Event::Closed),
+                room = asks.reserve_many(ROOM), if asks.capacity() < ROOM => {
+                    drop(room);
+                    continue;
+                }
                 () = quit.cancelled() => Event::Stop,
                 () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
                     self.desk.breathe().await;
@@ -193,9 +216,9 @@ impl Desk {
         match effect {
             Effect::Write(line) => return self.write(line, None).await,
             Effect::Deliver { ask, line } => return self.write(line, Some(ask)).await,
-            Effect::Raise { request, body, tool_use_id, sub_agent } => {
+            Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
-                    "key": self.driver.key(&request), "agent": self.agent, "kind": body.kind(), "body": body,
+                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body,
                     "tool_use_id": tool_use_id, "sub_agent": sub_agent,
                 });
                 if let Err(error) = self.asks.try_send(Raising { request, ask }) {
@@ -210,8 +233,8 @@ impl Desk {
                 self.call(Method::POST, format!("/api/asks/{ask}/withdraw"), json!({ "why": why })).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
-                let body = json!({ "receipt": receipt, "evidence": evidence });
-                self.call(Method::POST, format!("/api/asks/{ask}/receipt"), body).await;
+                self.breathe().await;
+                self.report(Report::Receipt { ask, receipt, evidence }).await;
             }
             Effect::Register(what) => {
                 self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
@@ -222,7 +245,7 @@ impl Desk {
         false
     }
 
-    /// An agent that reads nothing while hundreds of lines wait for it is beyond help.
+    /// An agent that reads nothing while thousands of lines wait for it is beyond help.
     async fn write(&mut self, line: String, delivers: Option<String>) -> bool {
         let full = self.outgoing.try_send(Outgoing { line, delivers }).is_err();
         if full {
@@ -332,7 +355,7 @@ async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
     loop {
         let event = match next_line(&mut reader, LONGEST).await {
             Ok(Some(Line::Whole(line))) => Event::Line(line),
-            Ok(Some(Line::TooLong { beginning, length })) => Event::LongLine { beginning, length },
+            Ok(Some(Line::TooLong { beginning, end, length })) => Event::LongLine { beginning, end, length },
             Ok(None) | Err(_) => Event::Closed,
         };
         let closed = matches!(event, Event::Closed);
@@ -350,10 +373,7 @@ async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, repo
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some(ask) = delivers {
-            let body = json!({ "receipt": receipt, "evidence": evidence });
-            let report =
-                Report::Call { method: Method::POST, path: format!("/api/asks/{ask}/receipt"), body };
-            drop(reports.send(report).await);
+            drop(reports.send(Report::Receipt { ask, receipt, evidence }).await);
         }
     }
 }

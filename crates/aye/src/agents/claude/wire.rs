@@ -41,6 +41,7 @@ pub enum Frame {
     /// A sub-agent was started by this tool call.
     SubAgent {
         tool_use_id: String,
+        agent_id: Option<String>,
         name: String,
     },
     /// The sub-agents that work in the background now; a turn may end before they do.
@@ -297,14 +298,17 @@ fn decode_task(line: &[u8]) -> Frame {
     #[derive(Deserialize)]
     struct Line {
         tool_use_id: String,
+        task_id: Option<String>,
         #[serde(default)]
         description: String,
         #[serde(default)]
         subagent_type: String,
     }
     match serde_json::from_slice::<Line>(line) {
-        Ok(Line { tool_use_id, description, subagent_type }) if !subagent_type.is_empty() => {
-            Frame::SubAgent { tool_use_id, name: sub_agent_name(&subagent_type, &description) }
+        Ok(Line { tool_use_id, task_id: agent_id, description, subagent_type })
+            if !subagent_type.is_empty() =>
+        {
+            Frame::SubAgent { tool_use_id, agent_id, name: sub_agent_name(&subagent_type, &description) }
         }
         _ => Frame::Other,
     }

@@ -151,7 +151,11 @@ impl Screen {
             }
             Told::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
             Told::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), one_line(&words))),
-            Told::Ended { .. } => {}
+            Told::Ended { code: Some(0) } => {}
+            Told::Ended { code } => {
+                let how = code.map_or("was killed".into(), |code| format!("ended with exit code {code}"));
+                self.line(&format!("{} the agent {how}", paint(BAD, "!")));
+            }
         }
         let now = self.asks.front().map(|ask| ask.id.clone());
         let another = now != shown;

@@ -5,11 +5,26 @@ use super::super::receipts::{Expected, judge};
 use super::super::told::Told;
 use super::super::translate;
 use super::super::wire::{self, Block, CanUseTool, Request, TurnResult, permit_line};
-use super::{Driver, Effect, Rest, Waiting, trouble, without_nulls};
+use super::{Driver, Effect, Waiting, trouble, without_nulls};
 use aye_core::{Answer, AskView, By, Receipt};
 use serde_json::{Value, json};
 
+/// More open asks than this cannot be meant for a person.
+const MOST_OPEN: usize = 500;
+/// An agent that uses an id again does so soon.
+const REMEMBERED: usize = 1000;
+
 impl Driver {
+    /// What waited under this request, which is now over.
+    fn finish(&mut self, request: &str) -> Option<Waiting> {
+        let waiting = self.waiting.remove(request)?;
+        if self.over.len() == REMEMBERED {
+            self.over.pop_front();
+        }
+        self.over.push_back(request.to_owned());
+        Some(waiting)
+    }
+
     pub(super) fn requested(&mut self, id: String, request: Request) -> Vec<Effect> {
         let tool = match request {
             Request::CanUseTool(tool) => self.with_plan(*tool),
@@ -29,16 +44,26 @@ impl Driver {
                 "The agent asked twice under the id {id}; the second is passed by."
             ))];
         }
+        if self.over.contains(&id) {
+            let error = format!("the id {id} was used before, and its answer counts once");
+            return vec![Effect::Write(wire::error_line(&id, &error)), trouble(error)];
+        }
         self.ask(id, tool, false)
     }
 
     fn ask(&mut self, request: String, tool: CanUseTool, by_tool_use: bool) -> Vec<Effect> {
+        if self.waiting.len() >= MOST_OPEN {
+            let why = format!("{MOST_OPEN} asks of this agent are open already, so this one was refused");
+            return vec![Effect::Write(refusal_line(&request, &why, by_tool_use)), trouble(why)];
+        }
         match translate::ask(&tool, &self.cwd, &self.places) {
             Ok(body) => {
                 let (tool_use_id, raised) = (tool.tool_use_id.clone(), body.clone());
                 let sub_agent = self.crew.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
                 self.waiting.insert(request.clone(), Waiting { tool, body, ask: None, by_tool_use });
-                vec![Effect::Raise { request, body: raised, tool_use_id, sub_agent }]
+                self.asked += 1;
+                let key = format!("{}/{}", self.nonce, self.asked);
+                vec![Effect::Raise { request, key, body: raised, tool_use_id, sub_agent }]
             }
             Err(why) => {
                 let line = refusal_line(&request, &why.to_string(), by_tool_use);
@@ -105,7 +130,7 @@ impl Driver {
     }
 
     pub(super) fn refuse(&mut self, request: &str, why: &str) -> Vec<Effect> {
-        let Some(waiting) = self.waiting.remove(request) else { return Vec::new() };
+        let Some(waiting) = self.finish(request) else { return Vec::new() };
         vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())]
     }
 
@@ -116,7 +141,7 @@ impl Driver {
         let mut effects = match resolution["state"].as_str() {
             // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
             Some("withdrawn") => {
-                self.waiting.remove(request);
+                self.finish(request);
                 Vec::new()
             }
             _ => self.deliver(request, &resolution),
@@ -126,7 +151,7 @@ impl Driver {
     }
 
     fn deliver(&mut self, request: &str, resolution: &Value) -> Vec<Effect> {
-        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.waiting.remove(request) else {
+        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.finish(request) else {
             return Vec::new();
         };
         let outcome = &resolution["outcome"];
@@ -182,7 +207,7 @@ impl Driver {
     }
 
     pub(super) fn cancelled(&mut self, request: &str) -> Vec<Effect> {
-        let ask = self.waiting.remove(request).and_then(|waiting| waiting.ask);
+        let ask = self.finish(request).and_then(|waiting| waiting.ask);
         ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")).collect()
     }
 
@@ -196,10 +221,8 @@ impl Driver {
             effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
         }
         self.speaking = None;
-        let more_to_come = self.crew.in_background > 0 || (self.echoes && self.prompts > 0);
-        self.rest = if more_to_come { Rest::Working } else { Rest::Idle };
-        let state = if more_to_come { "working" } else { "idle" };
-        let told = json!({ "state": state, "cost": result.total_cost_usd });
+        self.activity.turn_ended();
+        let told = json!({ "state": self.state(), "cost": result.total_cost_usd });
         effects.extend([Effect::Register(without_nulls(told)), Effect::Tell(Told::Turn(result))]);
         effects
     }

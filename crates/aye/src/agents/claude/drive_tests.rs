@@ -1,0 +1,161 @@
+//! The driver as what it is: events in, effects out, and nothing else.
+
+use super::drive::{Driver, Effect, Event};
+use super::told::Told;
+use crate::config::AsksBy;
+use aye_core::{AskView, Receipt};
+use serde_json::{Value, json};
+
+fn driver() -> Driver {
+    Driver::new("/src".into(), aye_policy::Home::default(), "run".into(), AsksBy::Control)
+}
+
+fn line(driver: &mut Driver, line: Value) -> Vec<Effect> {
+    driver.handle(Event::Line(line.to_string().into_bytes()))
+}
+
+fn ask_for(driver: &mut Driver, request: &str, command: &str) -> Vec<Effect> {
+    let tool = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": command}, "tool_use_id": "t1"});
+    line(driver, json!({"type": "control_request", "request_id": request, "request": tool}))
+}
+
+/// The hub's word that it recorded what was raised.
+fn recorded(driver: &mut Driver, effects: &[Effect]) -> Vec<Effect> {
+    let [Effect::Raise { request, body, .. }] = effects else { panic!("{effects:?}") };
+    let ask = AskView::from_json(json!({
+        "id": "ask1", "key": "k", "agent": "a", "cwd": "/src", "kind": body.kind(), "body": body,
+        "digest": format!("sha256:{}", "0".repeat(64)), "created_at": "2026-01-01T00:00:00Z", "state": "open",
+    }))
+    .unwrap();
+    driver.handle(Event::Raised { request: request.clone(), ask: Box::new(ask) })
+}
+
+fn resolve(driver: &mut Driver, request: &str, resolution: Value) -> Vec<Effect> {
+    driver.handle(Event::Resolved { request: request.into(), resolution })
+}
+
+fn allowed() -> Value {
+    let answer = json!({"decision": "allow", "scope": "once"});
+    json!({"state": "answered", "outcome": {"decision": "allow", "answer": answer}})
+}
+
+fn returned(driver: &mut Driver, content: &str, is_error: bool) -> Vec<Effect> {
+    let result =
+        json!({"type": "tool_result", "tool_use_id": "t1", "content": content, "is_error": is_error});
+    line(driver, json!({"type": "user", "message": {"role": "user", "content": [result]}}))
+}
+
+/// The lines for the agent among the effects, inner part only.
+fn replies(effects: &[Effect]) -> Vec<Value> {
+    let lines = effects.iter().filter_map(|effect| match effect {
+        Effect::Write(line) | Effect::Deliver { line, .. } => Some(line),
+        _ => None,
+    });
+    lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["response"].clone()).collect()
+}
+
+fn withdrawn(effects: &[Effect]) -> Vec<(&str, &str)> {
+    let found = effects.iter().filter_map(|effect| match effect {
+        Effect::Withdraw { ask, why } => Some((ask.as_str(), *why)),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn receipts(effects: &[Effect]) -> Vec<Receipt> {
+    let found = effects.iter().filter_map(|effect| match effect {
+        Effect::Receipt { receipt, .. } => Some(*receipt),
+        _ => None,
+    });
+    found.collect()
+}
+
+#[test]
+fn an_answer_is_delivered_once_and_confirmed_by_the_transcript() {
+    let mut driver = driver();
+    let raised = ask_for(&mut driver, "r1", "ls");
+    recorded(&mut driver, &raised);
+    let delivered = resolve(&mut driver, "r1", allowed());
+    assert_eq!(
+        replies(&delivered)[0]["response"],
+        json!({"behavior": "allow", "updatedInput": {"command": "ls"}})
+    );
+    assert_eq!(replies(&resolve(&mut driver, "r1", allowed())), Vec::<Value>::new());
+    assert_eq!(receipts(&returned(&mut driver, "done", false)), [Receipt::Confirmed]);
+    assert_eq!(receipts(&returned(&mut driver, "done", false)), []);
+}
+
+#[test]
+fn nobody_in_time_and_an_answer_that_cannot_be_read_are_refusals() {
+    let unreadable = json!({"state": "answered", "outcome": {"answer": {"decision": "maybe"}}});
+    for resolution in
+        [json!({"state": "expired", "outcome": {}}), unreadable, json!({}), json!({"state": "new"})]
+    {
+        let mut driver = driver();
+        let raised = ask_for(&mut driver, "r1", "ls");
+        recorded(&mut driver, &raised);
+        let told = replies(&resolve(&mut driver, "r1", resolution.clone()));
+        assert_eq!(told[0]["response"]["behavior"], "deny", "{resolution}");
+    }
+}
+
+#[test]
+fn what_the_hub_never_records_is_refused() {
+    let mut driver = driver();
+    ask_for(&mut driver, "r1", "ls");
+    let effects = driver.handle(Event::NotRaised { request: "r1".into(), why: "the hub is full".into() });
+    let told = replies(&effects);
+    assert_eq!(told[0]["response"]["behavior"], "deny");
+    assert!(told[0]["response"]["message"].as_str().unwrap().contains("the hub is full"));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(Told::Trouble(_)))));
+}
+
+#[test]
+fn a_cancelled_request_is_withdrawn_and_gets_no_answer() {
+    let mut driver = driver();
+    let raised = ask_for(&mut driver, "r1", "ls");
+    recorded(&mut driver, &raised);
+    let effects = line(&mut driver, json!({"type": "control_cancel_request", "request_id": "r1"}));
+    assert_eq!((withdrawn(&effects), replies(&effects)), (vec![("ask1", "cancelled")], vec![]));
+    assert_eq!(replies(&resolve(&mut driver, "r1", allowed())), Vec::<Value>::new());
+}
+
+#[test]
+fn a_request_cancelled_before_the_hub_recorded_it_is_withdrawn_as_soon_as_it_has() {
+    let mut driver = driver();
+    let raised = ask_for(&mut driver, "r1", "ls");
+    line(&mut driver, json!({"type": "control_cancel_request", "request_id": "r1"}));
+    assert_eq!(withdrawn(&recorded(&mut driver, &raised)), [("ask1", "cancelled")]);
+}
+
+#[test]
+fn the_end_of_the_agent_withdraws_what_is_open_and_leaves_what_was_delivered_unknown() {
+    let mut driver = driver();
+    let raised = ask_for(&mut driver, "r1", "ls");
+    recorded(&mut driver, &raised);
+    assert_eq!(withdrawn(&driver.handle(Event::Closed)), [("ask1", "gone")]);
+    let raised = ask_for(&mut driver, "r2", "ls");
+    recorded(&mut driver, &raised);
+    resolve(&mut driver, "r2", allowed());
+    assert_eq!(receipts(&driver.handle(Event::Closed)), [Receipt::Unknown]);
+    assert_eq!(driver.handle(Event::Closed), []);
+}
+
+#[test]
+fn a_refusal_after_an_approval_is_disputed_and_told() {
+    let mut driver = driver();
+    let raised = ask_for(&mut driver, "r1", "ls");
+    recorded(&mut driver, &raised);
+    resolve(&mut driver, "r1", allowed());
+    let effects = returned(&mut driver, "The user doesn't want to proceed with this tool use.", true);
+    assert_eq!(receipts(&effects), [Receipt::Disputed]);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(Told::Doubt { .. }))));
+}
+
+#[test]
+fn a_second_request_under_an_id_that_waits_raises_nothing() {
+    let mut driver = driver();
+    ask_for(&mut driver, "r1", "ls");
+    let effects = ask_for(&mut driver, "r1", "rm -rf /");
+    assert!(matches!(&effects[..], [Effect::Tell(Told::Trouble(_))]), "{effects:?}");
+}

@@ -1,0 +1,46 @@
+use super::asks::json;
+use super::{StoreError, Tx};
+use aye_core::Surface;
+use rusqlite::Connection;
+use serde_json::Value;
+
+impl Tx<'_> {
+    pub fn put_memory(
+        &self,
+        surface: Surface,
+        kind: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO memory (surface, kind, key, body) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET body = ?4",
+        )?;
+        statement.execute((surface.as_str(), kind, key, body.to_string()))?;
+        Ok(())
+    }
+
+    pub fn forget_memory(&self, surface: Surface, kind: &str, key: &str) -> Result<(), StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM memory WHERE surface = ?1 AND kind = ?2 AND key = ?3")?;
+        statement.execute((surface.as_str(), kind, key))?;
+        Ok(())
+    }
+}
+
+/// All of a kind, by key.
+pub fn recall(
+    connection: &Connection,
+    surface: Surface,
+    kind: &str,
+) -> Result<Vec<(String, Value)>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 ORDER BY key")?;
+    let mut rows = statement.query((surface.as_str(), kind))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((row.get(0)?, json(&row.get::<_, String>(1)?)?));
+    }
+    Ok(found)
+}

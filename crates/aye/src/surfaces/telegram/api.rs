@@ -1,0 +1,341 @@
+//! The Bot API's calls. A client of our own, over the HTTP and TLS that are here anyway: the libraries for it
+//! bring a second HTTP client of an older version, or a minute of building, for the eight calls we make.
+
+use super::settings::{Pace, Settings, Token};
+use crate::tls;
+use crate::url::HubUrl;
+use anyhow::Context;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// How long the server holds a call for updates when there are none, in its seconds.
+const LONGEST_POLL: u32 = 25;
+/// How long a call may take, in the server's seconds, but never less than the other.
+const PATIENCE: f64 = 30.0;
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+const LARGEST_REPLY: usize = 16 * 1024 * 1024;
+const MOST_LINES: usize = 8;
+
+/// Why a call did not do what it was meant to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    #[error("Telegram cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke or time ran out: it may have been done all the same.
+    #[error("no reply came from Telegram: {0}")]
+    NoReply(String),
+    #[error("Telegram has trouble of its own ({code}): {words}")]
+    Trouble { code: u16, words: String },
+    #[error("Telegram wants us to wait {retry_after} s")]
+    TooMany { retry_after: u64 },
+    #[error("another program asks Telegram for this bot's updates: {0}")]
+    Conflict(String),
+    #[error("Telegram does not know this bot's token")]
+    Unknown,
+    #[error("Telegram refused ({code}): {words}")]
+    Refused { code: u16, words: String, moved_to: Option<i64> },
+}
+
+impl ApiError {
+    /// Whether it may have been done although no word of it came back.
+    pub fn is_unsure(&self) -> bool {
+        matches!(self, ApiError::NoReply(_) | ApiError::Trouble { .. })
+    }
+}
+
+pub struct Bot {
+    url: HubUrl,
+    token: Token,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    pace: Pace,
+    lines: Mutex<Vec<Line>>,
+}
+
+/// An open connection, and the task that drives it, which ends with it.
+struct Line {
+    sender: SendRequest<Full<Bytes>>,
+    _driver: JoinSet<()>,
+}
+
+/// What stands under a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub label: String,
+    pub data: String,
+}
+
+/// A message as it goes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    pub text: String,
+    pub html: bool,
+    pub keys: Vec<Key>,
+    /// A link as one more button.
+    pub link: Option<(String, String)>,
+    pub silent: bool,
+    pub reply_to: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    ok: bool,
+    #[serde(default)]
+    result: Value,
+    error_code: Option<u16>,
+    description: Option<String>,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+    migrate_to_chat_id: Option<i64>,
+}
+
+impl Bot {
+    pub fn new(settings: &Settings) -> anyhow::Result<Self> {
+        let url = settings.api_url.clone();
+        let tls = match url.is_tls() {
+            false => None,
+            true => {
+                let name =
+                    ServerName::try_from(url.address().0.to_owned()).context("api_url names no host")?;
+                let extra = std::env::var_os("AYE_CA_FILE");
+                let connector =
+                    tls::client(extra.as_deref().map(Path::new)).context("AYE_CA_FILE cannot be used")?;
+                Some((connector, name))
+            }
+        };
+        Ok(Self { url, token: settings.token.clone(), tls, pace: settings.pace, lines: Mutex::default() })
+    }
+
+    /// Waits for updates. The offset confirms all before it, which Telegram then forgets.
+    pub async fn get_updates(&self, offset: Option<i64>) -> Result<Value, ApiError> {
+        let mut body = json!({ "timeout": LONGEST_POLL, "allowed_updates": ["message", "edited_message", "callback_query"] });
+        if let Some(offset) = offset {
+            body["offset"] = json!(offset);
+        }
+        let patience = self.pace.seconds(f64::from(LONGEST_POLL)) + self.patience();
+        self.call("getUpdates", body, patience).await
+    }
+
+    /// Returns the message's number.
+    pub async fn send(&self, chat: i64, message: &Outgoing) -> Result<i64, ApiError> {
+        let mut body = content(message);
+        body["chat_id"] = json!(chat);
+        body["disable_notification"] = json!(message.silent);
+        if let Some(to) = message.reply_to {
+            body["reply_parameters"] = json!({ "message_id": to, "allow_sending_without_reply": true });
+        }
+        number(self.call("sendMessage", body, self.patience()).await?)
+    }
+
+    pub async fn edit(&self, chat: i64, id: i64, message: &Outgoing) -> Result<(), ApiError> {
+        let mut body = content(message);
+        body["chat_id"] = json!(chat);
+        body["message_id"] = json!(id);
+        match self.call("editMessageText", body, self.patience()).await {
+            Err(ApiError::Refused { words, .. }) if words.contains("message is not modified") => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    pub async fn delete(&self, chat: i64, id: i64) -> Result<(), ApiError> {
+        let body = json!({ "chat_id": chat, "message_id": id });
+        self.call("deleteMessage", body, self.patience()).await.map(drop)
+    }
+
+    /// Ends the waiting of whoever pressed a button, with a word to them.
+    pub async fn answer_press(&self, query: &str, words: &str, alert: bool) -> Result<(), ApiError> {
+        let body = json!({ "callback_query_id": query, "text": words, "show_alert": alert });
+        self.call("answerCallbackQuery", body, self.patience()).await.map(drop)
+    }
+
+    pub async fn send_file(
+        &self,
+        chat: i64,
+        name: &str,
+        text: &str,
+        reply_to: Option<i64>,
+    ) -> Result<i64, ApiError> {
+        let boundary = boundary(text);
+        let mut body = Vec::new();
+        let mut field = |head: &str, content: &[u8]| {
+            body.extend_from_slice(
+                format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n").as_bytes(),
+            );
+            body.extend_from_slice(content);
+            body.extend_from_slice(b"\r\n");
+        };
+        field("name=\"chat_id\"", chat.to_string().as_bytes());
+        field("name=\"disable_notification\"", b"true");
+        if let Some(to) = reply_to {
+            let reply = json!({ "message_id": to, "allow_sending_without_reply": true });
+            field("name=\"reply_parameters\"", reply.to_string().as_bytes());
+        }
+        let head =
+            format!("name=\"document\"; filename=\"{name}\"\r\nContent-Type: text/plain; charset=utf-8");
+        field(&head, text.as_bytes());
+        body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        number(self.exchange("sendDocument", &kind, body.into(), self.patience()).await?)
+    }
+
+    fn patience(&self) -> Duration {
+        self.pace.seconds(PATIENCE).max(LEAST_PATIENCE)
+    }
+
+    async fn call(&self, method: &str, body: Value, patience: Duration) -> Result<Value, ApiError> {
+        self.exchange(method, "application/json", body.to_string().into(), patience).await
+    }
+
+    async fn exchange(
+        &self,
+        method: &str,
+        kind: &str,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<Value, ApiError> {
+        let call = tokio::time::timeout(patience, self.exchange_patiently(method, kind, body));
+        call.await
+            .unwrap_or_else(|_| Err(ApiError::NoReply(format!("{method} took longer than {patience:?}"))))
+    }
+
+    async fn exchange_patiently(&self, method: &str, kind: &str, body: Bytes) -> Result<Value, ApiError> {
+        let request = || self.request(method, kind, body.clone());
+        let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = kept.filter(|line| !line.sender.is_closed());
+        let reused = kept.is_some();
+        let mut line = match kept {
+            Some(line) => line,
+            None => self.connect().await?,
+        };
+        let mut reply = line.sender.send_request(request()?).await;
+        // The server closed a kept connection before it saw the call: it is safe to call again.
+        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
+            line = self.connect().await?;
+            reply = line.sender.send_request(request()?).await;
+        }
+        let reply = reply.map_err(|error| self.no_reply(error))?;
+        let status = reply.status().as_u16();
+        let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
+        let bytes = body.map_err(|error| self.no_reply(error))?.to_bytes();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < MOST_LINES {
+            lines.push(line);
+        }
+        drop(lines);
+        self.read(status, &bytes)
+    }
+
+    fn request(&self, method: &str, kind: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ApiError> {
+        let request = Request::post(format!("/bot{}/{method}", self.token.expose()))
+            .header(header::HOST, self.url.authority())
+            .header(header::CONTENT_TYPE, kind)
+            .body(Full::new(body));
+        request.map_err(|error| ApiError::Unreachable(self.scrub(error)))
+    }
+
+    fn read(&self, status: u16, bytes: &[u8]) -> Result<Value, ApiError> {
+        let envelope: Envelope = match serde_json::from_slice(bytes) {
+            Ok(envelope) => envelope,
+            // A proxy in between speaks HTML, and then nobody knows what became of the call.
+            Err(_) => {
+                return Err(ApiError::Trouble {
+                    code: status,
+                    words: "the reply is not the Bot API's".into(),
+                });
+            }
+        };
+        if envelope.ok {
+            return Ok(envelope.result);
+        }
+        let code = envelope.error_code.unwrap_or(status);
+        let words = self.scrub(envelope.description.unwrap_or_default());
+        let parameters = envelope.parameters;
+        let retry_after = parameters.as_ref().and_then(|parameters| parameters.retry_after);
+        Err(match code {
+            429 => ApiError::TooMany { retry_after: retry_after.unwrap_or(5) },
+            401 | 404 => ApiError::Unknown,
+            409 => ApiError::Conflict(words),
+            500.. => ApiError::Trouble { code, words },
+            _ => {
+                let moved_to = parameters.and_then(|parameters| parameters.migrate_to_chat_id);
+                ApiError::Refused { code, words, moved_to }
+            }
+        })
+    }
+
+    /// What others say may repeat what we told them, the token among it.
+    fn scrub(&self, words: impl Display) -> String {
+        words.to_string().replace(self.token.expose(), "…")
+    }
+
+    fn no_reply(&self, error: impl Display) -> ApiError {
+        ApiError::NoReply(self.scrub(error))
+    }
+
+    async fn connect(&self) -> Result<Line, ApiError> {
+        let unreachable = |error: std::io::Error| ApiError::Unreachable(self.scrub(error));
+        let stream = TcpStream::connect(self.url.address()).await.map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        let Some((connector, name)) = &self.tls else { return self.talk(stream).await };
+        self.talk(connector.connect(name.clone(), stream).await.map_err(unreachable)?).await
+    }
+
+    async fn talk<S>(&self, stream: S) -> Result<Line, ApiError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let shaken = handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = shaken.map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            // Whoever waits for a reply on it is told; nobody else needs to be.
+            drop(connection.await);
+        });
+        Ok(Line { sender, _driver: driver })
+    }
+}
+
+fn content(message: &Outgoing) -> Value {
+    let mut rows: Vec<_> =
+        message.keys.iter().map(|key| json!([{ "text": key.label, "callback_data": key.data }])).collect();
+    rows.extend(message.link.iter().map(|(label, url)| json!([{ "text": label, "url": url }])));
+    let mut body = json!({
+        "text": message.text,
+        "link_preview_options": { "is_disabled": true },
+        "reply_markup": { "inline_keyboard": rows },
+    });
+    if message.html {
+        body["parse_mode"] = json!("HTML");
+    }
+    body
+}
+
+fn number(message: Value) -> Result<i64, ApiError> {
+    message["message_id"].as_i64().ok_or_else(|| ApiError::NoReply("the reply names no message".into()))
+}
+
+/// A line that does not occur in the text.
+fn boundary(text: &str) -> String {
+    let mut boundary = String::from("aye-boundary");
+    while text.contains(&boundary) {
+        boundary.push('-');
+    }
+    boundary
+}

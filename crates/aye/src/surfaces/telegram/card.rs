@@ -1,0 +1,187 @@
+//! A run as one message that is edited while it goes: what it does, and in the end what it said and cost.
+
+use super::html::{LONGEST, Page, cut, label, length};
+use aye_core::visible::visible;
+use aye_core::{Agent, AgentState};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+
+const STEPS: usize = 5;
+const STEP: usize = 70;
+const TEXT: usize = 700;
+/// Room for the words around the final text.
+const FRAME: usize = 300;
+
+/// What the events of a run add up to since the prompt.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// The number of the last event that is in here.
+    pub seen: u64,
+    steps: VecDeque<String>,
+    count: usize,
+    /// The text that streams now, by its name.
+    text: BTreeMap<String, String>,
+    last_text: Option<String>,
+    trouble: Option<String>,
+    pub end: Option<End>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    pub failed: bool,
+    pub words: String,
+    cost: Option<f64>,
+    turns: Option<u64>,
+    duration_ms: Option<u64>,
+}
+
+impl Progress {
+    /// Takes in what came next. What comes after the end belongs to another message.
+    pub fn add(&mut self, seq: u64, event: &Value) {
+        if self.end.is_some() {
+            return;
+        }
+        self.seen = seq;
+        let words = |field: &str| event[field].as_str().unwrap_or_default();
+        match words("type") {
+            "text" => self.add_text(words("id"), event),
+            "tool" => {
+                self.count += 1;
+                self.steps.push_back(step(words("name"), &event["input"]));
+                if self.steps.len() > STEPS {
+                    self.steps.pop_front();
+                }
+            }
+            "trouble" => self.trouble = Some(words("text").to_owned()),
+            "turn" => {
+                let said = match words("text") {
+                    "" => self.said().unwrap_or_default(),
+                    text => text.to_owned(),
+                };
+                self.end = Some(End {
+                    failed: event["error"] == true,
+                    words: said,
+                    cost: event["cost"].as_f64(),
+                    turns: event["turns"].as_u64(),
+                    duration_ms: event["duration_ms"].as_u64(),
+                });
+            }
+            "ended" => {
+                let failed = event["code"].as_i64().unwrap_or(0) != 0;
+                let words = self.said().unwrap_or_default();
+                self.end = Some(End { failed, words, cost: None, turns: None, duration_ms: None });
+            }
+            _ => {}
+        }
+    }
+
+    fn add_text(&mut self, id: &str, event: &Value) {
+        match (event["text"].as_str(), event["delta"].as_str()) {
+            (Some(whole), _) => {
+                self.text.clear();
+                self.last_text = Some(whole.to_owned());
+            }
+            (None, Some(delta)) => *self.text.entry(id.to_owned()).or_default() += delta,
+            (None, None) => {}
+        }
+    }
+
+    fn said(&self) -> Option<String> {
+        self.text.values().next_back().or(self.last_text.as_ref()).cloned()
+    }
+}
+
+fn step(tool: &str, input: &Value) -> String {
+    let fields = ["command", "file_path", "path", "pattern", "url", "description", "query"];
+    let detail = fields.iter().find_map(|field| input[field].as_str()).unwrap_or_default();
+    label(&format!("{tool} {detail}"), STEP)
+}
+
+/// What the message of a run shows, and the final text as a file where it does not fit.
+pub fn card(
+    agent: &Agent,
+    name: &str,
+    progress: &Progress,
+    cancelled: Option<&str>,
+) -> (Page, Option<String>) {
+    match &progress.end {
+        Some(end) => finished(name, progress, end),
+        None => (going(agent, name, progress, cancelled), None),
+    }
+}
+
+fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>) -> Page {
+    let state = match agent.state {
+        AgentState::Ended => "ended",
+        AgentState::Lost => "not heard of for a while",
+        AgentState::Waiting => "waiting for an answer",
+        AgentState::Working | AgentState::Idle => "working",
+    };
+    let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
+    let mut page = Page::default().text(mark).bold(name).text(&format!(" · {state}"));
+    if progress.count > progress.steps.len() {
+        page = page.line().dim(&format!("… {} steps before", progress.count - progress.steps.len()));
+    }
+    for step in &progress.steps {
+        page = page.line().text("· ").text(step);
+    }
+    if let Some(said) = progress.said().filter(|said| !said.trim().is_empty()) {
+        page = page.line().line().text(&tail_of(&said));
+    }
+    if let Some(trouble) = &progress.trouble {
+        page = page.line().line().text("⚠️ ").text(&label(trouble, TEXT));
+    }
+    match cancelled {
+        Some(who) => page.line().line().dim(&format!("being cancelled, says {who}")),
+        None => page,
+    }
+}
+
+/// The newest of a text that grows.
+fn tail_of(text: &str) -> String {
+    let text = visible(text.trim());
+    let units = length(&text);
+    if units <= TEXT {
+        return text.into_owned();
+    }
+    let (start, _) = cut(&text, units - TEXT);
+    format!("…{}", &text[start.len()..])
+}
+
+fn finished(name: &str, progress: &Progress, end: &End) -> (Page, Option<String>) {
+    let mark = if end.failed { "⚠️ " } else { "✅ " };
+    let word = if end.failed { "did not finish" } else { "done" };
+    let head = Page::default().text(mark).bold(name).text(&format!(" · {word}"));
+    let mut foot = Page::default();
+    let trouble = progress.trouble.as_ref().filter(|_| end.failed);
+    if let Some(trouble) = trouble {
+        foot = foot.line().text("⚠️ ").text(&label(trouble, FRAME / 2));
+    }
+    let figures = figures(progress, end);
+    if !figures.is_empty() {
+        foot = foot.line().dim(&figures);
+    }
+    let words = visible(end.words.trim());
+    let whole = head.clone().line().line().text(&words).line().page(&foot);
+    if words.is_empty() {
+        return (head.page(&foot), None);
+    }
+    if whole.fits() {
+        return (whole, None);
+    }
+    let (start, _) = cut(&words, LONGEST - head.length() - foot.length() - FRAME);
+    let page =
+        head.line().line().text(start).text("…").line().dim("All of it is in the file below.").page(&foot);
+    (page.fitting(), Some(words.into_owned()))
+}
+
+fn figures(progress: &Progress, end: &End) -> String {
+    let plural = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let figures = [
+        end.cost.map(|cost| format!("${cost:.4}")),
+        end.turns.map(|turns| plural(turns, "turn")),
+        Some(plural(progress.count as u64, "step")).filter(|_| progress.count > 0),
+        end.duration_ms.map(|ms| format!("{:.1} s", ms as f64 / 1000.0)),
+    ];
+    figures.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}

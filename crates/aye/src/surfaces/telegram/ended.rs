@@ -1,0 +1,139 @@
+//! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
+
+use super::form::Action;
+use super::html::{Page, cut, label};
+use super::render::{Asker, Shown, guarded, plan_text, whence};
+use aye_core::{Answer, Ask, Body, Choice, PlanVerdict, Receipt, Reply, State, Verdict};
+
+const QUESTION: usize = 300;
+const WORDS: usize = 600;
+const BODY: usize = 1200;
+
+pub fn ended(ask: &Ask, asker: &Asker) -> Page {
+    let page = match &ask.body {
+        Body::Question(asked) => {
+            let header = asked.questions.first().map_or("", |question| question.header.as_str());
+            let page = Page::default().text("❓ ").bold(if header.is_empty() { "Question" } else { header });
+            questions(whence(page, ask, asker).line(), ask)
+        }
+        Body::Permission(permission) => {
+            let page = whence(Page::default().text("🔐 ").bold(&permission.tool), ask, asker).line();
+            let (text, whole) = cut(&permission.display.text, BODY);
+            let page = page.pre(text);
+            if whole { page } else { page.line().dim("(the rest is left out here)") }
+        }
+        Body::Plan(plan) => {
+            let page = whence(Page::default().text("📋 ").bold("A plan"), ask, asker).line();
+            page.text(&label(plan.plan.as_str(), QUESTION))
+        }
+    };
+    outcome(page.line().line(), ask).fitting()
+}
+
+fn questions(mut page: Page, ask: &Ask) -> Page {
+    let Body::Question(asked) = &ask.body else { return page };
+    let choices = match ask.state.answer() {
+        Some(Answer::Question(Reply::Each { answers })) => answers.as_slice(),
+        _ => &[],
+    };
+    for (i, question) in asked.questions.iter().enumerate() {
+        page = page.line().text(&label(&question.question, QUESTION));
+        if let Some(choice) = choices.get(i) {
+            page = page.line().text("→ ").bold(&label(&choice.in_words(), WORDS));
+            if let Choice::Given { notes: Some(notes), .. } = choice {
+                page = page.line().dim("note: ").text(&label(notes.as_str(), WORDS));
+            }
+        }
+    }
+    page
+}
+
+fn outcome(page: Page, ask: &Ask) -> Page {
+    let State::Answered { answer, by, .. } = &ask.state else {
+        let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
+        return page.text("⌛ ").bold(&label(why, WORDS));
+    };
+    let page = page.text(mark(answer)).bold(&decided(answer)).text(&format!(" by {by}"));
+    let page = match answer.message() {
+        Some(words) => page.line().text(&label(words, WORDS)),
+        None => page,
+    };
+    receipt(page, ask)
+}
+
+fn mark(answer: &Answer) -> &'static str {
+    match answer.decision() {
+        "allow" | "answered" => "✅ ",
+        "outline" => "⏸ ",
+        _ => "⛔ ",
+    }
+}
+
+fn decided(answer: &Answer) -> String {
+    match answer {
+        Answer::Question(Reply::Skip { .. }) => "Declined".into(),
+        Answer::Question(_) if answer.decision() == "declined" => "Skipped".into(),
+        Answer::Question(_) => "Answered".into(),
+        Answer::Permission(Verdict::Allow { scope, .. }) => format!("Allowed ({scope})"),
+        Answer::Plan(PlanVerdict::Allow { .. }) => "Approved".into(),
+        Answer::Permission(Verdict::Deny { .. }) => "Denied".into(),
+        Answer::Plan(PlanVerdict::Deny { .. }) => "Refused".into(),
+        Answer::Plan(PlanVerdict::Outline) => "Paused: an outline first".into(),
+    }
+}
+
+fn receipt(page: Page, ask: &Ask) -> Page {
+    let Some(receipt) = ask.state.receipt() else { return page };
+    let page = page.line().dim(match receipt {
+        Receipt::Pending => "recorded; the agent has not been told yet",
+        Receipt::Delivered => "delivered to the agent",
+        Receipt::Confirmed => "confirmed by the agent's own transcript",
+        Receipt::Disputed => "⚠️ ALARM: the agent's transcript shows something else",
+        Receipt::Superseded => "⚠️ the agent's own terminal was first after all",
+        Receipt::Undelivered => "⚠️ the agent was gone before it could be told",
+        Receipt::Unknown => "⚠️ nobody knows whether it reached the agent",
+    });
+    match ask.state.note().filter(|_| receipt == Receipt::Disputed) {
+        Some(note) => page.line().text(&label(note, WORDS)),
+        None => page,
+    }
+}
+
+/// A short word for whoever pressed.
+pub fn in_short(answer: &Answer) -> String {
+    let words = match answer {
+        Answer::Question(Reply::Each { answers }) => {
+            answers.iter().map(Choice::in_words).collect::<Vec<_>>().join(" · ")
+        }
+        Answer::Question(Reply::Response { response }) => response.to_string(),
+        Answer::Question(Reply::Skip { .. }) | Answer::Permission(_) | Answer::Plan(_) => decided(answer),
+    };
+    label(&words, 120)
+}
+
+/// Why a press on an ask that has ended does nothing.
+pub fn too_late(ask: &Ask) -> String {
+    match (ask.state.answer(), ask.state.by()) {
+        (Some(answer), Some(by)) => label(&format!("Already decided by {by}: {}", in_short(answer)), 190),
+        _ => label(&format!("Too late: {}.", ask.state.why_unanswered().unwrap_or("this has ended")), 190),
+    }
+}
+
+/// A plan that was refused by itself while an outline is awaited. It may be let pass until the clock ends.
+pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: Option<&str>) -> Shown {
+    let Body::Plan(plan) = &ask.body else { return Shown::default() };
+    let head =
+        |page: Page| whence(page.text("📋 ").bold("A plan came while an outline is awaited"), ask, asker);
+    let Some(left) = seconds_left.filter(|_| done.is_none()) else {
+        let page = head(Page::default()).line().text(&label(plan.plan.as_str(), QUESTION)).line().line();
+        let words = done.unwrap_or("It was refused by itself, and the time to let it pass is over.");
+        return Shown { page: page.bold(words).fitting(), ..Shown::default() };
+    };
+    let (parts, page, file) = plan_text(plan.plan.as_str(), head);
+    let page = page.line().line().text(&format!(
+        "It was refused by itself. If you approve it within {left} s, the same plan passes when it comes again."
+    ));
+    let approve = file.is_none().then(|| ("✅ Approve plan".to_owned(), Action::PassPlan));
+    let buttons = approve.into_iter().chain([("⛔ Deny".to_owned(), Action::DropPlan)]).collect();
+    guarded(Shown { parts, page, buttons, file })
+}

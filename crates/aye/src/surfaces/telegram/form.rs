@@ -1,0 +1,365 @@
+//! A half-filled answer, and what a press or a typed text makes of it. No I/O: the same steps after a restart.
+
+use aye_core::{Body, Question, Scope};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What has been filled in so far on one message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Draft {
+    /// The question on show.
+    pub at: usize,
+    /// One a question, as far as anybody came.
+    pub entries: Vec<Entry>,
+    pub typing: Option<Typing>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    pub picks: Vec<usize>,
+    pub text: Option<String>,
+    pub notes: Option<String>,
+    pub skipped: bool,
+}
+
+/// The next message of this person is taken as this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typing {
+    pub user: i64,
+    pub what: Wanted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// An answer in their own words.
+    Words,
+    Notes,
+    /// Why a tool or a plan is refused.
+    Reason,
+}
+
+/// What a button does. It names the question it stood under, so that it cannot act on another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Action {
+    Pick {
+        question: usize,
+        option: usize,
+    },
+    Toggle {
+        question: usize,
+        option: usize,
+    },
+    Done {
+        question: usize,
+    },
+    Words {
+        question: usize,
+    },
+    Notes {
+        question: usize,
+    },
+    Skip {
+        question: usize,
+    },
+    Back {
+        question: usize,
+    },
+    StopTyping,
+    AllowOnce,
+    AllowSession,
+    Deny,
+    DenyWhy,
+    Approve,
+    Outline,
+    /// Lets a plan pass that was refused while an outline is awaited.
+    PassPlan,
+    DropPlan,
+    /// Interrupts a run.
+    Cancel,
+}
+
+/// What comes of a press or a text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// The form goes on.
+    Draft(Draft),
+    /// It is complete.
+    Answer(Value),
+    /// Nothing happens, and this is why.
+    Stale(&'static str),
+}
+
+const MOVED_ON: &str = "That button belongs to an earlier question.";
+const NOTHING_PICKED: &str = "Nothing is picked yet. Pick something first, or skip.";
+pub const NO_LONGER: &str = "This button is no longer in use.";
+
+impl Draft {
+    pub fn entry(&self, question: usize) -> Entry {
+        self.entries.get(question).cloned().unwrap_or_default()
+    }
+
+    fn entry_mut(&mut self, question: usize) -> &mut Entry {
+        if self.entries.len() <= question {
+            self.entries.resize(question + 1, Entry::default());
+        }
+        &mut self.entries[question]
+    }
+
+    fn wait_for(mut self, user: i64, what: Wanted) -> Next {
+        self.typing = Some(Typing { user, what });
+        Next::Draft(self)
+    }
+
+    /// On to the next question, or to the answer after the last.
+    fn go_on(mut self, body: &Body) -> Next {
+        self.typing = None;
+        let Body::Question(asked) = body else { return Next::Stale(NO_LONGER) };
+        if self.at + 1 < asked.questions.len() {
+            self.at += 1;
+            return Next::Draft(self);
+        }
+        let choices: Vec<_> =
+            asked.questions.iter().enumerate().map(|(i, question)| self.entry(i).choice(question)).collect();
+        Next::Answer(json!({ "answers": choices }))
+    }
+}
+
+impl Entry {
+    fn choice(&self, question: &Question) -> Value {
+        if self.skipped {
+            return json!({ "skip": true });
+        }
+        let labels = question.options.iter().enumerate().filter(|(i, _)| self.picks.contains(i));
+        let mut choice = json!({ "selected": labels.map(|(_, offer)| &offer.label).collect::<Vec<_>>() });
+        for (field, text) in [("text", &self.text), ("notes", &self.notes)] {
+            if let Some(text) = text {
+                choice[field] = json!(text);
+            }
+        }
+        choice
+    }
+
+    fn is_empty(&self) -> bool {
+        self.picks.is_empty() && self.text.is_none()
+    }
+}
+
+/// What a press of this button by this person makes of the form.
+pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next {
+    let question = match action {
+        Action::Pick { question, .. }
+        | Action::Toggle { question, .. }
+        | Action::Done { question }
+        | Action::Words { question }
+        | Action::Notes { question }
+        | Action::Skip { question }
+        | Action::Back { question } => Some(*question),
+        Action::StopTyping
+        | Action::AllowOnce
+        | Action::AllowSession
+        | Action::Deny
+        | Action::DenyWhy
+        | Action::Approve
+        | Action::Outline
+        | Action::PassPlan
+        | Action::DropPlan
+        | Action::Cancel => None,
+    };
+    if question.is_some_and(|question| question != draft.at) {
+        return Next::Stale(MOVED_ON);
+    }
+    match action {
+        Action::Pick { option, .. } => {
+            let entry = draft.entry_mut(draft.at);
+            *entry = Entry { picks: vec![*option], notes: entry.notes.take(), ..Entry::default() };
+            draft.go_on(body)
+        }
+        Action::Toggle { option, .. } => {
+            let entry = draft.entry_mut(draft.at);
+            entry.skipped = false;
+            match entry.picks.iter().position(|pick| pick == option) {
+                Some(at) => drop(entry.picks.remove(at)),
+                None => entry.picks.push(*option),
+            }
+            draft.typing = None;
+            Next::Draft(draft)
+        }
+        Action::Done { .. } if draft.entry(draft.at).is_empty() => Next::Stale(NOTHING_PICKED),
+        Action::Done { .. } => draft.go_on(body),
+        Action::Words { .. } => draft.wait_for(user, Wanted::Words),
+        Action::Notes { .. } => draft.wait_for(user, Wanted::Notes),
+        Action::Skip { .. } => {
+            *draft.entry_mut(draft.at) = Entry { skipped: true, ..Entry::default() };
+            draft.go_on(body)
+        }
+        Action::Back { .. } => {
+            draft.typing = None;
+            draft.at = draft.at.saturating_sub(1);
+            Next::Draft(draft)
+        }
+        Action::StopTyping if draft.typing.is_none() => Next::Stale(NO_LONGER),
+        Action::StopTyping => {
+            draft.typing = None;
+            Next::Draft(draft)
+        }
+        Action::AllowOnce => Next::Answer(json!({ "decision": "allow", "scope": Scope::Once })),
+        Action::AllowSession => Next::Answer(json!({ "decision": "allow", "scope": Scope::Session })),
+        Action::Deny => Next::Answer(json!({ "decision": "deny" })),
+        Action::DenyWhy => draft.wait_for(user, Wanted::Reason),
+        Action::Approve => Next::Answer(json!({ "decision": "allow" })),
+        Action::Outline => Next::Answer(json!({ "decision": "outline" })),
+        // These belong to no answer; whoever holds the message acts on them.
+        Action::PassPlan | Action::DropPlan | Action::Cancel => Next::Stale(NO_LONGER),
+    }
+}
+
+/// What a text makes of the form. A reply to the message counts even where nobody was asked to type.
+pub fn typed(body: &Body, mut draft: Draft, user: i64, text: &str) -> Next {
+    let wanted = match (&draft.typing, body) {
+        (Some(typing), _) if typing.user == user => typing.what,
+        (_, Body::Question(_)) => Wanted::Words,
+        (_, Body::Permission(_) | Body::Plan(_)) => {
+            return Next::Stale("Use the buttons, please. Words alone neither allow nor deny anything.");
+        }
+    };
+    let text = text.trim().to_owned();
+    match (wanted, body) {
+        (Wanted::Reason, Body::Permission(_) | Body::Plan(_)) => {
+            Next::Answer(json!({ "decision": "deny", "message": text }))
+        }
+        (Wanted::Notes, Body::Question(_)) => {
+            draft.entry_mut(draft.at).notes = Some(text);
+            draft.typing = None;
+            Next::Draft(draft)
+        }
+        (Wanted::Words, Body::Question(asked)) => {
+            let Some(question) = asked.questions.get(draft.at) else { return Next::Stale(NO_LONGER) };
+            if !question.free_text {
+                return Next::Stale("This question takes only what it offers. Use its buttons, please.");
+            }
+            let entry = draft.entry_mut(draft.at);
+            entry.skipped = false;
+            entry.text = Some(text);
+            if question.multi_select && !question.options.is_empty() {
+                draft.typing = None;
+                return Next::Draft(draft);
+            }
+            entry.picks.clear();
+            draft.go_on(body)
+        }
+        (Wanted::Reason, Body::Question(_))
+        | (Wanted::Notes | Wanted::Words, Body::Permission(_) | Body::Plan(_)) => Next::Stale(NO_LONGER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aye_core::{Answer, Kind};
+
+    fn body() -> Body {
+        let options = json!([{"label": "a, b"}, {"label": "c"}, {"label": "d"}]);
+        let questions = json!({"questions": [
+            {"question": "One?", "options": options, "free_text": true},
+            {"question": "Many?", "options": options, "multi_select": true, "free_text": true},
+            {"question": "Own?", "free_text": true},
+            {"question": "Fixed?", "options": options}]});
+        Body::decode(Kind::Question, questions).unwrap()
+    }
+
+    const ANN: i64 = 1;
+
+    #[track_caller]
+    fn on(next: Next) -> Draft {
+        match next {
+            Next::Draft(draft) => draft,
+            Next::Answer(_) | Next::Stale(_) => panic!("{next:?}"),
+        }
+    }
+
+    #[test]
+    fn a_form_is_filled_by_picks_toggles_texts_and_notes_and_fits_its_ask() {
+        let body = body();
+        let go = |draft: Draft, action: Action| press(&body, draft, &action, ANN);
+        let draft = on(go(Draft::default(), Action::Notes { question: 0 }));
+        let draft = on(typed(&body, draft, ANN, "subtle "));
+        let draft = on(go(draft, Action::Pick { question: 0, option: 1 }));
+        let draft = on(go(draft, Action::Toggle { question: 1, option: 2 }));
+        let draft = on(go(draft, Action::Toggle { question: 1, option: 1 }));
+        let draft = on(go(draft, Action::Toggle { question: 1, option: 1 }));
+        let draft = on(go(draft, Action::Toggle { question: 1, option: 0 }));
+        let draft = on(go(draft, Action::Words { question: 1 }));
+        let draft = on(typed(&body, draft, ANN, "and mine"));
+        let draft = on(go(draft, Action::Done { question: 1 }));
+        let draft = on(typed(&body, draft, ANN, "freely"));
+        let Next::Answer(answer) = go(draft, Action::Skip { question: 3 }) else { panic!("no answer") };
+        assert_eq!(
+            answer,
+            json!({"answers": [
+                {"selected": ["c"], "notes": "subtle"},
+                {"selected": ["a, b", "d"], "text": "and mine"},
+                {"selected": [], "text": "freely"},
+                {"skip": true}]})
+        );
+        Answer::read(&body, answer).unwrap();
+    }
+
+    #[test]
+    fn back_keeps_what_was_chosen_and_a_new_choice_replaces_it() {
+        let body = body();
+        let draft = on(press(&body, Draft::default(), &Action::Pick { question: 0, option: 1 }, ANN));
+        let draft = on(press(&body, draft, &Action::Back { question: 1 }, ANN));
+        assert_eq!((draft.at, draft.entry(0).picks), (0, vec![1]));
+        let draft = Draft { at: 0, ..draft };
+        let draft = on(typed(&body, draft, ANN, "other"));
+        assert_eq!(draft.entry(0), Entry { text: Some("other".into()), ..Entry::default() });
+        let draft = on(press(&body, draft, &Action::Back { question: 1 }, ANN));
+        let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 2 }, ANN));
+        assert_eq!(draft.entry(0), Entry { picks: vec![2], ..Entry::default() });
+    }
+
+    #[test]
+    fn a_button_of_an_earlier_question_does_nothing_to_the_next() {
+        let body = body();
+        let draft = on(press(&body, Draft::default(), &Action::Pick { question: 0, option: 1 }, ANN));
+        let again = press(&body, draft, &Action::Pick { question: 0, option: 0 }, ANN);
+        assert_eq!(again, Next::Stale(MOVED_ON));
+    }
+
+    #[test]
+    fn done_needs_something_picked() {
+        let draft = Draft { at: 1, ..Draft::default() };
+        assert_eq!(press(&body(), draft, &Action::Done { question: 1 }, ANN), Next::Stale(NOTHING_PICKED));
+    }
+
+    #[test]
+    fn a_tap_instead_of_the_text_it_waited_for_ends_the_waiting() {
+        let body = body();
+        let draft = on(press(&body, Draft::default(), &Action::Words { question: 0 }, ANN));
+        assert_eq!(draft.typing, Some(Typing { user: ANN, what: Wanted::Words }));
+        let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 0 }, ANN));
+        assert_eq!((draft.at, draft.typing), (1, None));
+    }
+
+    #[test]
+    fn words_alone_neither_allow_nor_deny() {
+        let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
+        assert!(matches!(typed(&plan, Draft::default(), ANN, "yes, go"), Next::Stale(_)));
+        let waiting = on(press(&plan, Draft::default(), &Action::DenyWhy, ANN));
+        assert!(matches!(typed(&plan, waiting.clone(), 2, "mine"), Next::Stale(_)));
+        assert_eq!(
+            typed(&plan, waiting, ANN, "smaller"),
+            Next::Answer(json!({"decision": "deny", "message": "smaller"}))
+        );
+    }
+
+    #[test]
+    fn a_question_without_free_text_takes_none() {
+        let draft = Draft { at: 3, ..Draft::default() };
+        assert!(matches!(typed(&body(), draft, ANN, "mine"), Next::Stale(_)));
+    }
+}

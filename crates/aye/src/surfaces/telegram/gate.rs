@@ -1,0 +1,86 @@
+//! Who is let in: a person and a chat that are both listed. Everybody else is nobody.
+
+use super::settings::Settings;
+use super::wire::{Chat, User};
+use aye_core::visible::one_line;
+use aye_core::{By, Surface, Text};
+
+/// A listed person, in a listed chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub id: i64,
+    pub name: Text,
+    pub chat: i64,
+}
+
+impl Person {
+    pub fn by(&self) -> By {
+        By::Person { name: self.name.clone(), surface: Surface::Telegram }
+    }
+
+    /// As the trail names them.
+    pub fn who(&self) -> String {
+        self.by().to_string()
+    }
+}
+
+pub fn admit(
+    settings: &Settings,
+    from: Option<&User>,
+    sender_chat: Option<&Chat>,
+    chat: &Chat,
+) -> Option<Person> {
+    let user = from.filter(|user| !user.is_bot && settings.users.contains(&user.id))?;
+    let listed = settings.chats.contains(&chat.id) && chat.kind != "channel" && sender_chat.is_none();
+    listed.then(|| Person { id: user.id, name: name(settings, user), chat: chat.id })
+}
+
+/// Names can be chosen freely: where several people answer, the number tells them apart.
+fn name(settings: &Settings, user: &User) -> Text {
+    let name = match user.first_name.trim() {
+        "" => format!("user {}", user.id),
+        name => one_line(name).into_owned(),
+    };
+    match settings.users.len() {
+        1 => Text::from_displayed(&name),
+        _ => Text::from_displayed(&format!("{name} [{}]", user.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::settings;
+    use super::*;
+
+    fn user(id: i64, is_bot: bool) -> User {
+        User { id, is_bot, first_name: "Ann".into() }
+    }
+
+    fn chat(id: i64, kind: &str) -> Chat {
+        Chat { id, kind: kind.into() }
+    }
+
+    #[test]
+    fn only_a_listed_person_in_a_listed_chat_is_let_in() {
+        let settings = settings(&[1], &[1, -5]);
+        let in_chat = |user: Option<&User>, sender: Option<&Chat>, chat: &Chat| {
+            admit(&settings, user, sender, chat).map(|person| (person.id, person.chat))
+        };
+        assert_eq!(in_chat(Some(&user(1, false)), None, &chat(1, "private")), Some((1, 1)));
+        assert_eq!(in_chat(Some(&user(1, false)), None, &chat(-5, "group")), Some((1, -5)));
+        assert_eq!(in_chat(Some(&user(2, false)), None, &chat(-5, "group")), None);
+        assert_eq!(in_chat(Some(&user(1, false)), None, &chat(-6, "group")), None);
+        assert_eq!(in_chat(Some(&user(1, true)), None, &chat(-5, "group")), None);
+        assert_eq!(in_chat(None, None, &chat(-5, "group")), None);
+        assert_eq!(in_chat(Some(&user(1, false)), Some(&chat(-5, "group")), &chat(-5, "group")), None);
+        assert_eq!(in_chat(Some(&user(1, false)), None, &chat(-5, "channel")), None);
+    }
+
+    #[test]
+    fn where_several_may_answer_the_number_tells_them_apart() {
+        let name =
+            |users: &[i64]| admit(&settings(users, &[1]), Some(&user(1, false)), None, &chat(1, "private"));
+        assert_eq!(name(&[1]).unwrap().who(), "Ann (telegram)");
+        assert_eq!(name(&[1, 2]).unwrap().who(), "Ann [1] (telegram)");
+    }
+}

@@ -1,0 +1,172 @@
+//! Text for Telegram: marked up for those who can show it, plain for when that is refused, and counted as
+//! Telegram counts it, in UTF-16 units after its markup is taken out.
+
+use aye_core::visible::{one_line, visible};
+
+/// The longest message Telegram takes.
+pub const LONGEST: usize = 4096;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    html: String,
+    plain: String,
+}
+
+impl Page {
+    pub fn html(&self) -> &str {
+        &self.html
+    }
+
+    pub fn plain(&self) -> &str {
+        &self.plain
+    }
+
+    pub fn length(&self) -> usize {
+        length(&self.plain)
+    }
+
+    pub fn fits(&self) -> bool {
+        self.length() <= LONGEST
+    }
+
+    /// The beginning of a page that is too long, without its markup.
+    pub fn fitting(self) -> Self {
+        if self.fits() {
+            return self;
+        }
+        let (start, _) = cut(&self.plain, LONGEST - 2);
+        Self::default().text(start).text("…")
+    }
+
+    /// Text of any origin; what it hides is shown.
+    pub fn text(mut self, text: &str) -> Self {
+        let shown = visible(text);
+        escape(&shown, &mut self.html);
+        self.plain += &shown;
+        self
+    }
+
+    pub fn bold(self, text: &str) -> Self {
+        self.tagged("b", &one_line(text))
+    }
+
+    pub fn dim(self, text: &str) -> Self {
+        self.tagged("i", &one_line(text))
+    }
+
+    pub fn code(self, text: &str) -> Self {
+        self.tagged("code", &one_line(text))
+    }
+
+    /// A block that keeps its lines and spaces.
+    pub fn pre(self, text: &str) -> Self {
+        let text = visible(text);
+        self.tagged("pre", text.trim_end_matches('\n'))
+    }
+
+    pub fn line(self) -> Self {
+        self.text("\n")
+    }
+
+    pub fn page(mut self, other: &Page) -> Self {
+        self.html += &other.html;
+        self.plain += &other.plain;
+        self
+    }
+
+    fn tagged(mut self, tag: &str, shown: &str) -> Self {
+        // An entity without text would be dropped, and one of blanks is trimmed away.
+        if shown.trim().is_empty() {
+            escape(shown, &mut self.html);
+        } else {
+            self.html += &format!("<{tag}>");
+            escape(shown, &mut self.html);
+            self.html += &format!("</{tag}>");
+        }
+        self.plain += shown;
+        self
+    }
+}
+
+pub fn length(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// At most this many units of the text, and whether that is all of it.
+pub fn cut(text: &str, most: usize) -> (&str, bool) {
+    let mut units = 0;
+    for (at, c) in text.char_indices() {
+        units += c.len_utf16();
+        if units > most {
+            return (&text[..at], false);
+        }
+    }
+    (text, true)
+}
+
+/// A label for a button: one line, and short, because a phone shows no more. Never the only place of a text.
+pub fn label(text: &str, most: usize) -> String {
+    let line = one_line(text.trim());
+    match cut(&line, most) {
+        (whole, true) => whole.to_owned(),
+        (start, false) => format!("{}…", start.trim_end()),
+    }
+}
+
+/// Cuts a long text into pieces that each fit, at the ends of lines where there are any.
+pub fn pieces(text: &str, most: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    loop {
+        let (start, whole) = cut(rest, most.max(2));
+        if whole {
+            pieces.push(rest);
+            return pieces;
+        }
+        let at = start.rfind('\n').map_or(start.len(), |at| at + 1);
+        let (piece, after) = rest.split_at(at);
+        pieces.push(piece);
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_a_text_is_only_text_and_what_hides_is_shown() {
+        let page = Page::default().bold("<b>&\"").text(" a\u{202e}b").pre("x < y\n").code("\n");
+        assert_eq!(page.html(), "<b>&lt;b&gt;&amp;&quot;</b> a\\u{202e}b<pre>x &lt; y</pre><code>\\n</code>");
+        assert_eq!(page.plain(), "<b>&\" a\\u{202e}bx < y\\n");
+    }
+
+    #[test]
+    fn length_is_counted_as_telegram_counts_it() {
+        assert_eq!(Page::default().bold("a<").text("😀").length(), 4);
+        assert!(Page::default().text(&"<".repeat(LONGEST)).fits());
+        assert!(!Page::default().text(&"😀".repeat(LONGEST / 2 + 1)).fits());
+    }
+
+    #[test]
+    fn pieces_are_the_whole_text_and_each_fits() {
+        let text = "one\ntwo😀\n".repeat(50);
+        let cut = pieces(&text, 21);
+        assert_eq!(cut.concat(), text);
+        assert!(cut.iter().all(|piece| length(piece) <= 21 && piece.ends_with('\n')));
+        assert_eq!(pieces(&"x".repeat(5), 2), ["xx", "xx", "x"]);
+        assert_eq!(pieces("", 5), [""]);
+    }
+}

@@ -1,0 +1,354 @@
+//! What the bot must not forget when the hub is restarted; the hub keeps it. Whatever changes here is on
+//! disk before it is acted on.
+
+use super::form::{Action, Draft};
+use crate::hub::{Hub, Memo, Problem};
+use aye_core::{AgentId, AskId, Digest, Surface};
+use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+const COPY: &str = "copy";
+const CARD: &str = "card";
+const CHAT: &str = "chat";
+const HOME: &str = "home";
+const HANDLED: &str = "handled";
+pub const START: &str = "start";
+
+/// Telegram sends an update again until it is confirmed; these are known to be done.
+const HANDLED_KEPT: usize = 1000;
+/// Buttons under older messages are no longer known.
+const KEPT: SignedDuration = SignedDuration::from_hours(24 * 7);
+
+/// One message that shows an ask. There may be more than one in a chat: when no reply came to the sending of
+/// the first, nobody knows whether it is there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Copy {
+    pub id: String,
+    pub ask: AskId,
+    /// Of what it shows; an answer given on it is bound to that.
+    pub digest: Digest,
+    pub chat: i64,
+    /// Known once Telegram said it, or once somebody pressed a button of it.
+    pub message: Option<i64>,
+    /// It may not be there, and another was sent in its place.
+    pub lost: bool,
+    pub parts: Vec<i64>,
+    /// What stands behind each button.
+    pub tokens: BTreeMap<String, Action>,
+    pub draft: Draft,
+    /// A digest of what it shows now.
+    pub shown: String,
+    pub has_file: bool,
+    pub reminder: Option<i64>,
+    pub reminded: bool,
+    /// What a person decided on a plan that had been refused by itself.
+    pub done: Option<String>,
+    /// It shows how its ask ended, and that will not change.
+    pub settled: bool,
+    pub made_at: Timestamp,
+}
+
+impl Copy {
+    pub fn new(ask: AskId, digest: Digest, chat: i64, now: Timestamp) -> Result<Self, Problem> {
+        Ok(Self {
+            id: random()?,
+            ask,
+            digest,
+            chat,
+            message: None,
+            lost: false,
+            parts: vec![],
+            tokens: BTreeMap::new(),
+            draft: Draft::default(),
+            shown: String::new(),
+            has_file: false,
+            reminder: None,
+            reminded: false,
+            done: None,
+            settled: false,
+            made_at: now,
+        })
+    }
+
+    /// The token of a button, made when it is first shown.
+    pub fn token(&mut self, action: &Action) -> Result<String, Problem> {
+        if let Some((token, _)) = self.tokens.iter().find(|(_, known)| *known == action) {
+            return Ok(token.clone());
+        }
+        let token = random()?;
+        self.tokens.insert(token.clone(), action.clone());
+        Ok(token)
+    }
+}
+
+/// One message that shows how a run goes, from a prompt to the end of its turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    pub id: String,
+    pub agent: AgentId,
+    pub chat: i64,
+    pub message: Option<i64>,
+    pub lost: bool,
+    /// Behind its Cancel button.
+    pub token: String,
+    /// It shows the events after this number.
+    pub since: u64,
+    /// Who pressed Cancel; that can be done once.
+    pub cancelled: Option<String>,
+    pub shown: String,
+    pub has_file: bool,
+    /// It shows the end.
+    pub done: bool,
+    pub made_at: Timestamp,
+}
+
+impl Card {
+    pub fn new(agent: AgentId, chat: i64, since: u64, now: Timestamp) -> Result<Self, Problem> {
+        Ok(Self {
+            id: random()?,
+            agent,
+            chat,
+            message: None,
+            lost: false,
+            token: random()?,
+            since,
+            cancelled: None,
+            shown: String::new(),
+            has_file: false,
+            done: false,
+            made_at: now,
+        })
+    }
+}
+
+/// What a chat works on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatNote {
+    pub project: Option<String>,
+    pub agent: Option<AgentId>,
+}
+
+/// An agent that was started from a chat is at home there: its asks are shown nowhere else on Telegram.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Homed {
+    pub chat: i64,
+    pub name: String,
+    pub at: Timestamp,
+}
+
+/// Whose button a token is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    Copy(String),
+    Card(String),
+}
+
+#[derive(Debug, Default)]
+pub struct Memory {
+    pub copies: HashMap<String, Copy>,
+    pub by_ask: HashMap<AskId, Vec<String>>,
+    pub cards: HashMap<String, Card>,
+    pub chats: HashMap<i64, ChatNote>,
+    pub homes: HashMap<AgentId, Homed>,
+    tokens: HashMap<String, Holder>,
+    handled: VecDeque<i64>,
+    known: HashSet<i64>,
+    count: u64,
+}
+
+impl Memory {
+    pub async fn recall(hub: &Hub) -> Result<Self, Problem> {
+        let mut memory = Self::default();
+        for copy in all::<Copy>(hub, COPY).await? {
+            memory.index_copy(copy.1);
+        }
+        for card in all::<Card>(hub, CARD).await? {
+            memory.index_card(card.1);
+        }
+        for (chat, note) in all::<ChatNote>(hub, CHAT).await? {
+            if let Ok(chat) = chat.parse() {
+                memory.chats.insert(chat, note);
+            }
+        }
+        for (agent, home) in all::<Homed>(hub, HOME).await? {
+            if let Ok(agent) = AgentId::try_from(agent) {
+                memory.homes.insert(agent, home);
+            }
+        }
+        let mut handled = all::<u64>(hub, HANDLED).await?;
+        handled.sort_by_key(|(_, count)| *count);
+        for (update, count) in handled {
+            if let Ok(update) = update.parse() {
+                memory.handled.push_back(update);
+                memory.known.insert(update);
+                memory.count = count;
+            }
+        }
+        Ok(memory)
+    }
+
+    fn index_copy(&mut self, copy: Copy) {
+        for token in copy.tokens.keys() {
+            self.tokens.insert(token.clone(), Holder::Copy(copy.id.clone()));
+        }
+        let of_ask = self.by_ask.entry(copy.ask.clone()).or_default();
+        if !of_ask.contains(&copy.id) {
+            of_ask.push(copy.id.clone());
+        }
+        self.copies.insert(copy.id.clone(), copy);
+    }
+
+    fn index_card(&mut self, card: Card) {
+        self.tokens.insert(card.token.clone(), Holder::Card(card.id.clone()));
+        self.cards.insert(card.id.clone(), card);
+    }
+
+    pub fn holder(&self, token: &str) -> Option<Holder> {
+        self.tokens.get(token).cloned()
+    }
+
+    /// The messages that show this ask in a chat, oldest first.
+    pub fn copies_in(&self, ask: &AskId, chat: i64) -> Vec<Copy> {
+        let ids = self.by_ask.get(ask).map(Vec::as_slice).unwrap_or_default();
+        let copies = ids.iter().filter_map(|id| self.copies.get(id));
+        copies.filter(|copy| copy.chat == chat).cloned().collect()
+    }
+
+    pub fn copy_of_message(&self, chat: i64, message: i64) -> Option<&Copy> {
+        self.copies.values().find(|copy| copy.chat == chat && copy.message == Some(message))
+    }
+
+    pub fn card_of_message(&self, chat: i64, message: i64) -> Option<&Card> {
+        self.cards.values().find(|card| card.chat == chat && card.message == Some(message))
+    }
+
+    /// The message that waits for a text of this person.
+    pub fn waiting_for(&self, chat: i64, user: i64) -> Option<&Copy> {
+        let waits = |copy: &&Copy| {
+            copy.chat == chat && copy.draft.typing.as_ref().is_some_and(|typing| typing.user == user)
+        };
+        self.copies.values().filter(waits).max_by_key(|copy| copy.made_at)
+    }
+
+    pub fn active_card(&self, agent: &AgentId) -> Option<&Card> {
+        self.cards.values().find(|card| card.agent == *agent && !card.done && !card.lost)
+    }
+
+    pub fn is_handled(&self, update: i64) -> bool {
+        self.known.contains(&update)
+    }
+
+    pub fn put_copy(&mut self, copy: Copy) -> Memo {
+        let memo = Memo { kind: COPY, key: copy.id.clone(), body: Some(json!(copy)) };
+        self.index_copy(copy);
+        memo
+    }
+
+    pub fn put_card(&mut self, card: Card) -> Memo {
+        let memo = Memo { kind: CARD, key: card.id.clone(), body: Some(json!(card)) };
+        self.index_card(card);
+        memo
+    }
+
+    pub fn put_chat(&mut self, chat: i64, note: ChatNote) -> Memo {
+        let memo = Memo { kind: CHAT, key: chat.to_string(), body: Some(json!(note)) };
+        self.chats.insert(chat, note);
+        memo
+    }
+
+    pub fn put_home(&mut self, agent: AgentId, home: Homed) -> Memo {
+        let memo = Memo { kind: HOME, key: agent.to_string(), body: Some(json!(home)) };
+        self.homes.insert(agent, home);
+        memo
+    }
+
+    /// Notes that an update is done, and forgets the oldest.
+    pub fn put_handled(&mut self, update: i64) -> Vec<Memo> {
+        self.count += 1;
+        self.handled.push_back(update);
+        self.known.insert(update);
+        let mut memos = vec![Memo { kind: HANDLED, key: update.to_string(), body: Some(json!(self.count)) }];
+        if self.handled.len() > HANDLED_KEPT
+            && let Some(oldest) = self.handled.pop_front()
+        {
+            self.known.remove(&oldest);
+            memos.push(forget(HANDLED, oldest.to_string()));
+        }
+        memos
+    }
+
+    pub fn drop_copy(&mut self, id: &str) -> Vec<Memo> {
+        let Some(copy) = self.copies.remove(id) else { return vec![] };
+        for token in copy.tokens.keys() {
+            self.tokens.remove(token);
+        }
+        if let Some(of_ask) = self.by_ask.get_mut(&copy.ask) {
+            of_ask.retain(|known| known != id);
+            if of_ask.is_empty() {
+                self.by_ask.remove(&copy.ask);
+            }
+        }
+        vec![forget(COPY, copy.id)]
+    }
+
+    /// Forgets what is long over, so that this does not grow for ever. An ask that is still open stays.
+    pub fn forget_old(
+        &mut self,
+        is_open: impl Fn(&AskId) -> bool,
+        is_alive: impl Fn(&AgentId) -> bool,
+        now: Timestamp,
+    ) -> Vec<Memo> {
+        let is_old = |at: Timestamp| now.duration_since(at) > KEPT;
+        let copies = self.copies.values().filter(|copy| is_old(copy.made_at) && !is_open(&copy.ask));
+        let copies: Vec<_> = copies.map(|copy| copy.id.clone()).collect();
+        let mut memos: Vec<_> = copies.iter().flat_map(|id| self.drop_copy(id)).collect();
+        let cards: Vec<_> = self
+            .cards
+            .values()
+            .filter(|card| is_old(card.made_at) && !is_alive(&card.agent))
+            .cloned()
+            .collect();
+        for card in cards {
+            self.tokens.remove(&card.token);
+            self.cards.remove(&card.id);
+            memos.push(forget(CARD, card.id));
+        }
+        let homes: Vec<_> = self
+            .homes
+            .iter()
+            .filter(|(agent, home)| is_old(home.at) && !is_alive(agent))
+            .map(|(agent, _)| agent.clone())
+            .collect();
+        for agent in homes {
+            self.homes.remove(&agent);
+            memos.push(forget(HOME, agent.to_string()));
+        }
+        memos
+    }
+}
+
+pub fn forget(kind: &'static str, key: String) -> Memo {
+    Memo { kind, key, body: None }
+}
+
+async fn all<T: DeserializeOwned>(hub: &Hub, kind: &'static str) -> Result<Vec<(String, T)>, Problem> {
+    let rows = hub.recall(Surface::Telegram, kind).await?;
+    let read = rows.into_iter().filter_map(|(key, body)| match serde_json::from_value(body) {
+        Ok(body) => Some((key, body)),
+        Err(error) => {
+            tracing::warn!(kind, key, %error, "something remembered for Telegram cannot be read and is left alone");
+            None
+        }
+    });
+    Ok(read.collect())
+}
+
+/// 128 bits that nobody can guess, in 32 characters.
+pub fn random() -> Result<String, Problem> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Problem::Conflict("no randomness to be had"))?;
+    Ok(aye_core::digest::hex(&bytes))
+}

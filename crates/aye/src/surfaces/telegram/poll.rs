@@ -1,0 +1,107 @@
+//! Asks Telegram for what people did. An update is confirmed only after what it led to is on disk.
+
+use super::api::{ApiError, Bot};
+use super::settings::Pace;
+use super::wire::{Arrival, batch};
+use crate::hub::Hub;
+use aye_core::Role;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+const LONGEST_PAUSE: f64 = 30.0;
+const CONFLICT_PAUSE: f64 = 5.0;
+const UNKNOWN_PAUSE: f64 = 60.0;
+
+/// Updates that came together, and who must hear which of them are done.
+pub struct Batch {
+    pub arrivals: Vec<Arrival>,
+    /// The number after the last one that is done; none where nothing is.
+    pub done: oneshot::Sender<Option<i64>>,
+}
+
+/// Runs until it is dropped or nobody takes its batches.
+pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batch>) {
+    // Only until it is confirmed: numbers may begin anew below it after a quiet week.
+    let mut offset = None;
+    let mut trouble = Trouble::default();
+    // Somebody can answer on Telegram as long as it talks to us.
+    let mut attending = None;
+    loop {
+        let result = match bot.get_updates(offset).await {
+            Ok(result) => result,
+            Err(error) => {
+                attending = None;
+                tokio::time::sleep(trouble.pause(&error, pace)).await;
+                continue;
+            }
+        };
+        trouble.is_over();
+        attending.get_or_insert_with(|| hub.attend(Role::Operator));
+        offset = None;
+        let arrivals = batch(result);
+        if arrivals.is_empty() {
+            continue;
+        }
+        let asked = arrivals.len();
+        let (done, reply) = oneshot::channel();
+        if batches.send(Batch { arrivals, done }).await.is_err() {
+            return;
+        }
+        match reply.await {
+            Ok(next) => offset = next,
+            Err(_) => return,
+        }
+        if offset.is_none() {
+            tracing::error!(
+                updates = asked,
+                "what people did on Telegram could not be recorded; it is tried again"
+            );
+            tokio::time::sleep(pace.seconds(1.0)).await;
+        }
+    }
+}
+
+/// What is wrong, so that it is logged once and not at every try.
+#[derive(Default)]
+struct Trouble {
+    said: Option<String>,
+    tries: u32,
+}
+
+impl Trouble {
+    fn pause(&mut self, error: &ApiError, pace: Pace) -> Duration {
+        let words = error.to_string();
+        if self.said.as_ref() != Some(&words) {
+            match error {
+                ApiError::Conflict(_) => {
+                    tracing::error!(
+                        "{words}. Stop it, or give this hub a bot of its own; nothing is lost meanwhile"
+                    );
+                }
+                ApiError::Unknown => {
+                    tracing::error!(
+                        "{words}. Get it from @BotFather, write it to token_file, and start the hub again"
+                    );
+                }
+                _ => tracing::warn!("{words}; what people answer there waits at Telegram"),
+            }
+            self.said = Some(words);
+        }
+        let seconds = match error {
+            ApiError::TooMany { retry_after } => *retry_after as f64,
+            ApiError::Conflict(_) => CONFLICT_PAUSE,
+            ApiError::Unknown => UNKNOWN_PAUSE,
+            _ => f64::from(1_u32 << self.tries.min(5)).min(LONGEST_PAUSE),
+        };
+        self.tries = self.tries.saturating_add(1);
+        pace.seconds(seconds)
+    }
+
+    fn is_over(&mut self) {
+        if self.said.take().is_some() {
+            tracing::info!("Telegram talks to us again");
+        }
+        self.tries = 0;
+    }
+}

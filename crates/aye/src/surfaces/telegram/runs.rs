@@ -1,0 +1,267 @@
+//! Work that is started and steered from a chat, and the messages that show how it goes.
+
+use super::api::{Key, Outgoing};
+use super::card::card;
+use super::desk::{Call, Desk, Doing, Op, plainly};
+use super::gate::Person;
+use super::lane::Job;
+use super::memory::{Card, ChatNote, Homed, START, forget};
+use super::show::digest;
+use crate::hub::{Change, Command, Memo, NewRun, Problem};
+use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// The message of a run is edited no more often than this, in Telegram's seconds.
+const BETWEEN_EDITS: f64 = 3.0;
+const EVENTS_AT_ONCE: u32 = 1000;
+
+/// How the start of a run ended.
+pub struct Started {
+    chat: i64,
+    update: i64,
+    project: String,
+    agent: Result<Agent, Problem>,
+}
+
+impl Desk {
+    /// A text that is for no ask: it goes to the chat's run, or starts one.
+    pub(super) async fn work(
+        &mut self,
+        update: i64,
+        person: &Person,
+        text: &str,
+        here: Option<i64>,
+    ) -> Result<(), Problem> {
+        let note = self.memory.chats.get(&person.chat).cloned().unwrap_or_default();
+        let agent = match &note.agent {
+            Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
+            None => None,
+        };
+        match agent {
+            Some(agent) if agent.state != AgentState::Ended && agent.reach == Reach::Driven => {
+                self.prompt(update, person, agent.id, text, here).await
+            }
+            // What ended can be taken up again where it was left.
+            ended => {
+                self.start(update, person, note, text, here, ended.and_then(|agent| agent.session)).await
+            }
+        }
+    }
+
+    pub(super) async fn prompt(
+        &mut self,
+        update: i64,
+        person: &Person,
+        agent: AgentId,
+        text: &str,
+        here: Option<i64>,
+    ) -> Result<(), Problem> {
+        let Ok(words) = Text::try_from(text) else { return Ok(()) };
+        let mut memos = self.memory.put_handled(update);
+        if self.memory.active_card(&agent).is_none() {
+            let since = self.hub.last_seq().await?;
+            let card = Card::new(agent.clone(), person.chat, since, self.hub.clock().now())?;
+            self.put(person.chat, Job::Card(card.id.clone()));
+            memos.push(self.memory.put_card(card));
+        }
+        let command = Command::Prompt { text: words };
+        let queued =
+            self.hub.command_and_remember(agent, command, person.who(), Surface::Telegram, memos).await;
+        if queued.is_err() {
+            self.doubt();
+            self.be_sure().await?;
+        }
+        match queued {
+            Ok(()) => Ok(()),
+            Err(problem @ Problem::Store(_)) => Err(problem),
+            Err(problem) => {
+                self.say(person.chat, here, &format!("That did not work: {problem}."));
+                Ok(())
+            }
+        }
+    }
+
+    async fn start(
+        &mut self,
+        update: i64,
+        person: &Person,
+        note: ChatNote,
+        text: &str,
+        here: Option<i64>,
+        resume: Option<String>,
+    ) -> Result<(), Problem> {
+        let chosen = match self.chosen_project(&note) {
+            Ok(project) => project,
+            Err(words) => {
+                self.say(person.chat, here, &words);
+                return Ok(());
+            }
+        };
+        let (Ok(cwd), Ok(prompt)) = (Text::try_from(chosen.as_str()), Text::try_from(text)) else {
+            return Ok(());
+        };
+        if !self.starting.insert(person.chat) {
+            self.say(person.chat, here, "A run is just being started. Send this again in a moment.");
+            return Ok(());
+        }
+        // Noted first: should the hub end now, the run is not started twice, and the person is told.
+        let mut memos = self.memory.put_handled(update);
+        memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
+        memos.push(self.memory.put_chat(person.chat, ChatNote { project: Some(chosen.clone()), ..note }));
+        if let Err(problem) = self.save(memos).await {
+            self.starting.remove(&person.chat);
+            return Err(problem);
+        }
+        let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
+        self.starts.spawn(async move {
+            let run = NewRun { cwd, prompt, mode: None, agent: None, resume };
+            Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
+        });
+        Ok(())
+    }
+
+    /// The chat's own, or the only one there is.
+    fn chosen_project(&self, note: &ChatNote) -> Result<String, String> {
+        let projects = self.hub.projects().map_err(|problem| problem.to_string())?.projects;
+        let chosen =
+            note.project.as_ref().filter(|name| projects.iter().any(|project| project.name == **name));
+        match (chosen, projects.as_slice()) {
+            (Some(name), _) => Ok(name.clone()),
+            (None, [only]) => Ok(only.name.clone()),
+            (None, []) => Err("There is no project to work in yet. Name one under [projects] in config.toml: web = \"~/src/web\"".into()),
+            (None, several) => {
+                let names: Vec<_> = several.iter().map(|project| project.name.as_str()).collect();
+                Err(format!("In which project? Choose with /project NAME, then send this again: {}", names.join(", ")))
+            }
+        }
+    }
+
+    pub(super) async fn run_started(&mut self, started: Option<Started>) {
+        let Some(Started { chat, update, project, agent }) = started else { return };
+        self.starting.remove(&chat);
+        let now = self.hub.clock().now();
+        let mut memos = vec![forget(START, update.to_string())];
+        match agent {
+            Ok(agent) => {
+                let card = match Card::new(agent.id.clone(), chat, 0, now) {
+                    Ok(card) => card,
+                    Err(problem) => return self.stumble(&problem),
+                };
+                self.put(chat, Job::Card(card.id.clone()));
+                memos.push(self.memory.put_card(card));
+                let note = ChatNote { project: Some(project.clone()), agent: Some(agent.id.clone()) };
+                memos.push(self.memory.put_chat(chat, note));
+                memos.push(self.memory.put_home(agent.id, Homed { chat, name: project, at: now }));
+            }
+            Err(problem) => self.say(chat, None, &format!("{problem}.")),
+        }
+        if let Err(problem) = self.save(memos).await {
+            self.stumble(&problem);
+        }
+    }
+
+    pub(super) fn card_changed(&mut self, agent: &AgentId) {
+        if let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone())) {
+            self.put(chat, Job::Card(card));
+        }
+    }
+
+    /// A prompt that came from elsewhere to a run of this chat is shown there, too.
+    pub(super) async fn event(&mut self, agent: &AgentId, change: &Change) -> Result<(), Problem> {
+        if self.memory.active_card(agent).is_some() {
+            self.card_changed(agent);
+            return Ok(());
+        }
+        let Some(chat) = self.memory.homes.get(agent).map(|home| home.chat) else { return Ok(()) };
+        let text = change.text.as_ref().map_or("", |text| text.as_str());
+        let told: Value = serde_json::from_str(text).unwrap_or_default();
+        if told["event"]["type"] != "prompt" {
+            return Ok(());
+        }
+        let card = Card::new(agent.clone(), chat, change.seq.saturating_sub(1), self.hub.clock().now())?;
+        self.put(chat, Job::Card(card.id.clone()));
+        let memo = self.memory.put_card(card);
+        self.save(vec![memo]).await
+    }
+
+    pub(super) async fn plan_card(&mut self, id: &str) -> Result<Option<Call>, Problem> {
+        let Some(known) = self.memory.cards.get(id).cloned() else { return Ok(None) };
+        if known.lost || known.done {
+            return Ok(None);
+        }
+        let agent = match self.hub.agent(known.agent.as_str()).await {
+            Ok(agent) => agent,
+            Err(Problem::NoSuchAgent) => return Ok(None),
+            Err(problem) => return Err(problem),
+        };
+        self.read_events(&known).await?;
+        let progress = self.progress.entry(known.id.clone()).or_default();
+        let done = progress.end.is_some() || agent.state == AgentState::Ended;
+        let name = self.memory.homes.get(&agent.id).map_or(agent.title.as_str(), |home| home.name.as_str());
+        let name = if name.trim().is_empty() { agent.id.as_str() } else { name };
+        let (page, file) = card(&agent, name, progress, known.cancelled.as_deref());
+        let plainness = self.plainness.get(id).copied().unwrap_or_default();
+        let mut outgoing = Outgoing { silent: true, ..plainly(&page, plainness) };
+        if !done && known.cancelled.is_none() {
+            outgoing.keys = vec![Key { label: "Cancel".into(), data: known.token.clone() }];
+        }
+        let shown = digest(&outgoing);
+        if known.shown != shown {
+            let now = Instant::now();
+            let free = self.card_free.get(id).copied().filter(|free| now < *free && !done);
+            if let Some(free) = free {
+                self.cards_due.insert((free, id.to_owned()));
+                return Ok(None);
+            }
+            let op = match known.message {
+                None => Op::Send(outgoing),
+                Some(message) => Op::Edit(message, outgoing),
+            };
+            return Ok(Some(Call { doing: Doing::ShowCard { card: known.id, shown }, op }));
+        }
+        if let Some(text) = file.filter(|_| !known.has_file) {
+            let op = Op::File { name: "reply.md".into(), text, reply_to: known.message };
+            return Ok(Some(Call { doing: Doing::CardFile { card: known.id }, op }));
+        }
+        if done {
+            self.progress.remove(id);
+            self.card_free.remove(id);
+            self.plainness.remove(id);
+            self.change_card(id, |card| card.done = true).await?;
+        }
+        Ok(None)
+    }
+
+    async fn read_events(&mut self, card: &Card) -> Result<(), Problem> {
+        loop {
+            let progress = self.progress.entry(card.id.clone()).or_default();
+            let after = progress.seen.max(card.since);
+            let events = self.hub.events(card.agent.clone(), after, EVENTS_AT_ONCE).await?;
+            let all = events.len() < EVENTS_AT_ONCE as usize;
+            for (seq, event) in events {
+                progress.add(seq, &event);
+            }
+            if all || progress.end.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn card_edited(&mut self, id: &str) {
+        let free = Instant::now() + self.settings.pace.seconds(BETWEEN_EDITS);
+        self.card_free.insert(id.to_owned(), free);
+    }
+
+    /// Nobody knows whether a run's message is there: another takes its place.
+    pub(super) fn replace_card(&mut self, card: Card) -> Vec<Memo> {
+        let now = self.hub.clock().now();
+        let new = Card::new(card.agent.clone(), card.chat, card.since, now);
+        let mut memos = vec![self.memory.put_card(Card { lost: true, ..card })];
+        if let Ok(new) = new {
+            self.put(new.chat, Job::Card(new.id.clone()));
+            memos.push(self.memory.put_card(new));
+        }
+        memos
+    }
+}

@@ -1,0 +1,277 @@
+//! Asks in chats: which messages there must be, and what each of them must say.
+
+use super::api::{Key, Outgoing};
+use super::desk::{Call, Desk, Doing, Op, Plainness, plainly};
+use super::ended::{ended, refused_plan};
+use super::html::{Page, label};
+use super::lane::Job;
+use super::memory::Copy;
+use super::render::{Asker, Shown, open};
+use crate::hub::Problem;
+use aye_core::digest::sha256_hex;
+use aye_core::{AgentId, Ask, AskId, Body, By, Receipt, State};
+use jiff::{SignedDuration, Timestamp};
+
+/// How an ask stands, for those who look at its messages.
+enum View {
+    Open,
+    /// Refused by itself while an outline is awaited; it may be let pass for so many seconds.
+    MayPass(i64),
+    Ended,
+}
+
+impl Desk {
+    pub(super) async fn look_at(&mut self, id: &AskId) -> Result<(), Problem> {
+        match self.hub.ask(id).await {
+            Ok(ask) => self.look(&ask).await,
+            Err(Problem::NoSuchAsk) => Ok(()),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Puts what must be done about an ask into the lanes of its chats, or off until its time.
+    pub(super) async fn look(&mut self, ask: &Ask) -> Result<(), Problem> {
+        let now = self.hub.clock().now();
+        let shown = self.memory.by_ask.contains_key(&ask.id);
+        match self.view(ask, now).await? {
+            View::Open => {
+                let due = after(ask.created_at, self.settings.notify_after);
+                if now < due && !shown {
+                    self.later.insert((due, ask.id.clone()));
+                    return Ok(());
+                }
+                if let Some(remind) = self.settings.remind_after.map(|wait| after(ask.created_at, wait))
+                    && now < remind
+                {
+                    self.later.insert((remind, ask.id.clone()));
+                }
+            }
+            View::MayPass(left) => {
+                self.passes.insert(ask.agent.clone(), ask.id.clone());
+                self.later.insert((
+                    after(now, std::time::Duration::from_secs(left.unsigned_abs())),
+                    ask.id.clone(),
+                ));
+            }
+            View::Ended if shown => {}
+            View::Ended => return Ok(()),
+        }
+        for chat in self.settings.chats.clone() {
+            self.put(chat, Job::Ask(ask.id.clone()));
+        }
+        Ok(())
+    }
+
+    /// An agent that was started from a chat asks there; all others ask everywhere.
+    fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
+        let home = self.memory.homes.get(agent).map(|home| home.chat);
+        home.filter(|home| self.settings.chats.contains(home)).is_none_or(|home| home == chat)
+    }
+
+    async fn view(&self, ask: &Ask, now: Timestamp) -> Result<View, Problem> {
+        if ask.state.is_open() {
+            return Ok(View::Open);
+        }
+        if !was_refused_by_itself(ask) {
+            return Ok(View::Ended);
+        }
+        let agent = self.hub.agent(ask.agent.as_str()).await?;
+        let left =
+            agent.outline.filter(|pause| pause.ask == ask.id).map(|pause| now.duration_until(pause.until));
+        Ok(match left.filter(|left| left.is_positive()) {
+            Some(left) => View::MayPass(left.as_secs() + 1),
+            None => View::Ended,
+        })
+    }
+
+    pub(super) async fn plan_ask(&mut self, chat: i64, id: &AskId) -> Result<Option<Call>, Problem> {
+        let ask = match self.hub.ask(id).await {
+            Ok(ask) => ask,
+            Err(Problem::NoSuchAsk) => return Ok(None),
+            Err(problem) => return Err(problem),
+        };
+        let now = self.hub.clock().now();
+        let view = self.view(&ask, now).await?;
+        let asker = self.asker(&ask).await;
+        let mut copies = self.memory.copies_in(id, chat);
+        let is_live = !matches!(view, View::Ended);
+        if is_live && !copies.iter().any(|copy| !copy.lost) && self.is_for(&ask.agent, chat) {
+            copies.push(Copy::new(ask.id.clone(), ask.digest.clone(), chat, now)?);
+        }
+        for copy in copies {
+            let call = match &view {
+                View::Open => self.plan_open(copy, &ask, open_shown(&ask, &asker), now, &asker).await?,
+                View::MayPass(left) => {
+                    let left = Some(*left).filter(|_| copy.done.is_none());
+                    let shown = refused_plan(&ask, &asker, left, copy.done.as_deref());
+                    self.plan_open(copy, &ask, |_| shown, now, &asker).await?
+                }
+                View::Ended => self.plan_ended(copy, &ask, &asker).await?,
+            };
+            if call.is_some() {
+                return Ok(call);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn plan_open(
+        &mut self,
+        mut copy: Copy,
+        ask: &Ask,
+        shown: impl FnOnce(&Copy) -> Shown,
+        now: Timestamp,
+        asker: &Asker,
+    ) -> Result<Option<Call>, Problem> {
+        if copy.lost && copy.message.is_none() {
+            return Ok(None);
+        }
+        let shown = shown(&copy);
+        let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
+        if copy.message.is_none()
+            && let Some(part) = shown.parts.get(copy.parts.len())
+        {
+            let doing = Doing::Part { copy: copy.id.clone() };
+            let op = Op::Send(Outgoing { silent: true, ..plainly(part, plainness) });
+            self.keep(copy).await?;
+            return Ok(Some(Call { doing, op }));
+        }
+        let outgoing = self.outgoing(&mut copy, ask, &shown, plainness)?;
+        let digest = digest(&outgoing);
+        if copy.shown != digest {
+            let doing = Doing::Show { copy: copy.id.clone(), shown: digest };
+            let op = match copy.message {
+                None => Op::Send(outgoing),
+                Some(message) => Op::Edit(message, outgoing),
+            };
+            // Before anybody sees its buttons, it is known what they mean.
+            self.keep(copy).await?;
+            return Ok(Some(Call { doing, op }));
+        }
+        if let Some((name, text)) = shown.file.filter(|_| !copy.has_file) {
+            let op = Op::File { name, text, reply_to: copy.message };
+            return Ok(Some(Call { doing: Doing::File { copy: copy.id }, op }));
+        }
+        let remind = self.settings.remind_after.map(|wait| after(ask.created_at, wait));
+        if ask.state.is_open() && !copy.reminded && !copy.lost && remind.is_some_and(|at| at <= now) {
+            let page = Page::default().text("⏰ Still waiting for you: ").text(&asker.name);
+            let outgoing = Outgoing { reply_to: copy.message, ..plainly(&page.fitting(), Plainness::Marked) };
+            return Ok(Some(Call { doing: Doing::Remind { copy: copy.id }, op: Op::Send(outgoing) }));
+        }
+        Ok(None)
+    }
+
+    async fn plan_ended(
+        &mut self,
+        mut copy: Copy,
+        ask: &Ask,
+        asker: &Asker,
+    ) -> Result<Option<Call>, Problem> {
+        let Some(message) = copy.message else {
+            // Nobody ever saw it.
+            if !copy.lost {
+                let memos = self.memory.drop_copy(&copy.id);
+                self.save(memos).await?;
+            }
+            return Ok(None);
+        };
+        if copy.settled {
+            return Ok(None);
+        }
+        let page = match was_refused_by_itself(ask) {
+            true => refused_plan(ask, asker, None, copy.done.as_deref()).page,
+            false => ended(ask, asker),
+        };
+        let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
+        let outgoing = plainly(&page, plainness);
+        let digest = digest(&outgoing);
+        if copy.shown != digest {
+            let doing = Doing::Show { copy: copy.id, shown: digest };
+            return Ok(Some(Call { doing, op: Op::Edit(message, outgoing) }));
+        }
+        if let Some(reminder) = copy.reminder {
+            return Ok(Some(Call { doing: Doing::Unremind { copy: copy.id }, op: Op::Delete(reminder) }));
+        }
+        if is_settled(ask) {
+            copy.settled = true;
+            self.plainness.remove(&copy.id);
+            self.keep(copy).await?;
+        }
+        Ok(None)
+    }
+
+    fn outgoing(
+        &self,
+        copy: &mut Copy,
+        ask: &Ask,
+        shown: &Shown,
+        plainness: Plainness,
+    ) -> Result<Outgoing, Problem> {
+        if plainness == Plainness::Bare {
+            let words = format!(
+                "Something waits for you that Telegram refuses to show. Look with: aye show {}",
+                ask.id
+            );
+            return Ok(plainly(&Page::default().text(&words), plainness));
+        }
+        let keys = shown
+            .buttons
+            .iter()
+            .map(|(label, action)| Ok(Key { label: label.clone(), data: copy.token(action)? }));
+        let keys = keys.collect::<Result<Vec<_>, Problem>>()?;
+        let link = shown.file.as_ref().and(self.settings.public_url.as_ref());
+        let link = link.map(|url| ("Open the page".to_owned(), format!("{url}/#/asks/{}", ask.id)));
+        Ok(Outgoing { keys, link, ..plainly(&shown.page, plainness) })
+    }
+
+    pub(super) async fn keep(&mut self, copy: Copy) -> Result<(), Problem> {
+        let memo = self.memory.put_copy(copy);
+        self.save(vec![memo]).await
+    }
+
+    /// Who asks, as people know them.
+    async fn asker(&self, ask: &Ask) -> Asker {
+        let agent = self.hub.agent(ask.agent.as_str()).await.ok();
+        let home = self.memory.homes.get(&ask.agent).map(|home| home.name.clone());
+        let title =
+            agent.as_ref().map(|agent| agent.title.trim().to_owned()).filter(|title| !title.is_empty());
+        let mut name = home.or(title).unwrap_or_else(|| ask.agent.to_string());
+        if let Some(sub_agent) = &ask.sub_agent {
+            name += &format!(" › {sub_agent}");
+        }
+        Asker { name: label(&name, 100) }
+    }
+}
+
+fn open_shown(ask: &Ask, asker: &Asker) -> impl FnOnce(&Copy) -> Shown {
+    |copy| open(ask, &copy.draft, asker)
+}
+
+fn was_refused_by_itself(ask: &Ask) -> bool {
+    let by_rule = matches!(ask.state.by(), Some(By::Rule { rule }) if rule.as_str() == "outline");
+    by_rule && matches!(ask.body, Body::Plan(_))
+}
+
+/// Whether nothing more will be known of it.
+fn is_settled(ask: &Ask) -> bool {
+    match (&ask.state, ask.state.receipt()) {
+        (State::Open, _) => false,
+        (State::Withdrawn { .. } | State::Expired { .. }, _) => true,
+        (State::Answered { .. }, receipt) => {
+            was_refused_by_itself(ask)
+                || matches!(
+                    receipt,
+                    Some(Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered)
+                )
+        }
+    }
+}
+
+fn after(at: Timestamp, wait: std::time::Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    at.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+pub(super) fn digest(outgoing: &Outgoing) -> String {
+    sha256_hex(format!("{outgoing:?}").as_bytes())
+}

@@ -1,0 +1,101 @@
+//! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates pass by.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Update {
+    pub update_id: i64,
+    pub message: Option<Message>,
+    pub edited_message: Option<Message>,
+    pub callback_query: Option<CallbackQuery>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Message {
+    pub message_id: i64,
+    pub from: Option<User>,
+    /// Set when a chat speaks in a person's place: a channel, or an administrator who stays anonymous.
+    pub sender_chat: Option<Chat>,
+    pub chat: Chat,
+    pub text: Option<String>,
+    pub reply_to_message: Option<Box<Replied>>,
+    pub forward_origin: Option<Value>,
+}
+
+/// The message that another replies to.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Replied {
+    pub message_id: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct CallbackQuery {
+    pub id: String,
+    pub from: User,
+    /// Only its place is read: Telegram may no longer know more of an old one.
+    pub message: Option<Pressed>,
+    pub data: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Pressed {
+    pub message_id: i64,
+    pub chat: Chat,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct User {
+    pub id: i64,
+    #[serde(default)]
+    pub is_bot: bool,
+    #[serde(default)]
+    pub first_name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Chat {
+    pub id: i64,
+    #[serde(rename = "type", default)]
+    pub kind: String,
+}
+
+/// One update of a batch: its number, and what it says if that can be read.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub id: i64,
+    pub update: Option<Update>,
+}
+
+/// Reads a batch, oldest first, whatever order it came in. One that cannot be read must not hold up the others.
+pub fn batch(result: Value) -> Vec<Arrival> {
+    let Value::Array(updates) = result else { return Vec::new() };
+    let arrival = |update: Value| {
+        let id = update["update_id"].as_i64()?;
+        let update = serde_json::from_value(update).inspect_err(
+            |error| tracing::warn!(id, %error, "an update from Telegram makes no sense and passes by"),
+        );
+        Some(Arrival { id, update: update.ok() })
+    };
+    let mut batch: Vec<_> = updates.into_iter().filter_map(arrival).collect();
+    batch.sort_by_key(|arrival| arrival.id);
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_batch_is_read_in_order_and_what_makes_no_sense_passes_by() {
+        let read = batch(json!([
+            {"update_id": 3, "message": {"message_id": "seven"}},
+            {"update_id": 2, "poll": {"new": "kind"}},
+            {"nothing": true},
+            {"update_id": 1, "message": {"message_id": 7, "chat": {"id": 5, "type": "private"}, "text": "hi", "new": 1}},
+        ]));
+        let seen: Vec<_> = read.iter().map(|arrival| (arrival.id, arrival.update.is_some())).collect();
+        assert_eq!(seen, [(1, true), (2, true), (3, false)]);
+    }
+}

@@ -1,0 +1,256 @@
+//! A stand-in for Telegram's Bot API, on loopback: as strict as the real one about markup, lengths and how often
+//! a bot may speak, and able to fail. Tests play the people.
+
+mod calls;
+mod html;
+mod server;
+mod state;
+
+use crate::patience::eventually;
+use serde_json::{Value, json};
+use state::Shared;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const TOKEN: &str = "110201543:FAKE-token_for-tests";
+
+pub struct Telegram {
+    pub url: String,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub id: i64,
+    pub chat: i64,
+    /// As people see it.
+    pub text: String,
+    /// As the bot sent it.
+    pub html: String,
+    pub buttons: Vec<Button>,
+    pub silent: bool,
+    pub reply_to: Option<i64>,
+    /// Its name and text.
+    pub file: Option<(String, String)>,
+    pub edits: u32,
+    pub deleted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Button {
+    pub label: String,
+    pub data: Option<String>,
+    pub url: Option<String>,
+}
+
+/// What somebody who pressed a button was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    pub alert: bool,
+}
+
+/// How a call can go wrong.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// Refused for now; the chat stays shut for so many seconds.
+    TooMany(u64),
+    BadGateway,
+    /// The connection breaks, and nothing was done.
+    CloseBefore,
+    /// It was done, and the connection breaks before anybody hears of it.
+    CloseAfter,
+    HangBefore,
+    HangAfter,
+    Refuse(u16, String),
+}
+
+fn kind(chat: i64) -> &'static str {
+    if chat < 0 { "supergroup" } else { "private" }
+}
+
+impl Message {
+    pub fn labels(&self) -> Vec<&str> {
+        self.buttons.iter().map(|button| button.label.as_str()).collect()
+    }
+
+    /// What stands behind the button that begins like this.
+    #[track_caller]
+    pub fn data(&self, label: &str) -> String {
+        let button = self.buttons.iter().find(|button| button.label.contains(label));
+        let data = button.and_then(|button| button.data.clone());
+        data.unwrap_or_else(|| panic!("no button {label:?} among {:?}", self.labels()))
+    }
+}
+
+impl Telegram {
+    /// Its second lasts as long as this says.
+    pub fn start(second: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared::new(TOKEN, second));
+        server::serve(listener, shared.clone());
+        Self { url, shared }
+    }
+
+    /// The next call of this method meets this.
+    pub fn fail(&self, method: &str, fault: Fault) {
+        self.shared.state().faults.push_back((method.to_owned(), fault));
+    }
+
+    /// Every so many calls, but for those that ask for updates, one meets this.
+    pub fn fail_every(&self, calls: usize, fault: Fault) {
+        self.shared.state().every = Some((calls, fault));
+    }
+
+    pub fn fail_no_more(&self) {
+        let mut state = self.shared.state();
+        state.every = None;
+        state.faults.clear();
+    }
+
+    /// Batches of updates come last first.
+    pub fn send_backwards(&self) {
+        self.shared.state().backwards = true;
+    }
+
+    /// What a real server would not have taken.
+    pub fn complaints(&self) -> Vec<String> {
+        self.shared.state().complaints.clone()
+    }
+
+    pub fn calls(&self, method: &str) -> usize {
+        self.shared.state().calls.iter().filter(|call| *call == method).count()
+    }
+
+    /// Whether the bot said that it is done with an update.
+    pub fn is_confirmed(&self, update: i64) -> bool {
+        self.shared.state().confirmed.iter().any(|offset| *offset > update)
+    }
+
+    pub fn confirmed(&self, update: i64) {
+        eventually("the bot to confirm an update", || self.is_confirmed(update).then_some(()));
+    }
+
+    /// What a chat shows now, oldest first.
+    pub fn messages(&self, chat: i64) -> Vec<Message> {
+        let state = self.shared.state();
+        state.messages.iter().filter(|message| message.chat == chat && !message.deleted).cloned().collect()
+    }
+
+    /// The first message in a chat whose text has these words, once there is one.
+    #[track_caller]
+    pub fn message(&self, chat: i64, words: &str) -> Message {
+        self.message_where(chat, words, |message| message.text.contains(words))
+    }
+
+    #[track_caller]
+    pub fn message_where(&self, chat: i64, what: &str, is_it: impl Fn(&Message) -> bool) -> Message {
+        eventually(&format!("a message in {chat}: {what}"), || {
+            self.messages(chat).into_iter().find(|message| is_it(message))
+        })
+    }
+
+    /// This message, once it has these words.
+    #[track_caller]
+    pub fn changed(&self, message: &Message, words: &str) -> Message {
+        self.message_where(message.chat, words, |found| found.id == message.id && found.text.contains(words))
+    }
+
+    /// This message, once a button of it begins like this.
+    #[track_caller]
+    pub fn with_button(&self, message: &Message, label: &str) -> Message {
+        let has = |found: &Message| found.buttons.iter().any(|button| button.label.starts_with(label));
+        self.message_where(message.chat, label, |found| found.id == message.id && has(found))
+    }
+
+    /// Presses a button and returns the press.
+    #[track_caller]
+    pub fn press(&self, user: i64, message: &Message, label: &str) -> String {
+        self.press_data(user, message.chat, message.id, &message.data(label))
+    }
+
+    pub fn press_data(&self, user: i64, chat: i64, message: i64, data: &str) -> String {
+        let mut state = self.shared.state();
+        let id = format!("press-{}", state.presses.len());
+        state.presses.insert(id.clone(), None);
+        state.update(json!({"callback_query": {
+            "id": id, "from": person(user), "chat_instance": "1", "data": data,
+            "message": {"message_id": message, "date": 1, "chat": {"id": chat, "type": kind(chat)}},
+        }}));
+        self.shared.changed.notify_all();
+        id
+    }
+
+    /// What whoever pressed was told.
+    #[track_caller]
+    pub fn notice(&self, press: &str) -> Notice {
+        eventually("a press to be answered", || self.shared.state().presses.get(press).cloned().flatten())
+    }
+
+    /// Presses, and returns what the person is told.
+    #[track_caller]
+    pub fn told(&self, user: i64, message: &Message, label: &str) -> Notice {
+        let press = self.press(user, message, label);
+        self.notice(&press)
+    }
+
+    pub fn say(&self, user: i64, chat: i64, text: &str) -> i64 {
+        self.send(user, chat, json!({ "text": text }))
+    }
+
+    pub fn reply(&self, user: i64, to: &Message, text: &str) -> i64 {
+        self.send(
+            user,
+            to.chat,
+            json!({"text": text, "reply_to_message": {"message_id": to.id, "chat": {"id": to.chat}}}),
+        )
+    }
+
+    /// A message with these fields; returns the number of its update.
+    pub fn send(&self, user: i64, chat: i64, fields: Value) -> i64 {
+        self.update_with("message", user, chat, fields)
+    }
+
+    pub fn edit(&self, user: i64, chat: i64, text: &str) -> i64 {
+        self.update_with("edited_message", user, chat, json!({ "text": text }))
+    }
+
+    fn update_with(&self, field: &str, user: i64, chat: i64, fields: Value) -> i64 {
+        let mut state = self.shared.state();
+        state.last_message += 1;
+        let mut message = json!({
+            "message_id": state.last_message, "date": 1, "from": person(user), "chat": {"id": chat, "type": kind(chat)},
+        });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            message[name] = value.clone();
+        }
+        let update = state.update(json!({ field: message }));
+        self.shared.changed.notify_all();
+        update
+    }
+
+    /// An update that was sent before comes once more.
+    pub fn send_again(&self, update: i64) {
+        let mut state = self.shared.state();
+        let found = state.history.iter().find(|(id, _)| *id == update).cloned();
+        state.waiting.extend(found);
+        self.shared.changed.notify_all();
+    }
+
+    /// The number of the last update.
+    pub fn last_update(&self) -> i64 {
+        self.shared.state().last_update
+    }
+
+    /// Another program asks for this bot's updates.
+    pub fn poll_from_elsewhere(&self) {
+        self.shared.state().polls += 1;
+        self.shared.changed.notify_all();
+    }
+}
+
+fn person(user: i64) -> Value {
+    json!({ "id": user, "is_bot": false, "first_name": format!("User{user}") })
+}

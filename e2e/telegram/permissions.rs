@@ -1,0 +1,103 @@
+use super::*;
+
+fn bash(command: &str) -> Value {
+    json!({"tool": "Bash", "input": {"command": command, "description": "harmless, surely"},
+        "display": {"kind": "command", "text": command},
+        "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(make:*) for this session"}]})
+}
+
+#[test]
+fn every_button_of_a_permission_does_what_it_says() {
+    let phone = Phone::new();
+    let cases = [
+        ("Allow once", json!({"decision": "allow", "scope": "once"}), "Allowed (once) by User11"),
+        (
+            "Allow for session",
+            json!({"decision": "allow", "scope": "session"}),
+            "Allowed (session) by User11",
+        ),
+        ("⛔ Deny", json!({"decision": "deny", "interrupt": false}), "Denied by User11"),
+    ];
+    for (label, answer, words) in cases {
+        let ask = phone.raise(
+            label.trim_start_matches("⛔ ").replace(' ', "-").as_str(),
+            "permission",
+            bash(&format!("make '{label}' <x>")),
+        );
+        let message = phone.shown(&format!("make '{label}' <x>"));
+        assert!(message.html.contains("<pre>make"), "{}", message.html);
+        assert!(message.text.contains("For the session: allow Bash(make:*) for this session"));
+        assert!(message.text.contains("description: harmless, surely"), "nothing of the input is left out");
+        assert_eq!(
+            message.labels(),
+            ["✅ Allow once", "✅ Allow for session", "⛔ Deny", "⛔ Deny with reason…"]
+        );
+        phone.bot.told(ANN, &message, label);
+        assert_eq!(phone.ended(&ask)["answer"], answer);
+        let over = phone.bot.changed(&message, words);
+        assert!(over.buttons.is_empty());
+    }
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_denial_takes_its_reason_as_the_next_message() {
+    let phone = Phone::new();
+    let ask = phone.raise("k", "permission", bash("make all"));
+    let message = phone.shown("make all");
+    phone.bot.told(ANN, &message, "Deny with reason");
+    let waiting = phone.bot.changed(&message, "Send the reason");
+    assert_eq!(waiting.labels(), ["✅ Allow once", "✅ Allow for session", "⛔ Deny", "Cancel"]);
+    phone.bot.say(ANN, ANN, "not on a friday");
+    assert_eq!(phone.ended(&ask)["answer"]["message"], "not on a friday");
+    phone.bot.changed(&message, "not on a friday");
+}
+
+#[test]
+fn words_alone_allow_nothing() {
+    let phone = Phone::new();
+    let ask = phone.raise("k", "permission", bash("make all"));
+    let message = phone.shown("make all");
+    phone.bot.reply(ANN, &message, "yes, allow it");
+    phone.shown("Use the buttons, please");
+    assert_eq!(phone.hub.ask(&ask)["state"], "open");
+}
+
+#[test]
+fn what_cannot_be_shown_whole_has_no_allow_but_a_file_and_a_link() {
+    let phone = Phone::with_config(ALONE, "[hub]\npublic_url = \"http://aye.example\"");
+    let command = format!("echo {}; rm -rf ~", "x".repeat(5000));
+    let ask = phone.raise("k", "permission", bash(&command));
+    let message = phone.shown("cannot be allowed here");
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…", "Open the page"]);
+    let link = message.buttons.last().unwrap().url.clone().unwrap();
+    assert_eq!(link, format!("http://aye.example/#/asks/{}", ask["id"].as_str().unwrap()));
+    let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
+    assert!(file.file.unwrap().1.contains(&command));
+    phone.bot.told(ANN, &message, "⛔ Deny");
+    assert_eq!(phone.ended(&ask)["answer"]["decision"], "deny");
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_diff_is_shown_as_it_is() {
+    let phone = Phone::new();
+    let diff = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-<old>\n+<new>\n";
+    phone.raise(
+        "k",
+        "permission",
+        json!({"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "<old>", "new_string": "<new>"},
+        "display": {"kind": "diff", "text": diff}}),
+    );
+    let message = phone.shown("+<new>");
+    assert!(
+        message.text.contains("file_path: a.txt") && !message.text.contains("old_string"),
+        "{}",
+        message.text
+    );
+    assert_eq!(
+        message.labels(),
+        ["✅ Allow once", "⛔ Deny", "⛔ Deny with reason…"],
+        "only what is offered"
+    );
+}

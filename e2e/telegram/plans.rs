@@ -1,0 +1,82 @@
+use super::*;
+
+fn plan(text: &str) -> Value {
+    json!({ "plan": text })
+}
+
+#[test]
+fn a_plan_is_approved_or_refused_with_feedback() {
+    let phone = Phone::new();
+    let first = phone.raise("a", "plan", plan("1. everything"));
+    let message = phone.shown("1. everything");
+    assert_eq!(message.labels(), ["✅ Approve", "⛔ Refuse with feedback…", "⏸ Pause and outline"]);
+    phone.bot.told(ANN, &message, "Refuse with feedback");
+    phone.bot.changed(&message, "Send the reason");
+    phone.bot.say(ANN, ANN, "smaller steps");
+    assert_eq!(phone.ended(&first)["answer"], json!({"decision": "deny", "message": "smaller steps"}));
+    let second = phone.raise("b", "plan", plan("1. less"));
+    let message = phone.shown("1. less");
+    phone.bot.told(ANN, &message, "Approve");
+    assert_eq!(phone.ended(&second)["answer"], json!({"decision": "allow"}));
+    phone.bot.changed(&message, "Approved by User11");
+}
+
+#[test]
+fn a_long_plan_comes_in_parts_and_a_very_long_one_as_a_file_that_cannot_be_approved() {
+    let phone = Phone::new();
+    let text = "a line of the plan\n".repeat(500);
+    let ask = phone.raise("a", "plan", plan(&text));
+    let message = phone.shown("The plan stands above");
+    let parts: Vec<_> =
+        phone.bot.messages(ANN).into_iter().filter(|part| part.text.starts_with("plan, part")).collect();
+    assert!(parts.iter().all(|part| part.id < message.id && part.silent) && !message.silent);
+    let lines: usize = parts.iter().map(|part| part.text.matches("a line of the plan").count()).sum();
+    assert_eq!((parts.len(), lines), (3, 500));
+    phone.bot.told(ANN, &message, "Approve");
+    assert_eq!(phone.ended(&ask)["answer"]["decision"], "allow");
+    let text = "a line of the plan\n".repeat(2000);
+    phone.raise("b", "plan", plan(&text));
+    let message = phone.shown("cannot be approved here");
+    assert_eq!(message.labels(), ["⛔ Refuse with feedback…", "⏸ Pause and outline"]);
+    let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
+    assert_eq!(file.file.unwrap(), ("plan.md".to_owned(), text));
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_plan_refused_by_itself_can_be_let_pass_and_then_passes_once() {
+    let phone = Phone::new();
+    let first = phone.raise("a", "plan", plan("1. everything"));
+    let message = phone.shown("1. everything");
+    phone.bot.told(ANN, &message, "Pause and outline");
+    assert_eq!(phone.ended(&first)["answer"], json!({"decision": "outline"}));
+    phone.bot.changed(&message, "Paused: an outline first by User11");
+    let again = phone.raise("b", "plan", plan("1. everything"));
+    assert_eq!(again["state"], "answered", "refused by itself");
+    let message = phone.shown("A plan came while an outline is awaited");
+    assert_eq!(message.labels(), ["✅ Approve plan", "⛔ Deny"]);
+    let notice = phone.bot.told(ANN, &message, "Approve plan");
+    assert!(notice.text.contains("passes once"), "{notice:?}");
+    let over = phone.bot.changed(&message, "Approved by User11");
+    assert!(over.buttons.is_empty());
+    let twice = phone.bot.press_data(ANN, ANN, message.id, &message.data("Approve plan"));
+    assert!(phone.bot.notice(&twice).alert);
+    let third = phone.raise("c", "plan", plan("1. everything"));
+    assert_eq!((&third["state"], &third["answer"]["decision"]), (&json!("answered"), &json!("allow")));
+    let fourth = phone.raise("d", "plan", plan("1. everything"));
+    assert_eq!(fourth["state"], "open", "once");
+}
+
+#[test]
+fn a_plan_refused_by_itself_can_be_denied_for_good() {
+    let phone = Phone::new();
+    phone.raise("a", "plan", plan("1. everything"));
+    let message = phone.shown("1. everything");
+    phone.bot.told(ANN, &message, "Pause and outline");
+    phone.bot.changed(&message, "Paused");
+    phone.raise("b", "plan", plan("2. another"));
+    let message = phone.shown("2. another");
+    phone.bot.told(ANN, &message, "Deny");
+    phone.bot.changed(&message, "Denied by User11");
+    assert_eq!(phone.raise("c", "plan", plan("3. more"))["state"], "open", "the pause is over");
+}
