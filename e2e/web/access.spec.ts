@@ -66,7 +66,7 @@ test('everything on a card can be reached by Tab, in the order in which it is re
     });
     if (name) reached.push(name);
   }
-  const order = ['SQLite', 'Add a note', 'Dark mode', 'Reply in your own wo', 'Skip all'].map((name) => reached.findIndex((each) => each.startsWith(name)));
+  const order = ['Rows', 'Add a note', 'Dark mode', 'Reply in your own wo', 'Skip all'].map((name) => reached.findIndex((each) => each.startsWith(name)));
   expect(order.every((at) => at >= 0), reached.join(' | ')).toBe(true);
   expect(order).toEqual([...order].sort((a, b) => a - b));
 });

@@ -75,7 +75,7 @@ for (const [i, text] of ALL.entries()) {
     // It begins at its end, and only what is in sight is drawn: the tool call stands somewhere before.
     let y = 0;
     await expect(async () => {
-      await page.locator('.conversation .box').evaluate((box, to) => box.scrollTo(0, to), y);
+      await page.locator('.conversation > .box').evaluate((box, to) => box.scrollTo(0, to), y);
       y += 400;
       await page.locator('.conversation details').first().locator('summary').click({ timeout: 500 });
     }).toPass({ intervals: [50] });

@@ -1,16 +1,13 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { everything } from './scene';
-import { expect, outcome, press, ready, root, test } from './support';
+import { expect, outcome, pictures, press, ready, test } from './support';
 
-const folder = join(root, 'docs/screenshots');
-mkdirSync(folder, { recursive: true });
 
 test('on a phone the list comes first, a card fills the screen, and nothing is wider than it', async ({ hub, page }) => {
   await page.addInitScript(() => localStorage.setItem('aye.notify', 'asked'));
   const scene = await everything(hub);
   await hub.open(page);
-  const picture = (name: string): Promise<Buffer> => page.screenshot({ path: join(folder, `phone-${name}.png`), animations: 'disabled' });
+  const picture = (name: string): Promise<Buffer> => page.screenshot({ path: join(pictures(), `phone-${name}.png`), animations: 'disabled' });
   const fits = async (): Promise<void> => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
   };

@@ -77,7 +77,7 @@ export async function everything(hub: Hub): Promise<Scene> {
         header: 'Layout',
         free_text: true,
         options: [
-          { label: 'SQLite-like rows', description: 'Dense: one line a note, sorted by date', preview: 'Groceries                 today\nIdeas for the cabin      monday\nBooks                    12 May' },
+          { label: 'Rows', description: 'Dense: one line a note, sorted by date', preview: 'Groceries                 today\nIdeas for the cabin      monday\nBooks                    12 May' },
           { label: 'Cards', description: 'Airy: title and the first lines', preview: '┌───────────┐ ┌───────────┐\n│ Groceries │ │ Ideas     │\n│ milk, tea │ │ the cabin │\n└───────────┘ └───────────┘' },
         ],
       },

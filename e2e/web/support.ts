@@ -2,7 +2,7 @@
 
 import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -26,10 +26,13 @@ export class Hub {
   #child: ChildProcess | null = null;
   #port = '0';
 
-  private constructor(readonly home: string) {}
+  private constructor(
+    readonly home: string,
+    readonly more: Record<string, string>,
+  ) {}
 
-  static async start(config = '', extra: string[] = []): Promise<Hub> {
-    const hub = new Hub(mkdtempSync(join(tmpdir(), 'aye-web-')));
+  static async start(config = '', extra: string[] = [], more: Record<string, string> = {}): Promise<Hub> {
+    const hub = new Hub(mkdtempSync(join(tmpdir(), 'aye-web-')), more);
     if (config) writeFileSync(join(hub.home, 'config.toml'), config);
     await hub.run(extra);
     return hub;
@@ -38,7 +41,7 @@ export class Hub {
   /** Starts the process; a second time on the same port, so that open pages find it again. */
   async run(extra: string[] = []): Promise<void> {
     const child = spawn(aye, ['up', '--no-open', '--listen', `127.0.0.1:${this.#port}`, ...extra], {
-      env: this.environment(),
+      env: this.environment(this.more),
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     this.#child = child;
@@ -55,7 +58,7 @@ export class Hub {
 
   environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
     const { AYE_URL: _url, AYE_TOKEN: _token, ...rest } = process.env;
-    return { ...rest, AYE_HOME: this.home, AYE_LOG: 'error', ...more };
+    return { ...rest, AYE_HOME: this.home, AYE_LOG: 'error', USER: 'ann', ...more };
   }
 
   async kill(): Promise<void> {
@@ -220,6 +223,13 @@ export async function ready(page: Page, name: string | RegExp = /./): Promise<Lo
 /** Presses what decides, as a person does who has looked at it. */
 export async function press(page: Page, name: string, card: string | RegExp = /./): Promise<void> {
   await (await ready(page, card)).getByRole('button', { name, exact: true }).click();
+}
+
+/** Pictures go into the documentation when somebody wants them renewed, and else where nobody commits them. */
+export function pictures(): string {
+  const folder = process.env['AYE_PICTURES'] ? join(root, 'docs/screenshots') : join(here, 'test-results/screenshots');
+  mkdirSync(folder, { recursive: true });
+  return folder;
 }
 
 export const outcome = (page: Page): Locator => page.locator('.outcome');

@@ -14,6 +14,9 @@ const LONGEST_WAIT = 8_000;
 /** Sockets can die without a word; after this much silence the hub is asked whether it is there. */
 const SILENCE = 20_000;
 
+/** So long may changes be taken in before a frame is drawn, in milliseconds. */
+const LONGEST_WORK = 8;
+
 type EventListener = (seq: number, event: AgentEvent) => void;
 
 class Hub {
@@ -38,6 +41,7 @@ class Hub {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #heard = 0;
   #queue: Message[] = [];
+  #due = false;
   #listeners = new Map<string, Set<EventListener>>();
   #restarts = new Set<() => void>();
 
@@ -150,20 +154,34 @@ class Hub {
   /** Changes that come close together are shown together: a frame is drawn once. */
   #take(message: Message): void {
     this.#queue.push(message);
-    if (this.#queue.length > 1) return;
-    if (document.hidden) queueMicrotask(() => this.#apply());
-    else requestAnimationFrame(() => this.#apply());
+    if (this.#queue.length === 1) this.#applySoon();
+  }
+
+  #applySoon(): void {
+    if (this.#due) return;
+    this.#due = true;
+    const now = (): void => {
+      clearTimeout(late);
+      if (!this.#due) return;
+      this.#due = false;
+      this.#apply();
+    };
     // Frames stop when a tab is hidden; what was queued before must not wait for the tab to be shown.
-    setTimeout(() => this.#apply(), 200);
+    const late = setTimeout(now, 200);
+    if (document.hidden) queueMicrotask(now);
+    else requestAnimationFrame(now);
   }
 
   #apply(): void {
-    const messages = this.#queue;
-    this.#queue = [];
+    const begun = performance.now();
+    let taken = 0;
     let asks: Map<string, Ask> | null = null;
     let agents: Map<string, Agent> | null = null;
     const fresh: Ask[] = [];
-    for (const message of messages) {
+    for (const message of this.#queue) {
+      // What does not fit into this frame comes in the next.
+      if (!document.hidden && performance.now() - begun > LONGEST_WORK) break;
+      taken += 1;
       if (message.type === 'snapshot') {
         this.#seq = message.seq;
         const before: ReadonlyMap<string, Ask> = asks ?? this.asks;
@@ -193,6 +211,8 @@ class Hub {
         this.notices = message.notice.problem ? [...others, message.notice] : others;
       }
     }
+    this.#queue.splice(0, taken);
+    if (this.#queue.length) this.#applySoon();
     if (asks) this.asks = trimmed(asks);
     if (agents) this.agents = agents;
     if (fresh.length) this.onNew(fresh);

@@ -36,6 +36,10 @@ function split(text: string, some: RegExp, each: RegExp): Piece[] {
   return pieces.filter((piece) => piece.text !== '');
 }
 
+/** Whether there is anything to escape. */
+export const hides = (text: string): boolean => SOME.test(text);
+export const hidesInLine = (text: string): boolean => SOME_OF_LINE.test(text);
+
 /** Line breaks and tabs stay as they are. */
 export const pieces = (text: string): Piece[] => split(text, SOME, EACH);
 /** Line breaks and tabs are escaped too. */

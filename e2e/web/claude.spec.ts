@@ -1,0 +1,167 @@
+/** The real Claude Code, with a scripted model behind it, and a person at the page. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Model, text, tool } from './model';
+import { Hub, aye, expect, outcome, press, ready, test as base, type Body } from './support';
+
+const claude = process.env['AYE_TEST_CLAUDE'];
+
+interface Story {
+  model: Model;
+  work: string;
+  environment: Record<string, string>;
+  run: (...more: string[]) => ChildProcess;
+}
+
+const test = base.extend<{ script: { steps: Body[][] }; story: Story; hub: Hub }>({
+  script: [{ steps: [] }, { option: true }],
+  story: async ({ script }, use) => {
+    expect(claude, 'AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it').toBeTruthy();
+    const model = await new Model([...script.steps]).start();
+    const work = mkdtempSync(join(tmpdir(), 'aye-work-'));
+    const environment = {
+      AYE_CLAUDE: claude!,
+      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_API_KEY: 'sk-ant-fake',
+      CLAUDE_CONFIG_DIR: join(work, '.claude'),
+      HOME: work,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      IS_SANDBOX: '1',
+    };
+    await use({ model, work, environment, run: () => { throw new Error('the hub is missing'); } });
+    model.end();
+    rmSync(work, { recursive: true, force: true });
+  },
+  hub: async ({ story }, use) => {
+    const named = Object.keys(story.environment).map((name) => `"${name}"`);
+    const hub = await Hub.start(`[agents.claude]\nenv = [${named.join(', ')}]\n`, [], story.environment);
+    const runs: ChildProcess[] = [];
+    story.run = (...more) => {
+      const run = spawn(aye, ['run', ...more, 'do it'], {
+        cwd: story.work,
+        env: hub.environment(story.environment),
+        stdio: 'ignore',
+      });
+      runs.push(run);
+      return run;
+    };
+    await use(hub);
+    for (const run of runs) run.kill('SIGKILL');
+    await hub.end();
+  },
+});
+
+const question = {
+  questions: [
+    {
+      question: 'Which DB?',
+      header: 'DB',
+      multiSelect: false,
+      options: [
+        { label: 'PostgreSQL', description: 'a server' },
+        { label: 'SQLite', description: 'a file' },
+      ],
+    },
+  ],
+};
+
+test.describe('a question', () => {
+  test.use({ script: { steps: [[text('I have a **question**.'), tool('toolu_q', 'AskUserQuestion', question)], [text('SQLite it is.')], [text('The docs are written.')]] } });
+  test('a run is started from the page, asks, is answered in place, and takes the next prompt', async ({ hub, page, story }) => {
+    test.setTimeout(120_000);
+    await hub.open(page, '#/start');
+    await page.getByRole('combobox', { name: 'Folder' }).fill(story.work);
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('choose a database');
+    await page.getByRole('button', { name: 'Start' }).click();
+    const talk = page.getByRole('list', { name: 'Conversation' });
+    await expect(talk).toContainText('choose a database', { timeout: 40_000 });
+    await expect(talk.locator('strong', { hasText: /^question$/ })).toBeVisible({ timeout: 40_000 });
+    await page.getByText('a file', { exact: true }).click();
+    await press(page, 'Submit');
+    await expect(outcome(page).locator('[aria-current]')).toHaveText('confirmed', { timeout: 40_000 });
+    await expect(talk).toContainText('SQLite it is.');
+    await expect.poll(() => story.model.told()).toContain('\\"Which DB?\\"=\\"SQLite\\"');
+    await expect(page.locator('.view > header .chip')).toContainText('idle');
+    await page.getByRole('textbox', { name: 'The next prompt' }).fill('now the docs');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expect(talk).toContainText('The docs are written.', { timeout: 40_000 });
+    await page.getByRole('button', { name: 'Stop…' }).click();
+    await page.getByRole('button', { name: 'Yes, end this run' }).click();
+    await expect(page.locator('.view > header .chip')).toContainText('ended', { timeout: 40_000 });
+  });
+});
+
+test.describe('permissions', () => {
+  const bash = (command: string): Body => ({ command, description: 'x' });
+  test.use({
+    script: {
+      steps: [
+        [tool('toolu_1', 'Bash', bash('touch made-once'))],
+        [tool('toolu_2', 'Bash', bash('touch wrong'))],
+        [tool('toolu_3', 'Write', { file_path: 'note.txt', content: 'hello\n' })],
+      ],
+    },
+  });
+  test('a command is allowed, another edited, and a file is refused', async ({ hub, page, story }) => {
+    test.setTimeout(120_000);
+    await hub.open(page);
+    story.run();
+    const shown = page.getByRole('region', { name: 'What would run' });
+    await expect(shown).toContainText('touch made-once', { timeout: 40_000 });
+    await press(page, 'Allow once');
+    await expect.poll(() => existsSync(join(story.work, 'made-once')), { timeout: 40_000 }).toBe(true);
+    await expect(outcome(page).locator('[aria-current]')).toHaveText('confirmed', { timeout: 40_000 });
+
+    await page.getByRole('link', { name: 'Next ask →' }).click({ timeout: 40_000 });
+    await expect(shown).toContainText('touch wrong');
+    await page.getByRole('button', { name: 'Edit before allowing' }).click();
+    await page.getByRole('textbox', { name: /will run instead/ }).fill('touch edited');
+    await (await ready(page)).getByRole('button', { name: /Allow edited, once/ }).click();
+    await expect.poll(() => existsSync(join(story.work, 'edited')), { timeout: 40_000 }).toBe(true);
+    expect(existsSync(join(story.work, 'wrong'))).toBe(false);
+
+    await page.getByRole('link', { name: 'Next ask →' }).click({ timeout: 40_000 });
+    await expect(page.getByRole('region', { name: 'Changes' })).toContainText('hello');
+    await page.getByRole('textbox', { name: 'Message with a denial' }).fill('not on a friday');
+    await (await ready(page)).getByRole('button', { name: /^Deny/ }).first().click();
+    await expect(outcome(page).locator('[aria-current]')).toHaveText('confirmed', { timeout: 40_000 });
+    await expect.poll(() => story.model.told()).toContain('not on a friday');
+    expect(existsSync(join(story.work, 'note.txt'))).toBe(false);
+  });
+});
+
+test.describe('plans', () => {
+  test.use({
+    script: {
+      steps: [
+        [tool('toolu_1', 'ExitPlanMode', { plan: '1. everything\n2. at once' })],
+        [tool('toolu_2', 'ExitPlanMode', { plan: '1. everything\n2. step by step' })],
+      ],
+    },
+  });
+  test('a plan is refused with a comment on a line, and its next version approved edited', async ({ hub, page, story }) => {
+    test.setTimeout(120_000);
+    await hub.open(page);
+    story.run('--mode', 'plan');
+    await expect(page.getByRole('article')).toContainText('at once', { timeout: 40_000 });
+    await page.getByRole('button', { name: 'Comment on lines' }).click();
+    await page.getByRole('button', { name: 'Comment on line 2' }).click();
+    await page.getByRole('textbox', { name: 'Comment on line 2' }).fill('smaller steps');
+    await (await ready(page)).getByRole('button', { name: /Refuse with feedback/ }).click();
+    await expect(outcome(page).locator('[aria-current]')).toHaveText('confirmed', { timeout: 40_000 });
+    await expect.poll(() => story.model.told()).toContain('Line 2 (2. at once): smaller steps');
+
+    await page.getByRole('link', { name: 'Next ask →' }).click({ timeout: 40_000 });
+    await page.getByRole('button', { name: 'What changed' }).click();
+    await expect(page.locator('.added')).toContainText('2. step by step');
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    await page.getByRole('textbox', { name: /approved instead/ }).fill('1. the very least');
+    await (await ready(page)).getByRole('button', { name: /Approve edited/ }).click();
+    await expect(outcome(page).locator('[aria-current]')).toHaveText('confirmed', { timeout: 40_000 });
+    await expect.poll(() => story.model.told()).toContain('the very least');
+  });
+});
