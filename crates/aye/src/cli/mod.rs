@@ -146,7 +146,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             hooks.run()
         }
         Command::Hook(hook) => hook.run(&home, small()?),
-        Command::Run(run) => small()?.block_on(run.run(&home)),
+        Command::Run(run) => {
+            rustix::process::umask(usual);
+            small()?.block_on(run.run(&home))
+        }
         Command::Ask(ask) => small()?.block_on(ask.run(&home)),
         Command::List(list) => small()?.block_on(list.run(&home)),
         Command::Show(show) => small()?.block_on(show.run(&home)),

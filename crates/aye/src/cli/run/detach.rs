@@ -5,9 +5,9 @@ use crate::home::Home;
 use anyhow::Context;
 use aye_core::AgentId;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::{ExitCode, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
@@ -50,7 +50,8 @@ async fn hand_over(mut stdin: tokio::process::ChildStdin, prompt: &str) {
 
 fn open_log(home: &Home, id: &AgentId) -> anyhow::Result<File> {
     let folder = home.run_logs();
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.with_context(|| format!("cannot make {}", folder.display()))?;
     let path = folder.join(format!("{id}.log"));
     let opened = File::options().read(true).append(true).create(true).mode(0o600).open(&path);
     opened.with_context(|| format!("cannot write {}", path.display()))
