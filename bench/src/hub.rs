@@ -50,13 +50,11 @@ impl Hub {
     }
 
     pub fn memory(&self) -> anyhow::Result<Memory> {
-        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id()))?;
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        Ok(Memory {
-            resident: kilobytes(&rollup, "Rss:")?,
-            proportional: kilobytes(&rollup, "Pss:")?,
-            peak: kilobytes(&status, "VmHWM:")?,
-        })
+        memory_of(self.child.id())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// SIGTERM, and the wait for its end.
@@ -85,6 +83,28 @@ pub struct Memory {
     pub resident: u64,
     pub proportional: u64,
     pub peak: u64,
+}
+
+pub fn memory_of(pid: u32) -> anyhow::Result<Memory> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(Memory {
+        resident: kilobytes(&rollup, "Rss:")?,
+        proportional: kilobytes(&rollup, "Pss:")?,
+        peak: kilobytes(&status, "VmHWM:")?,
+    })
+}
+
+/// Processor time of a process so far, to the nanosecond: many that do next to nothing would each be rounded to
+/// nothing. Threads that have ended are left out.
+pub fn cpu_of_process(pid: u32) -> anyhow::Result<Duration> {
+    let mut spent = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        let nanos = text.split(' ').next().context("an unknown schedstat line")?;
+        spent += Duration::from_nanos(nanos.parse()?);
+    }
+    Ok(spent)
 }
 
 /// Processor time of this program so far.

@@ -13,6 +13,7 @@ pub struct Figure {
 #[derive(Clone, Copy)]
 pub enum Goal {
     Below(f64),
+    AtMost(f64),
     AtLeast(f64),
 }
 
@@ -20,6 +21,7 @@ impl Goal {
     fn is_met(self, value: f64) -> bool {
         match self {
             Goal::Below(limit) => value < limit,
+            Goal::AtMost(limit) => value <= limit,
             Goal::AtLeast(limit) => value >= limit,
         }
     }
@@ -70,6 +72,7 @@ impl Figure {
 fn goal_text(goal: Goal, unit: &str) -> String {
     match goal {
         Goal::Below(limit) => format!("< {limit} {unit}"),
+        Goal::AtMost(limit) => format!("<= {limit} {unit}"),
         Goal::AtLeast(limit) => format!(">= {limit} {unit}"),
     }
     .trim_end()

@@ -14,7 +14,9 @@ fn an_agent_that_ends_in_the_middle_of_an_ask_takes_it_with_it() {
         {"do": "exit", "code": 3}]));
     let ask = scene.ask();
     scene.make("go");
-    assert_eq!(scene.end(run).code(), Some(3));
+    let ended = scene.end(run);
+    ended.says("ended with exit code 3");
+    assert_eq!(ended.code(), Some(3));
     let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
     assert_eq!(gone["note"], "the agent is gone");
     assert_eq!(scene.hub.answer(&ask, yes()).status, 409);
@@ -118,4 +120,76 @@ fn ctrl_c_once_interrupts_the_turn_and_twice_ends_the_run() {
     signal(&run, Signal::INT);
     scene.end(run);
     assert_eq!((&scene.hub.ask(&ask)["state"], scene.replies().len()), (&json!("withdrawn"), 0));
+}
+
+/// Field 6 of its line in /proc, counted after the name in brackets.
+fn session_of(pid: u64) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, after) = stat.rsplit_once(')').unwrap();
+    after.split_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_agent_lives_in_a_session_of_its_own_and_cannot_type_into_our_terminal() {
+    let scene = Scene::new();
+    let run = scene.run(json!([{"do": "ask", "block": bash("toolu_1", "ls")}]));
+    scene.ask();
+    let agent = aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0]["pid"].as_u64().unwrap();
+    assert_eq!(session_of(agent), agent);
+    assert_ne!(session_of(run.id().into()), agent);
+    scene.answer(once());
+    scene.end(run);
+}
+
+#[test]
+fn an_agent_that_has_ended_is_gone_although_what_it_started_holds_its_output() {
+    let scene = Scene::new();
+    let agent = scene.file("agent.sh");
+    let request = json!({"type": "control_request", "request_id": "r1", "request":
+        {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}});
+    let script = format!(
+        "#!/bin/sh\necho '{request}'\nread first\nread second\nsleep 60 & echo $! > pid\nwhile [ ! -e go ]; do sleep 0.1; done\nexit 3\n"
+    );
+    std::fs::write(&agent, script).unwrap();
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run = scene.command(json!([])).env("AYE_CLAUDE", &agent).spawn().unwrap();
+    let ask = scene.ask();
+    scene.make("go");
+    assert_eq!(scene.end(run).code(), Some(3));
+    assert_eq!(scene.hub.ask(&ask)["note"], "the agent is gone");
+    let left = std::fs::read_to_string(scene.file("pid")).unwrap().trim().parse().unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_reader_that_pauses_holds_up_neither_the_answer_nor_the_end() {
+    let scene = Scene::new();
+    let words = "many words ".repeat(20_000);
+    let mut run = scene.run(json!([
+        [aye_testkit::scenario::text(&words)],
+        {"do": "ask", "block": bash("toolu_1", "ls")},
+        {"do": "silence"}]));
+    let ask = scene.answer(once());
+    scene.once(&ask, "the receipt", |ask| ask["receipt"] == "confirmed");
+    signal(&run, Signal::TERM);
+    signal(&run, Signal::TERM);
+    let open = run.stdout.take();
+    scene.once(&ask, "the end of the agent", |_| {
+        let agents = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
+        agents["agents"][0]["state"] == "ended"
+    });
+    signal(&run, Signal::TERM);
+    scene.end(run);
+    drop(open);
+}
+
+#[test]
+fn what_an_agent_complains_about_is_shown_and_not_obeyed() {
+    let scene = Scene::new();
+    let agent = scene.file("agent.sh");
+    std::fs::write(&agent, "#!/bin/sh\nprintf '\\033[2Jall clear\\n' >&2\nexit 0\n").unwrap();
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let ended = scene.end(scene.command(json!([])).env("AYE_CLAUDE", &agent).spawn().unwrap());
+    ended.says("all clear");
+    assert!(!ended.out.contains('\x1b') && !ended.err.contains('\x1b'), "{}{}", ended.out, ended.err);
 }

@@ -50,14 +50,17 @@ fn a_line_of_fifty_megabytes_is_passed_by_and_takes_no_memory() {
 }
 
 #[test]
-fn a_request_of_fifty_megabytes_is_refused() {
-    let scene = Scene::new();
-    let ended = scene.end(scene.run(json!([{"do": "long_line", "bytes": 50 * MEGABYTE, "ask": true}])));
-    ended.says("too long to be read");
-    let replies = scene.replies();
-    assert_eq!(replies.len(), 1, "{replies:?}");
-    assert_eq!((replies[0].0.as_str(), &replies[0].1["subtype"]), ("long", &json!("error")));
-    assert_eq!((ended.code(), scene.asks()), (Some(0), vec![]));
+fn a_request_of_fifty_megabytes_is_refused_wherever_its_id_stands() {
+    for id_last in [false, true] {
+        let scene = Scene::new();
+        let long = json!({"do": "long_line", "bytes": 50 * MEGABYTE, "ask": true, "id_last": id_last});
+        let ended = scene.end(scene.run(json!([long])));
+        ended.says("too long to be read");
+        let replies = scene.replies();
+        assert_eq!(replies.len(), 1, "{replies:?}");
+        assert_eq!((replies[0].0.as_str(), &replies[0].1["subtype"]), ("long", &json!("error")));
+        assert_eq!((ended.code(), scene.asks()), (Some(0), vec![]));
+    }
 }
 
 #[test]

@@ -99,17 +99,27 @@ fn another_request_under_an_id_that_was_answered_is_refused() {
         {"do": "ask", "request": "same", "block": bash("toolu_2", "rm -rf /")}]));
     scene.answer(once());
     scene.end(run);
-    let behaviours: Vec<_> =
-        scene.replies().into_iter().map(|(_, reply)| reply["response"]["behavior"].clone()).collect();
-    assert_eq!((behaviours, scene.asks().len()), (vec![json!("allow"), json!("deny")], 1));
+    let replies: Vec<_> = scene.replies().into_iter().map(|(_, reply)| reply["subtype"].clone()).collect();
+    assert_eq!((replies, scene.approvals()), (vec![json!("success"), json!("error")], 1));
+    assert_eq!(scene.asks().len(), 1);
+}
+
+#[test]
+fn the_same_request_again_after_its_answer_gets_no_old_approval() {
+    let scene = Scene::new();
+    let same = json!({"do": "ask", "request": "same", "block": bash("toolu_1", "ls")});
+    let run = scene.run(json!([same.clone(), same]));
+    scene.answer(once());
+    scene.end(run);
+    assert_eq!((scene.replies().len(), scene.approvals(), scene.asks().len()), (2, 1, 1));
 }
 
 #[test]
 fn a_flood_of_requests_is_answered_one_by_one_and_the_hub_stays_well() {
     let scene = Scene::with_policy("[policy]\nauto_approve = [\"Bash\"]\n");
-    let flood = json!({"do": "flood", "requests": 200, "block": bash("toolu_f", "true")});
+    let flood = json!({"do": "flood", "requests": 3000, "block": bash("toolu_f", "true")});
     let ended = scene.end(scene.run(json!([flood])));
-    assert_eq!((ended.code(), scene.approvals()), (Some(0), 200), "{}", ended.err);
+    assert_eq!((ended.code(), scene.approvals()), (Some(0), 3000), "{}", ended.err);
 }
 
 #[test]

@@ -26,6 +26,10 @@ use tokio_rustls::rustls::pki_types::ServerName;
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 /// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
 pub const WAIT: u32 = 25;
+/// The same for the only call of an adapter that need be made at all, over a line that cannot die unnoticed.
+const WAIT_HERE: u32 = 45;
+/// The same where another call is the sign of life.
+const LONG_WAIT: u32 = 600;
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -165,9 +169,19 @@ impl Client {
 
     /// Calls until it gets through or is refused. Only for calls that may be repeated.
     pub async fn insist(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        self.insist_for(LONGEST_CALL, method, path, body).await
+    }
+
+    async fn insist_for(
+        &self,
+        longest: Duration,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, CallError> {
         let mut pause = Duration::from_millis(50);
         loop {
-            match self.send(method.clone(), path, body.clone()).await {
+            match self.send_within(longest, method.clone(), path, body.clone()).await {
                 Err(error) if error.is_passing() => {
                     tracing::debug!(%error, "trying again");
                     tokio::time::sleep(pause).await;
@@ -180,9 +194,33 @@ impl Client {
 
     /// How an ask ended, whenever that is; the hub may come and go meanwhile.
     pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
+        self.resolution_by(ask, WAIT).await
+    }
+
+    /// The same for an agent whose adapter calls for commands as well: a thousand of them should cost nothing
+    /// while they wait.
+    pub async fn resolution_beside_commands(&self, ask: &str) -> Result<Value, CallError> {
+        self.resolution_by(ask, self.wait_of(LONG_WAIT)).await
+    }
+
+    /// Seconds to wait for commands.
+    pub fn wait_for_commands(&self) -> u32 {
+        self.wait_of(WAIT_HERE)
+    }
+
+    /// The system tells at once when the other end of a Unix socket is gone, and of a network it may never.
+    fn wait_of(&self, here: u32) -> u32 {
+        match self.target {
+            Target::Unix(_) => here,
+            Target::Tcp { .. } => WAIT,
+        }
+    }
+
+    async fn resolution_by(&self, ask: &str, wait: u32) -> Result<Value, CallError> {
+        let path = format!("/api/asks/{ask}/resolution?wait={wait}");
+        let longest = LONGEST_CALL + Duration::from_secs(wait.into());
         loop {
-            let path = format!("/api/asks/{ask}/resolution?wait={WAIT}");
-            let resolution = self.insist(Method::GET, &path, None).await?;
+            let resolution = self.insist_for(longest, Method::GET, &path, None).await?;
             if !resolution.is_null() {
                 return Ok(resolution);
             }
@@ -191,7 +229,17 @@ impl Client {
 
     /// An empty reply is null.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
-        let sent = tokio::time::timeout(LONGEST_CALL, self.send_and_wait(method, path, body));
+        self.send_within(LONGEST_CALL, method, path, body).await
+    }
+
+    async fn send_within(
+        &self,
+        longest: Duration,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, CallError> {
+        let sent = tokio::time::timeout(longest, self.send_and_wait(method, path, body));
         sent.await.unwrap_or_else(|_| Err(self.interrupted("no reply came")))
     }
 

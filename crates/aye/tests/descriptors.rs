@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use aye::agents::claude::process::{Start, spawn};
+use aye::agents::claude::process::{Agent, Start, spawn};
 use aye::config::Stdin;
 use aye_testkit::agent::scripted_agent;
 use std::ffi::OsString;
@@ -23,22 +23,32 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
     let waits = scenario("waits.json", r#"[{"do": "silence"}]"#);
     let dies = scenario("dies.json", r#"[{"do": "exit", "code": 3}]"#);
     let start = |program, arguments, stdin| -> Start {
-        Start { program, arguments, cwd: work.path(), mode: None, resume: None, stdin }
+        Start {
+            ourselves: Path::new(env!("CARGO_BIN_EXE_aye")),
+            program,
+            arguments,
+            cwd: work.path(),
+            mode: None,
+            resume: None,
+            stdin,
+        }
     };
     // The first run sets up what the runtime keeps for all of them.
-    let (mut child, ..) = spawn(&start(scripted_agent(), &dies, Stdin::Pipe)).unwrap();
+    let Agent { mut child, .. } = spawn(&start(scripted_agent(), &dies, Stdin::Pipe)).unwrap();
     child.wait().await.unwrap();
     let before = open_descriptors();
     for round in 0..100 {
         let stdin = if round % 2 == 0 { Stdin::Pty } else { Stdin::Pipe };
-        let (mut child, mut input, output) = spawn(&start(scripted_agent(), &dies, stdin)).unwrap();
+        let Agent { mut child, mut input, output, errors } =
+            spawn(&start(scripted_agent(), &dies, stdin)).unwrap();
         input.write_line(r#"{"type":"user","message":{"role":"user","content":"go"}}"#).await.unwrap();
         assert_eq!(child.wait().await.unwrap().code(), Some(3));
-        drop((input, output));
+        drop((input, output, errors));
 
-        let (mut child, input, output) = spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
+        let Agent { mut child, input, output, errors } =
+            spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
         child.kill().await.unwrap();
-        drop((input, output));
+        drop((input, output, errors));
 
         assert!(spawn(&start(Path::new("/nowhere/agent"), &[], stdin)).is_err());
     }

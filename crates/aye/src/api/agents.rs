@@ -6,7 +6,8 @@ use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, are_rela
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use aye_core::{Agent, AgentId, Digest, Invalid, Text};
+use aye_core::lifecycle::Delivery;
+use aye_core::{Agent, AgentId, AskId, Digest, Invalid, Receipt, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -102,7 +103,20 @@ pub async fn events(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEvents {
+    #[serde(default)]
     events: Vec<Value>,
+    /// Receipts that came about meanwhile; one that is not taken leaves the others alone.
+    #[serde(default)]
+    receipts: Vec<NewReceipt>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewReceipt {
+    ask: AskId,
+    receipt: Receipt,
+    /// What it was concluded from.
+    evidence: Option<String>,
 }
 
 pub async fn report_events(
@@ -115,7 +129,8 @@ pub async fn report_events(
     if !body.events.iter().all(Value::is_object) {
         return Err(Invalid::new("events", "each event must be an object").into());
     }
-    app.hub.report_events(id, body.events).await?;
+    let delivery = |new: NewReceipt| (new.ask, Delivery { receipt: new.receipt, evidence: new.evidence });
+    app.hub.report(id, body.events, body.receipts.into_iter().map(delivery).collect()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

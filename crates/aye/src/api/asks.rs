@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-const LONGEST_WAIT: u64 = 50;
+const LONGEST_WAIT: u64 = 600;
 const MOST_LISTED: u32 = 10_000;
 
 #[derive(Serialize, JsonSchema)]

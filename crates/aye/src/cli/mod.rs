@@ -8,6 +8,7 @@ mod list;
 mod log;
 mod open;
 mod outline;
+mod pending;
 mod policy;
 mod reach;
 mod run;
@@ -16,7 +17,9 @@ mod show;
 mod token;
 mod up;
 mod verify;
+mod watch;
 
+use crate::agents::claude::process;
 use crate::client::CallError;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{BAD, paint};
@@ -24,6 +27,7 @@ use anstyle::AnsiColor;
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -59,6 +63,8 @@ enum Command {
     Up(up::Up),
     Ask(ask::Ask),
     Run(run::Run),
+    Watch(watch::Watch),
+    Pending(pending::Pending),
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
@@ -70,6 +76,12 @@ enum Command {
     Open(open::Open),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
+    /// Become another program, in a session of its own
+    #[command(name = process::ASIDE, hide = true)]
+    Aside {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -127,9 +139,15 @@ fn carry_out(command: Command) -> Done {
         Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),
         Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
+        Command::Watch(watch) => small()?.block_on(watch.run(&home)),
+        Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),
+        Command::Aside { command } => match command.split_first() {
+            Some((program, arguments)) => Err(process::leave_session(program, arguments)),
+            None => anyhow::bail!("name the program"),
+        },
     }
 }
 

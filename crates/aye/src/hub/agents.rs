@@ -1,10 +1,11 @@
 //! Agents: registered by their adapters, steered by operators.
 
 use super::change::{change, publish_agent};
+use super::settle::take_receipt;
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, Event, Reach, Receipt, Report, Text, Withdrawal};
+use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,12 +99,27 @@ impl Hub {
         self.inner.store.write(work).await
     }
 
-    pub async fn report_events(&self, id: AgentId, events: Vec<Value>) -> Result<(), Problem> {
+    /// The conversation as it goes, and what became of outcomes meanwhile.
+    pub async fn report(
+        &self,
+        id: AgentId,
+        events: Vec<Value>,
+        receipts: Vec<(AskId, Delivery)>,
+    ) -> Result<(), Problem> {
         self.heard(&id).await?;
+        let now = self.inner.clock.now();
         let work = move |tx: &mut Tx| {
             tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
             for event in events {
                 tx.publish_event(&id, event)?;
+            }
+            for (ask, delivery) in receipts {
+                match take_receipt(tx, &ask, &id, delivery, now) {
+                    Err(Problem::Store(error)) => return Err(error.into()),
+                    // Nothing was written for it, and the others are none the worse.
+                    Err(refused) => tracing::debug!(%ask, %refused, "a receipt was not taken"),
+                    Ok(_) => {}
+                }
             }
             Ok(())
         };

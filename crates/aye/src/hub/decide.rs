@@ -10,8 +10,47 @@ use aye_policy::{Action, Decision, Exactly, Policy, Source, ToolCall};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// What the policy says of a call, read before anything is written: a long command takes its time.
+/// So little text is read at once, within the commit.
+const QUICKLY_READ: usize = 1024;
+
+/// What the policy is read with.
+#[derive(Clone)]
+pub struct Lookup {
+    pub policy: Arc<Policy>,
+    pub places: Arc<aye_policy::Home>,
+}
+
+impl Lookup {
+    /// Whether reading the policy for this takes no longer than it takes to have another thread do it.
+    pub fn is_quick(&self, body: &Body) -> bool {
+        match body {
+            Body::Permission(permission) => {
+                let texts = permission.input.iter().map(|(name, value)| name.len() + weight(value));
+                texts.sum::<usize>() <= QUICKLY_READ
+            }
+            Body::Question(_) | Body::Plan(_) => false,
+        }
+    }
+
+    pub fn read(&self, body: &Body, agent: &AgentRow) -> Reading {
+        let (kind, cwd) = (agent.profile.kind.clone(), agent.profile.cwd.clone());
+        Reading::of(body, kind, cwd, &self.policy, &self.places)
+    }
+}
+
+/// About as many bytes as it takes to write it.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + items.len(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+    }
+}
+
+/// What the policy says of a call. A long command takes its time, so those are read before anything is written.
 pub struct Reading {
     decision: Decision,
     /// What a grant would have to be for, where one may still allow it.
@@ -21,7 +60,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    pub fn of(body: &Body, kind: String, cwd: String, policy: &Policy, places: &aye_policy::Home) -> Self {
+    fn of(body: &Body, kind: String, cwd: String, policy: &Policy, places: &aye_policy::Home) -> Self {
         let (tool, input) = tool_and_input(body);
         let call = ToolCall { agent_kind: &kind, cwd: &cwd, tool: &tool, input: &input, home: places };
         let decision = policy.decide(&call);

@@ -1,5 +1,5 @@
 use super::change::publish_agent;
-use super::decide::{Reading, decide};
+use super::decide::{Lookup, Reading, decide};
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, NewAsk, Tx};
 use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report};
@@ -31,9 +31,14 @@ impl Hub {
             AskId::from_random(getrandom::u64().map_err(|_| Problem::Conflict("no randomness to be had"))?);
         self.heard(&raise.agent).await?;
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
-        let (raise, reading) = self.read_policy(Raise { timeout, ..raise }).await?;
-        let asking = reading.rule_that_asks();
-        let raised = self.inner.store.write(move |tx| record(tx, raise, id, reading, now)).await?;
+        let raise = Raise { timeout, ..raise };
+        let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
+        let (raise, read) = match lookup.is_quick(&raise.body) {
+            true => (raise, None),
+            false => self.read_policy(raise, lookup.clone()).await?,
+        };
+        let work = move |tx: &mut Tx| record(tx, raise, id, &lookup, read, now);
+        let (raised, asking) = self.inner.store.write(work).await?;
         if raised.new {
             self.inner.meters.raised(&raised.ask, asking);
         }
@@ -44,34 +49,44 @@ impl Hub {
         Ok(raised)
     }
 
-    async fn read_policy(&self, raise: Raise) -> Result<(Raise, Reading), Problem> {
+    /// Off the writer's thread, for what takes its time to be read.
+    async fn read_policy(&self, raise: Raise, lookup: Lookup) -> Result<(Raise, Option<Reading>), Problem> {
         let id = raise.agent.clone();
         let agent = self.inner.store.read(move |db| store::agents::agent(db, &id)).await?;
         let agent =
             agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), self.inner.clock.now()));
-        let (policy, places) = (self.policy(), self.inner.policy.places());
         let read = tokio::task::spawn_blocking(move || {
-            let reading = Reading::of(&raise.body, agent.profile.kind, agent.profile.cwd, &policy, &places);
-            (raise, reading)
+            let reading = lookup.read(&raise.body, &agent);
+            (raise, Some(reading))
         });
         read.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
     }
 }
 
-fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp) -> Result<Raised, Problem> {
+/// The ask, and the rule that wants a person asked.
+fn record(
+    tx: &mut Tx,
+    raise: Raise,
+    id: AskId,
+    lookup: &Lookup,
+    read: Option<Reading>,
+    now: Timestamp,
+) -> Result<(Raised, Option<String>), Problem> {
     let agent = match tx.agent(&raise.agent)? {
         Some(agent) => agent,
         None => register_script(tx, &raise.agent, now)?,
     };
     if let Some(ask) = tx.ask_by_key(&raise.agent, &raise.key)? {
         return match ask.digest == Digest::of(&agent.profile.cwd, &raise.body) {
-            true => Ok(Raised { ask, new: false }),
+            true => Ok((Raised { ask, new: false }, None)),
             false => Err(Problem::KeyReused),
         };
     }
     if agent.report == Report::Ended {
         tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
     }
+    let reading = read.unwrap_or_else(|| lookup.read(&raise.body, &agent));
+    let asking = reading.rule_that_asks();
     // To the millisecond, which is what the store keeps.
     let deadline = raise.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
     let deadline = deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
@@ -96,7 +111,7 @@ fn record(tx: &mut Tx, raise: Raise, id: AskId, reading: Reading, now: Timestamp
             publish_agent(tx, &raise.agent)?;
         }
     }
-    Ok(Raised { ask, new: true })
+    Ok((Raised { ask, new: true }, asking))
 }
 
 /// An agent nobody announced is a script.

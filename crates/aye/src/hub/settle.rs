@@ -6,6 +6,7 @@ use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
 use aye_core::{AgentId, Answer, Ask, AskId, By, Event, Expiry, PlanVerdict, State, Withdrawal};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -93,11 +94,7 @@ impl Hub {
 
     pub async fn receipt(&self, id: AskId, agent: AgentId, delivery: Delivery) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
-        let work = move |tx: &mut Tx| {
-            let ask = own_ask(tx, &id, &agent)?;
-            change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)
-        };
-        self.inner.store.write(work).await
+        self.inner.store.write(move |tx| take_receipt(tx, &id, &agent, delivery, now)).await
     }
 
     pub async fn withdraw(
@@ -116,6 +113,18 @@ impl Hub {
         };
         self.inner.store.write(work).await
     }
+}
+
+/// A receipt that is refused has written nothing.
+pub fn take_receipt(
+    tx: &mut Tx,
+    id: &AskId,
+    agent: &AgentId,
+    delivery: Delivery,
+    now: Timestamp,
+) -> Result<Ask, Problem> {
+    let ask = own_ask(tx, id, agent)?;
+    change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)
 }
 
 fn own_ask(tx: &Tx, id: &AskId, agent: &AgentId) -> Result<Ask, Problem> {

@@ -1,15 +1,23 @@
 //! Between a run and the hub: asks there, outcomes back, reports, commands. The hub may come and go.
 
 use super::drive::Event;
-use crate::client::{CallError, Client, WAIT};
-use aye_core::{AgentId, AskView, By};
-use hyper::Method;
+use crate::client::{CallError, Client};
+use crate::home::Home;
+use aye_core::{AgentId, AskView, By, Receipt};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// More at once are told to wait for each other.
 const QUEUE: usize = 256;
+/// More reports than that in one change would keep everybody else waiting for the writer.
+const MOST_TOGETHER: usize = 32;
+/// How long what need not be known at once may gather.
+const GATHERING: Duration = Duration::from_millis(10);
+const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
@@ -19,8 +27,26 @@ pub enum Report {
         path: String,
         body: Value,
     },
-    /// Part of the account; what has gathered meanwhile goes in one call.
+    /// An ask is taken back; an answer that was faster than that is reported as not delivered.
+    Withdraw {
+        ask: String,
+        why: &'static str,
+    },
+    /// Part of the account.
     Event(Value),
+    /// What became of an outcome.
+    Receipt {
+        ask: String,
+        receipt: Receipt,
+        evidence: String,
+    },
+}
+
+/// Events and receipts that have gathered while the hub was told something else, which go in one call.
+#[derive(Default)]
+struct Gathered {
+    events: Vec<Value>,
+    receipts: Vec<Value>,
 }
 
 /// An ask on its way to the hub, by the agent's name for it.
@@ -36,26 +62,65 @@ pub fn reports(client: Client, agent: AgentId, tasks: &mut JoinSet<()>) -> mpsc:
 }
 
 async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Report>) {
-    let mut gathered = Vec::with_capacity(QUEUE);
-    while reports.recv_many(&mut gathered, QUEUE).await > 0 {
-        let mut events = Vec::new();
-        for report in gathered.drain(..) {
+    let mut came = Vec::with_capacity(QUEUE);
+    let account = format!("/api/agents/{agent}/events");
+    while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
+        if !came.iter().any(|report| matches!(report, Report::Call { .. } | Report::Withdraw { .. })) {
+            sleep(GATHERING).await;
+            let more = std::iter::from_fn(|| reports.try_recv().ok());
+            let room = MOST_TOGETHER.saturating_sub(came.len());
+            came.extend(more.take(room));
+        }
+        let mut gathered = Gathered::default();
+        for report in came.drain(..) {
             match report {
-                Report::Event(event) => events.push(event),
+                Report::Event(event) => gathered.events.push(event),
+                Report::Receipt { ask, receipt, evidence } => {
+                    gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
+                }
+                Report::Withdraw { ask, why } => {
+                    tell_gathered(&client, &account, &mut gathered).await;
+                    withdraw(&client, &ask, why).await;
+                }
                 Report::Call { method, path, body } => {
-                    tell_events(&client, &agent, &mut events).await;
+                    tell_gathered(&client, &account, &mut gathered).await;
                     tell(&client, method, &path, body).await;
                 }
             }
         }
-        tell_events(&client, &agent, &mut events).await;
+        tell_gathered(&client, &account, &mut gathered).await;
     }
 }
 
-async fn tell_events(client: &Client, agent: &AgentId, events: &mut Vec<Value>) {
-    if !events.is_empty() {
-        let body = json!({ "events": std::mem::take(events) });
-        tell(client, Method::POST, &format!("/api/agents/{agent}/events"), body).await;
+async fn tell_gathered(client: &Client, account: &str, gathered: &mut Gathered) {
+    let Gathered { events, receipts } = std::mem::take(gathered);
+    if events.is_empty() && receipts.is_empty() {
+        return;
+    }
+    let all = json!({ "events": events, "receipts": receipts });
+    match client.insist(Method::POST, account, Some(all)).await {
+        // Each by itself: only what is too long by itself is left out.
+        Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
+            for event in events {
+                tell(client, Method::POST, account, json!({ "events": [event] })).await;
+            }
+            tell(client, Method::POST, account, json!({ "receipts": receipts })).await;
+        }
+        Err(error) => tracing::debug!(%error, "the hub did not take a report"),
+        Ok(_) => {}
+    }
+}
+
+async fn withdraw(client: &Client, ask: &str, why: &str) {
+    let path = format!("/api/asks/{ask}/withdraw");
+    match client.insist(Method::POST, &path, Some(json!({ "why": why }))).await {
+        Err(error) if error.status() == Some(StatusCode::CONFLICT) => {
+            let evidence = "the agent no longer wanted to know when the answer came";
+            let body = json!({ "receipt": Receipt::Undelivered, "evidence": evidence });
+            tell(client, Method::POST, &format!("/api/asks/{ask}/receipt"), body).await;
+        }
+        Err(error) => tracing::debug!(%error, ask, "the hub did not take an ask back"),
+        Ok(_) => {}
     }
 }
 
@@ -72,19 +137,21 @@ pub async fn raise_asks(client: Client, mut asks: mpsc::Receiver<Raising>, event
     while let Some(Raising { request, ask }) = asks.recv().await {
         while followed.try_join_next().is_some() {}
         let raised = client.insist(Method::POST, "/api/asks", Some(ask)).await.and_then(read_ask);
-        let event = match raised {
+        let (event, to_follow) = match raised {
             Ok(ask) => {
                 // What a person answered meanwhile, or ended without an answer, is told by its resolution.
-                if !matches!(ask.by, Some(By::Rule { .. })) {
-                    let (client, events) = (client.another(), events.clone());
-                    followed.spawn(follow(client, ask.id.to_string(), request.clone(), events));
-                }
-                Event::Raised { request, ask: Box::new(ask) }
+                let decided = matches!(ask.by, Some(By::Rule { .. }));
+                let to_follow = (!decided).then(|| (ask.id.to_string(), request.clone()));
+                (Event::Raised { request, ask: Box::new(ask) }, to_follow)
             }
-            Err(error) => Event::NotRaised { request, why: error.to_string() },
+            Err(error) => (Event::NotRaised { request, why: error.to_string() }, None),
         };
         if events.send(event).await.is_err() {
             return;
+        }
+        // Only now, so that its end never comes before its beginning.
+        if let Some((ask, request)) = to_follow {
+            followed.spawn(follow(client.another(), ask, request, events.clone()));
         }
     }
     while followed.join_next().await.is_some() {}
@@ -95,22 +162,39 @@ fn read_ask(ask: Value) -> Result<AskView, CallError> {
 }
 
 async fn follow(client: Client, ask: String, request: String, events: mpsc::Sender<Event>) {
-    let event = match client.resolution(&ask).await {
-        Ok(resolution) => Event::Resolved { request, resolution },
-        Err(error) => Event::NotRaised { request, why: error.to_string() },
+    let event = loop {
+        match client.resolution_beside_commands(&ask).await {
+            Ok(resolution) => break Event::Resolved { request, resolution },
+            // The hub has a fault; its answer may still come.
+            Err(error) if error.status().is_some_and(|status| status.is_server_error()) => {
+                tracing::warn!(%error, ask, "the hub could not say how an ask stands; asking again");
+                sleep(FAULT_PAUSE).await;
+            }
+            Err(error) => break Event::NotRaised { request, why: error.to_string() },
+        }
     };
     // A run that is over has withdrawn what was open.
     drop(events.send(event).await);
 }
 
-/// Prompts, interrupts and stops that come through the hub.
-pub async fn take_commands(client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
+/// Prompts, interrupts and stops that come through the hub. Where none can come any more, a run that waits for
+/// them is stopped.
+pub async fn take_commands(home: Home, client: Client, agent: AgentId, events: mpsc::Sender<Event>) {
     let mut after = 0;
     loop {
-        let path = format!("/api/agents/{agent}/commands?after={after}&wait={WAIT}");
-        let Ok(reply) = client.insist(Method::GET, &path, None).await else {
-            // Refused for good: the run goes on without commands.
-            return;
+        let wait = client.wait_for_commands();
+        let path = format!("/api/agents/{agent}/commands?after={after}&wait={wait}");
+        let reply = match client.get::<Value>(&path).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_passing() && home.path().exists() => {
+                sleep(FAULT_PAUSE).await;
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no commands can come any more");
+                drop(events.send(Event::Unheard).await);
+                return;
+            }
         };
         for command in reply["commands"].as_array().into_iter().flatten() {
             after = command["n"].as_u64().unwrap_or(after);

@@ -11,7 +11,7 @@ use super::wire::{self, Block, CanUseTool, Frame};
 use crate::config::AsksBy;
 use aye_core::{AskView, Body, Receipt};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 /// What happens to a run.
@@ -19,9 +19,10 @@ use std::path::PathBuf;
 pub enum Event {
     /// The agent wrote a line.
     Line(Vec<u8>),
-    /// The agent wrote a line that is too long to be read; this is how it begins.
+    /// The agent wrote a line that is too long to be read; this is how it begins and ends.
     LongLine {
         beginning: Vec<u8>,
+        end: Vec<u8>,
         length: usize,
     },
     /// The hub has recorded an ask of ours, and perhaps decided it by a rule.
@@ -43,6 +44,12 @@ pub enum Event {
     Interrupt,
     /// The run is to end, whatever the agent is doing.
     Stop,
+    /// The agent complained about something.
+    Complaint(String),
+    /// No commands can come any more.
+    Unheard,
+    /// The agent's input is about to be closed.
+    Closing,
     /// The agent's output has ended.
     Closed,
 }
@@ -59,6 +66,8 @@ pub enum Effect {
     },
     Raise {
         request: String,
+        /// Unique for ever; the same each time this is raised, and never that of another request.
+        key: String,
         body: Body,
         tool_use_id: Option<String>,
         sub_agent: Option<String>,
@@ -88,6 +97,8 @@ pub struct Driver {
     asks_by: AsksBy,
     /// What the agent waits for, by its request id.
     waiting: HashMap<String, Waiting>,
+    /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
+    over: VecDeque<String>,
     /// What the transcript must still show, by tool call.
     expected: HashMap<String, (String, Expected)>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
@@ -98,6 +109,7 @@ pub struct Driver {
     speaking: Option<String>,
     texts: u64,
     requests: u64,
+    asked: u64,
 }
 
 struct Waiting {
@@ -115,6 +127,7 @@ impl Driver {
             nonce,
             asks_by,
             waiting: HashMap::new(),
+            over: VecDeque::new(),
             expected: HashMap::new(),
             plans: HashMap::new(),
             crew: Crew::default(),
@@ -122,6 +135,7 @@ impl Driver {
             speaking: None,
             texts: 0,
             requests: 0,
+            asked: 0,
         }
     }
 
@@ -153,15 +167,10 @@ impl Driver {
         ]
     }
 
-    /// The key of the ask behind a request: unique for ever, and the same each time it is raised.
-    pub fn key(&self, request: &str) -> String {
-        format!("{}/{}", self.nonce, request.replace(|c: char| !c.is_ascii_graphic(), "-"))
-    }
-
     pub fn handle(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Line(line) => self.read(&line),
-            Event::LongLine { beginning, length } => self.pass_by(&beginning, length),
+            Event::LongLine { beginning, end, length } => self.pass_by(&beginning, &end, length),
             Event::Raised { request, ask } => self.raised(&request, *ask),
             Event::NotRaised { request, why } => {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
@@ -171,6 +180,10 @@ impl Driver {
             Event::Interrupt => vec![self.interrupt()],
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => vec![self.interrupt(), Effect::End],
+            Event::Complaint(words) => vec![trouble(format!("the agent complains: {words}"))],
+            Event::Unheard if self.rest() == Rest::Working => Vec::new(),
+            Event::Unheard => vec![Effect::End],
+            Event::Closing => self.withdraw_all(),
             Event::Closed => self.closed(),
         }
     }
@@ -267,16 +280,19 @@ impl Driver {
         format!("t{}", self.texts)
     }
 
-    /// A request among what cannot be read must not wait for ever.
-    fn pass_by(&self, beginning: &[u8], length: usize) -> Vec<Effect> {
+    /// A request among what cannot be read must not wait for ever; where its id stands is not agreed on.
+    fn pass_by(&self, beginning: &[u8], end: &[u8], length: usize) -> Vec<Effect> {
         let told =
             trouble(format!("The agent wrote a line of {length} bytes, which is too long to be read."));
-        let text = String::from_utf8_lossy(beginning);
-        let id =
-            text.split_once("\"request_id\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(id, _)| id);
-        match id.filter(|_| text.contains("\"control_request\"")) {
+        let ends = [beginning, end].map(String::from_utf8_lossy);
+        let id = ends.iter().find_map(|text| {
+            let (_, rest) = text.split_once("\"request_id\":\"")?;
+            rest.split_once('"').map(|(id, _)| id.to_owned())
+        });
+        let is_request = ends.iter().any(|text| text.contains("\"control_request\""));
+        match id.filter(|id| is_request && !self.waiting.contains_key(id)) {
             Some(id) => vec![
-                Effect::Write(wire::error_line(id, "this request is too long to be shown to a person")),
+                Effect::Write(wire::error_line(&id, "this request is too long to be shown to a person")),
                 told,
             ],
             None => vec![told],

@@ -1,4 +1,4 @@
-//! Claude Code: its wire, what its messages mean, and how it is driven.
+//! Claude Code: its wire, what its messages mean, and how it is reached.
 
 mod activity;
 mod courier;
@@ -10,6 +10,9 @@ mod outcome;
 pub mod process;
 mod receipts;
 pub mod run;
+pub mod tmux;
 pub mod told;
+pub mod transcript;
 mod translate;
+pub mod watch;
 pub mod wire;

@@ -2,10 +2,11 @@
 
 use crate::config::Stdin;
 use anyhow::Context;
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{Access, OFlags, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,11 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// How to start an agent.
 #[derive(Debug, Clone)]
 pub struct Start<'a> {
+    /// This program itself, which becomes the agent's once it has left our session.
+    pub ourselves: &'a Path,
     pub program: &'a Path,
     pub arguments: &'a [OsString],
     pub cwd: &'a Path,
@@ -49,9 +52,60 @@ impl Input {
     }
 }
 
-/// No shell, a group of its own (so that Ctrl-C is ours to pass on), and none of our credentials.
-pub fn spawn(start: &Start) -> anyhow::Result<(Child, Input, ChildStdout)> {
-    let mut command = Command::new(start.program);
+/// An agent that runs, and our ends of its pipes.
+pub struct Agent {
+    pub child: Child,
+    pub input: Input,
+    pub output: ChildStdout,
+    /// What it complains about; never straight to a terminal on which approvals are typed.
+    pub errors: ChildStderr,
+}
+
+impl Agent {
+    /// Ends the agent and whatever it started and left behind in its session.
+    pub async fn kill(child: &mut Child) -> io::Result<()> {
+        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        if let Some(Err(error)) = leader.map(|leader| kill_process_group(leader, Signal::KILL)) {
+            tracing::debug!(%error, "the agent leads no group");
+        }
+        child.kill().await
+    }
+}
+
+/// The command that [`leave_session`] serves.
+pub const ASIDE: &str = "aside";
+
+/// Becomes the program that is named, in a session of its own: a program that shares our terminal could type
+/// answers into it.
+pub fn leave_session(program: &OsStr, arguments: &[OsString]) -> anyhow::Error {
+    use std::os::unix::process::CommandExt;
+    if let Err(error) = rustix::process::setsid() {
+        return anyhow::Error::new(error).context("cannot leave this session");
+    }
+    let failed = std::process::Command::new(program).args(arguments).exec();
+    anyhow::Error::new(failed).context(format!("cannot start {}", program.display()))
+}
+
+/// Where a program is, as the system would look for it.
+fn find(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<_> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
+    if program.components().count() > 1 {
+        places = vec![program.to_path_buf()];
+    }
+    places.into_iter().find(|place| place.is_file() && rustix::fs::access(place, Access::EXEC_OK).is_ok())
+}
+
+/// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
+pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
+    let program = find(start.program).with_context(|| {
+        format!(
+            "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
+            start.program.display()
+        )
+    })?;
+    let mut command = Command::new(start.ourselves);
+    command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
     command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
     command.args([
         "--permission-prompt-tool",
@@ -66,8 +120,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<(Child, Input, ChildStdout)> {
         command.arg(format!("--resume={session}"));
     }
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env("AYE_DRIVEN", "1");
-    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-    command.process_group(0).kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let ours = match start.stdin {
         Stdin::Pipe => {
             command.stdin(Stdio::piped());
@@ -79,19 +132,15 @@ pub fn spawn(start: &Start) -> anyhow::Result<(Child, Input, ChildStdout)> {
             Some(ours)
         }
     };
-    let mut child = command.spawn().with_context(|| {
-        format!(
-            "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
-            start.program.display()
-        )
-    })?;
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", start.ourselves.display()))?;
     let output = child.stdout.take().context("the agent has no output")?;
+    let errors = child.stderr.take().context("the agent has no standard error")?;
     let input = match (ours, child.stdin.take()) {
         (Some(pty), _) => Input::Pty(pty),
         (None, Some(pipe)) => Input::Pipe(pipe),
         (None, None) => anyhow::bail!("the agent has no input"),
     };
-    Ok((child, input, output))
+    Ok(Agent { child, input, output, errors })
 }
 
 /// Raw, so that no byte is echoed, changed or taken for a command, and no line is too long.
@@ -99,7 +148,7 @@ fn pseudo_terminal() -> io::Result<(pipe::Sender, OwnedFd)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;
     unlockpt(&ours)?;
-    let name = PathBuf::from(std::ffi::OsStr::from_bytes(ptsname(&ours, Vec::new())?.as_bytes()));
+    let name = PathBuf::from(OsStr::from_bytes(ptsname(&ours, Vec::new())?.as_bytes()));
     let theirs: OwnedFd = open_without_control(&name)?;
     let mut settings = tcgetattr(&theirs)?;
     settings.make_raw();
@@ -112,44 +161,4 @@ fn open_without_control(terminal: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = OFlags::NOCTTY.bits().cast_signed();
     Ok(File::options().read(true).write(true).custom_flags(flags).open(terminal)?.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::AsyncReadExt;
-
-    fn start<'a>(program: &'a str, arguments: &'a [OsString], stdin: Stdin) -> Start<'a> {
-        let (program, cwd) = (Path::new(program), Path::new("/"));
-        Start { program, arguments, cwd, mode: None, resume: None, stdin }
-    }
-
-    /// An agent of three lines of shell: the arguments for a real one end up in its `$@`.
-    fn script(words: &str) -> tempfile::TempPath {
-        use std::os::unix::fs::PermissionsExt;
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("#!/bin/sh\n{words}\n")).unwrap();
-        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        file.into_temp_path()
-    }
-
-    #[tokio::test]
-    async fn every_byte_arrives_through_a_pseudo_terminal_and_its_end_does_too() {
-        let agent = script("head -c 100007 | md5sum; test -t 0 && echo terminal");
-        let line = format!("\u{3}\u{4}ü{}", "x".repeat(100_002));
-        let (mut child, mut input, mut output) =
-            spawn(&start(agent.to_str().unwrap(), &[], Stdin::Pty)).unwrap();
-        input.write_line(&line).await.unwrap();
-        let mut printed = String::new();
-        output.read_to_string(&mut printed).await.unwrap();
-        child.wait().await.unwrap();
-        let direct = script("head -c 100007 | md5sum");
-        let (mut other, mut piped, mut out) =
-            spawn(&start(direct.to_str().unwrap(), &[], Stdin::Pipe)).unwrap();
-        piped.write_line(&line).await.unwrap();
-        let mut expected = String::new();
-        out.read_to_string(&mut expected).await.unwrap();
-        other.wait().await.unwrap();
-        assert_eq!(printed, format!("{expected}terminal\n"));
-    }
 }

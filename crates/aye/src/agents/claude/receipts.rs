@@ -71,7 +71,7 @@ fn is_refusal(text: &str) -> bool {
 }
 
 /// Evidence is for people to read, and nobody approves by it, so it may be cut.
-fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     const LONGEST: usize = 300;
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),

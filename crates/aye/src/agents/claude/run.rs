@@ -4,7 +4,7 @@
 use super::activity::Rest;
 use super::courier::{self, Raising, Report};
 use super::drive::{Driver, Effect, Event};
-use super::process::{self, Input, Start};
+use super::process::{self, Agent, Input, Start};
 use super::told::Told;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::client::Client;
@@ -21,13 +21,23 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::BufReader;
-use tokio::process::{Child, ChildStdout};
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 const QUEUE: usize = 256;
+/// One line of the agent may ask several things.
+const ROOM: usize = QUEUE / 2;
+/// Lines of the agent that nobody has looked at; each may be long.
+const UNREAD: usize = 4;
+/// How long the output of an agent that has ended is still read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+const LONGEST_TITLE: usize = 200;
+const LONGEST_COMPLAINT: usize = 16 * 1024;
+/// Lines that the agent has not read; it may well write for a while before it reads.
+const MOST_LINES: usize = 4096;
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 /// How long an agent may take to go on by itself.
@@ -63,6 +73,7 @@ pub struct Running {
     desk: Desk,
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
+    lines: mpsc::Receiver<Event>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     child: Child,
@@ -73,7 +84,8 @@ pub struct Running {
 struct Desk {
     agent: AgentId,
     driver: Driver,
-    outgoing: mpsc::Sender<Outgoing>,
+    /// None once the agent's input is closed.
+    outgoing: Option<mpsc::Sender<Outgoing>>,
     asks: mpsc::Sender<Raising>,
     reports: mpsc::Sender<Report>,
     told: mpsc::Sender<Told>,
@@ -88,7 +100,9 @@ struct Desk {
 /// Starts the agent and registers it. `told` gets the account of the run as it goes.
 pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::Result<Running> {
     let client = Client::for_agent(home, &run.id).await?;
+    let ourselves = std::env::current_exe().context("cannot find this program itself")?;
     let start = Start {
+        ourselves: &ourselves,
         program: &run.program,
         arguments: &run.arguments,
         cwd: &run.cwd,
@@ -96,27 +110,29 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         resume: run.resume.as_deref(),
         stdin: run.stdin,
     };
-    let (child, input, output) = process::spawn(&start)?;
+    let Agent { child, input, output, errors } = process::spawn(&start)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let profile = json!({
         "kind": run.kind, "reach": "driven", "host": host, "cwd": run.cwd.to_string_lossy(), "state": "working",
-        "title": run.prompt.lines().next().unwrap_or_default(), "pid": child.id(),
+        "title": title(&run.prompt), "pid": child.id(),
     });
     client.put(&format!("/api/agents/{}", run.id), profile).await?;
 
     let (events, incoming) = mpsc::channel(QUEUE);
-    let (outgoing, lines) = mpsc::channel(QUEUE);
+    let (from_agent, lines) = mpsc::channel(UNREAD);
+    let (outgoing, to_agent) = mpsc::channel(MOST_LINES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
-    tasks.spawn(read_agent(output, events.clone()));
-    tasks.spawn(write_agent(input, lines, reports.clone()));
-    tasks.spawn(courier::take_commands(client.another(), run.id.clone(), events.clone()));
+    tasks.spawn(read_agent(output, from_agent));
+    tasks.spawn(read_errors(errors, events.clone()));
+    tasks.spawn(write_agent(input, to_agent, reports.clone()));
+    tasks.spawn(courier::take_commands(home.clone(), client.another(), run.id.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let desk = Desk {
         driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
         agent: run.id,
-        outgoing,
+        outgoing: Some(outgoing),
         asks,
         reports,
         told,
@@ -124,7 +140,17 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         tools: HashMap::new(),
         breath: None,
     };
-    Ok(Running { desk, events, incoming, tasks, reporter, child, stays: run.stays, prompt: run.prompt })
+    Ok(Running {
+        desk,
+        events,
+        incoming,
+        lines,
+        tasks,
+        reporter,
+        child,
+        stays: run.stays,
+        prompt: run.prompt,
+    })
 }
 
 impl Running {
@@ -134,10 +160,22 @@ impl Running {
         self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
         let begin = self.desk.driver.begin(&self.prompt);
         let mut over = self.desk.carry_out(begin).await;
-        let mut lingering = None;
+        let (mut lingering, mut last_words, asks) = (None, None, self.desk.asks.clone());
         while !over {
             let event = tokio::select! {
                 event = self.incoming.recv() => event.unwrap_or(Event::Closed),
+                // An agent that asks faster than the hub records is not read until there is room again.
+                line = self.lines.recv(), if asks.capacity() >= ROOM => line.unwrap_or(Event::Closed),
+                room = asks.reserve_many(ROOM), if asks.capacity() < ROOM => {
+                    drop(room);
+                    continue;
+                }
+                // Something it started may hold its output open for ever.
+                _ = self.child.wait(), if last_words.is_none() => {
+                    last_words = Some(Instant::now() + LAST_WORDS);
+                    continue;
+                }
+                () = due(last_words) => Event::Closed,
                 () = quit.cancelled() => Event::Stop,
                 () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
                     self.desk.breathe().await;
@@ -157,8 +195,8 @@ impl Running {
                 }
             };
         }
-        let Self { desk, tasks, reporter, child, .. } = self;
-        desk.end(tasks, reporter, child).await
+        let Self { desk, lines, tasks, reporter, child, .. } = self;
+        desk.end(lines, tasks, reporter, child).await
     }
 }
 
@@ -194,9 +232,9 @@ impl Desk {
         match effect {
             Effect::Write(line) => return self.write(line, None).await,
             Effect::Deliver { ask, line } => return self.write(line, Some(ask)).await,
-            Effect::Raise { request, body, tool_use_id, sub_agent } => {
+            Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
-                    "key": self.driver.key(&request), "agent": self.agent, "kind": body.kind(), "body": body,
+                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body,
                     "tool_use_id": tool_use_id, "sub_agent": sub_agent,
                 });
                 if let Err(error) = self.asks.try_send(Raising { request, ask }) {
@@ -208,11 +246,12 @@ impl Desk {
                 }
             }
             Effect::Withdraw { ask, why } => {
-                self.call(Method::POST, format!("/api/asks/{ask}/withdraw"), json!({ "why": why })).await;
+                self.breathe().await;
+                self.report(Report::Withdraw { ask, why }).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
-                let body = json!({ "receipt": receipt, "evidence": evidence });
-                self.call(Method::POST, format!("/api/asks/{ask}/receipt"), body).await;
+                self.breathe().await;
+                self.report(Report::Receipt { ask, receipt, evidence }).await;
             }
             Effect::Register(what) => {
                 self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
@@ -223,9 +262,10 @@ impl Desk {
         false
     }
 
-    /// An agent that reads nothing while hundreds of lines wait for it is beyond help.
+    /// An agent that reads nothing while thousands of lines wait for it is beyond help.
     async fn write(&mut self, line: String, delivers: Option<String>) -> bool {
-        let full = self.outgoing.try_send(Outgoing { line, delivers }).is_err();
+        let Some(outgoing) = &self.outgoing else { return false };
+        let full = outgoing.try_send(Outgoing { line, delivers }).is_err();
         if full {
             self.tell(Told::Trouble("The agent no longer reads what it is told, so the run ends.".into()))
                 .await;
@@ -250,8 +290,12 @@ impl Desk {
                 }
             }
         }
-        // Nobody looking on is not an error.
-        drop(self.told.send(told).await);
+        tokio::select! {
+            biased;
+            // Nobody looking on is not an error.
+            sent = self.told.send(told) => drop(sent),
+            () = self.quit.cancelled() => {}
+        }
     }
 
     async fn report(&self, report: Report) {
@@ -294,21 +338,42 @@ impl Desk {
     /// Closes the agent's input, waits for it, and says the last things to the hub.
     async fn end(
         mut self,
+        mut lines: mpsc::Receiver<Event>,
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
         mut child: Child,
     ) -> anyhow::Result<ExitStatus> {
-        let closing = self.driver.handle(Event::Closed);
+        let closing = self.driver.handle(Event::Closing);
         self.carry_out(closing).await;
-        let Self { agent, outgoing, asks, reports, told, .. } = self;
-        drop((outgoing, asks));
-        let status = match timeout(LONGEST_GOODBYE, child.wait()).await {
+        self.outgoing = None;
+        let goodbye = async {
+            let mut last_words = None;
+            loop {
+                // What it says now may still show that it took an answer.
+                let event = tokio::select! {
+                    event = lines.recv() => event,
+                    _ = child.wait(), if last_words.is_none() => {
+                        last_words = Some(Instant::now() + LAST_WORDS);
+                        continue;
+                    }
+                    () = due(last_words) => break,
+                };
+                let Some(event @ (Event::Line(_) | Event::LongLine { .. })) = event else { break };
+                let effects = self.driver.handle(event);
+                self.carry_out(effects).await;
+            }
+            child.wait().await
+        };
+        let status = match timeout(LONGEST_GOODBYE, goodbye).await {
             Ok(status) => status?,
             Err(_) => {
-                child.kill().await.context("the agent does not end")?;
+                Agent::kill(&mut child).await.context("the agent does not end")?;
                 child.wait().await?
             }
         };
+        let closed = self.driver.handle(Event::Closed);
+        self.carry_out(closed).await;
+        let Self { agent, reports, told, .. } = self;
         tasks.shutdown().await;
         let ended = Told::Ended { code: status.code() };
         let last_words = async {
@@ -328,12 +393,27 @@ impl Desk {
     }
 }
 
+fn title(prompt: &str) -> String {
+    prompt.lines().next().unwrap_or_default().chars().take(LONGEST_TITLE).collect()
+}
+
+async fn read_errors(stderr: ChildStderr, events: mpsc::Sender<Event>) {
+    let mut reader = BufReader::new(stderr);
+    while let Ok(Some(line)) = next_line(&mut reader, LONGEST_COMPLAINT).await {
+        let (Line::Whole(words) | Line::TooLong { beginning: words, .. }) = line;
+        let complaint = Event::Complaint(String::from_utf8_lossy(&words).into_owned());
+        if !words.trim_ascii().is_empty() && events.send(complaint).await.is_err() {
+            return;
+        }
+    }
+}
+
 async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
     let mut reader = BufReader::with_capacity(64 * 1024, stdout);
     loop {
         let event = match next_line(&mut reader, LONGEST).await {
             Ok(Some(Line::Whole(line))) => Event::Line(line),
-            Ok(Some(Line::TooLong { beginning, length })) => Event::LongLine { beginning, length },
+            Ok(Some(Line::TooLong { beginning, end, length })) => Event::LongLine { beginning, end, length },
             Ok(None) | Err(_) => Event::Closed,
         };
         let closed = matches!(event, Event::Closed);
@@ -351,10 +431,7 @@ async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, repo
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some(ask) = delivers {
-            let body = json!({ "receipt": receipt, "evidence": evidence });
-            let report =
-                Report::Call { method: Method::POST, path: format!("/api/asks/{ask}/receipt"), body };
-            drop(reports.send(report).await);
+            drop(reports.send(Report::Receipt { ask, receipt, evidence }).await);
         }
     }
 }

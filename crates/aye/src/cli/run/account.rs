@@ -2,6 +2,7 @@
 //! answers that are typed right there.
 
 use super::keyboard::Keyboard;
+use super::printer::Printer;
 use super::typing::{Typed, hint, read};
 use crate::agents::claude::told::Told;
 use crate::agents::claude::wire::TurnResult;
@@ -13,7 +14,7 @@ use aye_core::{Answer, AskView, Body, By, Receipt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -26,9 +27,9 @@ pub async fn pass_by(mut account: mpsc::Receiver<Told>) {
     while account.recv().await.is_some() {}
 }
 
-pub async fn show(mut account: mpsc::Receiver<Told>, person: Option<Client>) {
+pub async fn show(mut account: mpsc::Receiver<Told>, person: Option<Client>, printer: Printer) {
     let keyboard = person.as_ref().and_then(|_| Keyboard::open());
-    let mut screen = Screen::new(keyboard.is_some(), std::io::stdout().is_terminal());
+    let mut screen = Screen::new(printer, keyboard.is_some(), std::io::stdout().is_terminal());
     let mut typing = keyboard.is_some();
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -78,6 +79,7 @@ async fn answer(screen: &mut Screen, line: &str, person: &Client) {
 }
 
 struct Screen {
+    printer: Printer,
     can_type: bool,
     /// A progress line shows only where it can be taken back.
     moves: bool,
@@ -93,8 +95,9 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(can_type: bool, moves: bool) -> Self {
+    fn new(printer: Printer, can_type: bool, moves: bool) -> Self {
         Self {
+            printer,
             can_type,
             moves,
             asks: VecDeque::new(),
@@ -151,7 +154,11 @@ impl Screen {
             }
             Told::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
             Told::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), one_line(&words))),
-            Told::Ended { .. } => {}
+            Told::Ended { code: Some(0) } => {}
+            Told::Ended { code } => {
+                let how = code.map_or("was killed".into(), |code| format!("ended with exit code {code}"));
+                self.line(&format!("{} the agent {how}", paint(BAD, "!")));
+            }
         }
         let now = self.asks.front().map(|ask| ask.id.clone());
         let another = now != shown;
@@ -198,12 +205,12 @@ impl Screen {
 
     fn print(&mut self, text: &str) {
         self.clear();
-        put(text);
+        self.printer.put(text);
     }
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.progress) {
-            put("\r\x1b[2K");
+            self.printer.put("\r\x1b[2K");
         }
     }
 
@@ -215,16 +222,11 @@ impl Screen {
         self.ticks += 1;
         let doing = self.tools.values().next().map_or("thinking".into(), |name| one_line(name).into_owned());
         let (mark, seconds) = (SPINNER[self.ticks % SPINNER.len()], self.since.elapsed().as_secs());
-        put(&format!("\r\x1b[2K{}", paint(DIM, format_args!("{mark} {} · {seconds}s", shorten(&doing, 60)))));
+        self.printer.put(&format!(
+            "\r\x1b[2K{}",
+            paint(DIM, format_args!("{mark} {} · {seconds}s", shorten(&doing, 60)))
+        ));
         self.progress = true;
-    }
-}
-
-/// A reader that left has seen enough.
-fn put(text: &str) {
-    let mut out = anstream::stdout().lock();
-    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        tracing::debug!(%error, "nobody reads the account");
     }
 }
 

@@ -35,7 +35,10 @@ pub async fn launch(home: &Home, id: &AgentId, arguments: Vec<OsString>, prompt:
     let mut said = String::new();
     log.seek(SeekFrom::Start(0))?;
     log.read_to_string(&mut said)?;
-    anyhow::bail!("{}", said.trim().trim_start_matches("aye: "))
+    match said.trim().trim_start_matches("aye: ") {
+        "" => anyhow::bail!("the run ended at once and did not say why"),
+        why => anyhow::bail!("{why}"),
+    }
 }
 
 /// A run that ended at once says why in its log.

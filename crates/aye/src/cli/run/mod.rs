@@ -1,6 +1,7 @@
 mod account;
 mod detach;
 mod keyboard;
+mod printer;
 mod typing;
 
 use super::{Done, ERROR};
@@ -13,6 +14,7 @@ use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::AgentId;
 use clap::{Args, ValueEnum};
+use printer::Printer;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
@@ -83,6 +85,7 @@ impl Run {
         let signals = Signals::listen()?;
         let (told, account) = mpsc::channel(256);
         let mut printer = JoinSet::new();
+        let mut printed = None;
         let status = if stays {
             detach::leave_session()?;
             printer.spawn(account::pass_by(account));
@@ -92,10 +95,19 @@ impl Run {
         } else {
             let person = Client::for_person(home).ok();
             let running = run::start(home, agent, told).await?;
-            printer.spawn(account::show(account, person));
+            let (paper, all_printed) = Printer::start()?;
+            printed = Some(all_printed);
+            printer.spawn(account::show(account, person, paper));
             running.to_its_end(signals).await?
         };
         printer.join_next().await;
+        if let Some(printed) = printed {
+            let mut impatience = Signals::listen()?;
+            tokio::select! {
+                _ = printed => {}
+                _ = impatience.wait() => {}
+            }
+        }
         let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);
         Ok(ExitCode::from(code))
     }

@@ -85,7 +85,7 @@ pub fn tool_result(
 pub fn result(session: &str, failed: bool, words: &str, turns: usize) -> Value {
     let subtype = if failed { "error_during_execution" } else { "success" };
     json!({
-        "duration_ms": 1200, "type": "result", "subtype": subtype, "is_error": failed, "num_turns": turns,
+        "duration_ms": 1200, "duration_api_ms": 900, "type": "result", "subtype": subtype, "is_error": failed, "num_turns": turns,
         "result": words, "session_id": session, "total_cost_usd": 0.0125,
         "usage": {"input_tokens": 100, "output_tokens": 20}, "permission_denials": [],
     })

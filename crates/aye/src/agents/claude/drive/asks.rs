@@ -9,7 +9,22 @@ use super::{Driver, Effect, Waiting, trouble, without_nulls};
 use aye_core::{Answer, AskView, By, Receipt};
 use serde_json::{Value, json};
 
+/// More open asks than this cannot be meant for a person.
+const MOST_OPEN: usize = 500;
+/// An agent that uses an id again does so soon.
+const REMEMBERED: usize = 1000;
+
 impl Driver {
+    /// What waited under this request, which is now over.
+    fn finish(&mut self, request: &str) -> Option<Waiting> {
+        let waiting = self.waiting.remove(request)?;
+        if self.over.len() == REMEMBERED {
+            self.over.pop_front();
+        }
+        self.over.push_back(request.to_owned());
+        Some(waiting)
+    }
+
     pub(super) fn requested(&mut self, id: String, request: Request) -> Vec<Effect> {
         let tool = match request {
             Request::CanUseTool(tool) => self.with_plan(*tool),
@@ -29,16 +44,26 @@ impl Driver {
                 "The agent asked twice under the id {id}; the second is passed by."
             ))];
         }
+        if self.over.contains(&id) {
+            let error = format!("the id {id} was used before, and its answer counts once");
+            return vec![Effect::Write(wire::error_line(&id, &error)), trouble(error)];
+        }
         self.ask(id, tool, false)
     }
 
     fn ask(&mut self, request: String, tool: CanUseTool, by_tool_use: bool) -> Vec<Effect> {
+        if self.waiting.len() >= MOST_OPEN {
+            let why = format!("{MOST_OPEN} asks of this agent are open already, so this one was refused");
+            return vec![Effect::Write(refusal_line(&request, &why, by_tool_use)), trouble(why)];
+        }
         match translate::ask(&tool, &self.cwd, &self.places) {
             Ok(body) => {
                 let (tool_use_id, raised) = (tool.tool_use_id.clone(), body.clone());
                 let sub_agent = self.crew.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
                 self.waiting.insert(request.clone(), Waiting { tool, body, ask: None, by_tool_use });
-                vec![Effect::Raise { request, body: raised, tool_use_id, sub_agent }]
+                self.asked += 1;
+                let key = format!("{}/{}", self.nonce, self.asked);
+                vec![Effect::Raise { request, key, body: raised, tool_use_id, sub_agent }]
             }
             Err(why) => {
                 let line = refusal_line(&request, &why.to_string(), by_tool_use);
@@ -105,8 +130,11 @@ impl Driver {
     }
 
     pub(super) fn refuse(&mut self, request: &str, why: &str) -> Vec<Effect> {
-        let Some(waiting) = self.waiting.remove(request) else { return Vec::new() };
-        vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())]
+        let Some(waiting) = self.finish(request) else { return Vec::new() };
+        let mut effects =
+            vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())];
+        effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+        effects
     }
 
     pub(super) fn resolved(&mut self, request: &str, resolution: Value) -> Vec<Effect> {
@@ -116,7 +144,7 @@ impl Driver {
         let mut effects = match resolution["state"].as_str() {
             // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
             Some("withdrawn") => {
-                self.waiting.remove(request);
+                self.finish(request);
                 Vec::new()
             }
             _ => self.deliver(request, &resolution),
@@ -126,7 +154,7 @@ impl Driver {
     }
 
     fn deliver(&mut self, request: &str, resolution: &Value) -> Vec<Effect> {
-        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.waiting.remove(request) else {
+        let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.finish(request) else {
             return Vec::new();
         };
         let outcome = &resolution["outcome"];
@@ -182,7 +210,7 @@ impl Driver {
     }
 
     pub(super) fn cancelled(&mut self, request: &str) -> Vec<Effect> {
-        let ask = self.waiting.remove(request).and_then(|waiting| waiting.ask);
+        let ask = self.finish(request).and_then(|waiting| waiting.ask);
         ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")).collect()
     }
 
@@ -202,9 +230,13 @@ impl Driver {
         effects
     }
 
-    pub(super) fn closed(&mut self) -> Vec<Effect> {
+    pub(super) fn withdraw_all(&mut self) -> Vec<Effect> {
         let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
-        let mut effects: Vec<_> = open.flat_map(|ask| withdraw(ask, "gone")).collect();
+        open.flat_map(|ask| withdraw(ask, "gone")).collect()
+    }
+
+    pub(super) fn closed(&mut self) -> Vec<Effect> {
+        let mut effects = self.withdraw_all();
         for (_, (ask, _)) in self.expected.drain() {
             let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
             effects.extend(doubt(ask, Receipt::Unknown, evidence));

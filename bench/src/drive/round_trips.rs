@@ -1,0 +1,118 @@
+//! How long an agent waits for a permission that a rule gives: through its adapter, the hub, the policy and the
+//! trail, beside the same agent under claude-agent-sdk with a callback that records nothing. The agent itself
+//! holds the watch, and the two take turns, so that both meet the same weather.
+
+use super::Programs;
+use crate::home;
+use crate::hub::Hub;
+use crate::report::{Goal, Report, percentile};
+use anyhow::{Context, ensure};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const WITH_SDK: &str = include_str!("../../drive_with_sdk.py");
+
+pub struct Sizes {
+    pub rounds: usize,
+    pub requests: usize,
+}
+
+pub fn measure(programs: &Programs, folder: &Path, sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
+    let home = home(folder, "round-trips")?;
+    fs::write(home.join("config.toml"), "[policy]\nauto_approve = [\"Read\"]\n")?;
+    let hub = Hub::start(&programs.aye, &home)?;
+    let place = Place::make(folder, sizes.requests)?;
+    let script = folder.join("drive_with_sdk.py");
+    fs::write(&script, WITH_SDK)?;
+    let (mut ours, mut theirs) = (Side::default(), Side::default());
+    let mut ratios = Vec::new();
+    for _ in 0..sizes.rounds {
+        let mut with_sdk = Command::new(&programs.python);
+        with_sdk.arg(&script).arg(&programs.agent).arg(&place.folder).stdin(Stdio::null());
+        theirs.add(place.time(with_sdk)?);
+        ours.add(place.time(programs.run(&home, &place.folder))?);
+        ratios.push(ours.last_median() / theirs.last_median());
+    }
+    hub.stop()?;
+    verify(programs, &home, sizes.rounds * sizes.requests)?;
+    for (name, side) in [("claude-agent-sdk, an in-process callback", &mut theirs), ("aye", &mut ours)] {
+        for percent in [50.0, 99.0] {
+            report.add(format!("{name}, p{percent}"), side.percentile(percent) / 1e3, "µs", None);
+        }
+    }
+    for percent in [50.0, 99.0] {
+        let ratio = ours.percentile(percent) / theirs.percentile(percent);
+        report.add(format!("round trip, ratio of p{percent}"), ratio, "", Some(Goal::AtMost(1.0)));
+    }
+    ratios.sort_by(f64::total_cmp);
+    let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+    report.add("ratio of p50, the best round", least, "", None);
+    report.add("ratio of p50, the worst round", most, "", None);
+    Ok(())
+}
+
+/// Where the agent works, and leaves its times.
+struct Place {
+    folder: PathBuf,
+    times: PathBuf,
+    requests: usize,
+}
+
+impl Place {
+    fn make(parent: &Path, requests: usize) -> anyhow::Result<Self> {
+        let folder = parent.join("work");
+        fs::create_dir(&folder)?;
+        let input = json!({"file_path": folder.join("src/main.rs")});
+        let block = json!({"type": "tool_use", "id": "toolu_read", "name": "Read", "input": input});
+        let times = folder.join("times");
+        let step = json!({"do": "measure", "requests": requests, "block": block, "times": times});
+        fs::write(folder.join("scenario.json"), json!({"steps": [step]}).to_string())?;
+        Ok(Self { folder, times, requests })
+    }
+
+    /// Nanoseconds for each request.
+    fn time(&self, mut command: Command) -> anyhow::Result<Vec<u32>> {
+        let ended = command.status().context("the driver does not start")?;
+        ensure!(ended.success(), "{command:?} ended with {ended}");
+        let text = fs::read_to_string(&self.times).context("the agent left no times")?;
+        fs::remove_file(&self.times)?;
+        let times: Vec<u32> = text.lines().map(str::parse).collect::<Result<_, _>>()?;
+        ensure!(times.len() == self.requests, "{} times instead of {}", times.len(), self.requests);
+        Ok(times)
+    }
+}
+
+#[derive(Default)]
+struct Side {
+    all: Vec<u32>,
+    last: Vec<u32>,
+}
+
+impl Side {
+    fn add(&mut self, times: Vec<u32>) {
+        self.all.extend_from_slice(&times);
+        self.last = times;
+    }
+
+    fn last_median(&mut self) -> f64 {
+        percentile(&mut self.last, 50.0)
+    }
+
+    fn percentile(&mut self, percent: f64) -> f64 {
+        percentile(&mut self.all, percent)
+    }
+}
+
+/// Every request stands in the trail, and the trail is whole.
+fn verify(programs: &Programs, home: &Path, asks: usize) -> anyhow::Result<()> {
+    let verified = Command::new(&programs.aye).arg("verify").env("AYE_HOME", home).output()?;
+    let words = String::from_utf8_lossy(&verified.stdout);
+    ensure!(verified.status.success(), "the trail is not whole: {words}");
+    ensure!(words.contains(&format!(" {asks} asks.")), "not every request was recorded: {words}");
+    let settled = Command::new(&programs.aye).args(["log", "--json"]).env("AYE_HOME", home).output()?;
+    let confirmed = String::from_utf8_lossy(&settled.stdout).matches("\"receipt.confirmed\"").count();
+    ensure!(confirmed == asks, "{confirmed} of {asks} receipts are confirmed");
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Carrying out a plan: one key at a time, each only on the page it is meant for.
+
+use super::pane::{NoPane, Pane};
+use super::plan::Plan;
+use super::screen::{Differs, Page, compare};
+use aye_core::Question;
+use std::time::{Duration, Instant};
+
+/// How long the terminal may take to draw what a key does.
+const SLOWEST_PAGE: Duration = Duration::from_secs(8);
+const LOOK_AGAIN: Duration = Duration::from_millis(30);
+/// How long a page must stand before a key that cannot be taken back.
+const STANDS_STILL: Duration = Duration::from_millis(100);
+
+/// How far a plan came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// Every key, with the right page before each.
+    All,
+    /// Nothing was pressed.
+    Nothing(Stopped),
+    /// Some keys, and then no more. Nothing was submitted.
+    Some(Stopped),
+    /// Whether the last key, which submits, arrived is not known.
+    Perhaps(Stopped),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    #[error(transparent)]
+    Pane(#[from] NoPane),
+    #[error("{0}")]
+    Screen(#[from] Differs),
+    #[error("it was answered in the terminal meanwhile")]
+    Answered,
+}
+
+/// `still_open` is asked before the first key, and before the one that submits.
+pub async fn deliver(
+    pane: &Pane,
+    questions: &[Question],
+    plan: &Plan,
+    mut still_open: impl FnMut() -> bool,
+) -> Typed {
+    for (pressed, step) in plan.steps.iter().enumerate() {
+        let submits = pressed + 1 == plan.steps.len();
+        let ready = async {
+            pane.leave_modes().await?;
+            let mut shown = wait_for(pane, questions, &step.page).await;
+            if shown.is_ok() && (pressed == 0 || submits) {
+                // A key that somebody has just pressed shows by now.
+                tokio::time::sleep(STANDS_STILL).await;
+                shown = wait_for(pane, questions, &step.page).await;
+            }
+            match shown {
+                // The last look before a key that cannot be taken back.
+                Ok(()) if (pressed == 0 || submits) && !still_open() => Err(Stopped::Answered),
+                // Another page may be there because somebody was faster.
+                Err(Stopped::Screen(_)) if !still_open() => Err(Stopped::Answered),
+                shown => shown,
+            }
+        };
+        if let Err(stopped) = ready.await {
+            return if pressed == 0 { Typed::Nothing(stopped) } else { Typed::Some(stopped) };
+        }
+        if let Err(gone) = pane.press(&step.key).await {
+            let stopped = gone.into();
+            return if submits { Typed::Perhaps(stopped) } else { Typed::Some(stopped) };
+        }
+    }
+    Typed::All
+}
+
+/// A page is there as soon as the terminal has drawn what the key before did.
+async fn wait_for(pane: &Pane, questions: &[Question], page: &Page) -> Result<(), Stopped> {
+    let until = Instant::now() + SLOWEST_PAGE;
+    loop {
+        match compare(&pane.screen().await?, questions, page) {
+            Ok(()) => return Ok(()),
+            Err(differs) if Instant::now() >= until => return Err(differs.into()),
+            Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
+}

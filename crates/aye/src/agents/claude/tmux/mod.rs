@@ -1,0 +1,7 @@
+//! Answers for a session in tmux: read the screen, press a key, read the screen again.
+
+pub mod deliver;
+pub mod keys;
+pub mod pane;
+pub mod plan;
+pub mod screen;

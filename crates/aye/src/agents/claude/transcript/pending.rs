@@ -1,0 +1,84 @@
+//! What a session waits for: tool calls without a result, and without a later turn of the person.
+
+use super::line::{Line, Said};
+use crate::agents::claude::wire::ToolResult;
+use serde_json::Value;
+
+/// More calls than any session has open; an account that shows more is not followed further.
+const MOST: usize = 1024;
+
+/// A tool call that has not returned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    pub tool_use_id: String,
+    pub tool: String,
+    /// As the model wrote it; none where the line was too long to be read whole.
+    pub input: Option<String>,
+    pub session: Option<String>,
+    pub cwd: Option<String>,
+    pub timestamp: Option<String>,
+}
+
+/// How a call came to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Closed {
+    Returned {
+        result: ToolResult,
+        detail: Option<Value>,
+    },
+    /// The person went on without it.
+    PassedOver,
+}
+
+#[derive(Debug, Default)]
+pub struct Pending {
+    open: Vec<Open>,
+}
+
+impl Pending {
+    /// What is known to be open from elsewhere.
+    pub fn begin(open: Vec<Open>) -> Self {
+        Self { open }
+    }
+
+    pub fn open(&self) -> &[Open] {
+        &self.open
+    }
+
+    pub fn into_open(self) -> Vec<Open> {
+        self.open
+    }
+
+    /// Takes note of a line, and returns what it ends. The same line twice is the same as once.
+    pub fn see(&mut self, line: Line, cut: bool, wanted: impl Fn(&str) -> bool) -> Vec<(Open, Closed)> {
+        match line.said {
+            Said::Assistant { calls } => {
+                for call in calls.into_iter().filter(|call| wanted(&call.name)) {
+                    let known = self.open.iter().any(|open| open.tool_use_id == call.id);
+                    if !known && self.open.len() < MOST {
+                        self.open.push(Open {
+                            tool_use_id: call.id,
+                            tool: call.name,
+                            input: (!cut).then_some(call.input),
+                            session: line.session.clone(),
+                            cwd: line.cwd.clone(),
+                            timestamp: line.timestamp.clone(),
+                        });
+                    }
+                }
+                Vec::new()
+            }
+            Said::Results { results, detail } => {
+                let ended = |result: ToolResult| {
+                    let at = self.open.iter().position(|open| open.tool_use_id == result.tool_use_id)?;
+                    Some((self.open.remove(at), Closed::Returned { result, detail: detail.clone() }))
+                };
+                results.into_iter().filter_map(ended).collect()
+            }
+            Said::Turn if !line.sidechain => {
+                self.open.drain(..).map(|open| (open, Closed::PassedOver)).collect()
+            }
+            Said::Turn | Said::Other => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The questions a transcript leaves open, found by searching its bytes. Only lines that can matter are
+//! parsed, and those properly: a word inside a string is not a question.
+
+use super::line::{self, Line};
+use super::pending::{Open, Pending};
+use super::tail::{Found, LONGEST, Lines};
+use memchr::memmem::{Finder, FinderRev};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const BLOCK: usize = 512 * 1024;
+/// How far from the end the person's last turn is looked for, in steps. What came before it is settled.
+const LOOK_BACK: [u64; 3] = [256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024];
+
+/// The open calls of one tool, in the order in which they were made.
+pub fn open_calls(path: &Path, tool: &str) -> io::Result<Vec<Open>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let start = last_turn(&file, length)?.unwrap_or(0);
+    file.seek(SeekFrom::Start(start))?;
+    let mut scan = Scan::new(tool);
+    scan.read(file)?;
+    Ok(scan.pending.into_open())
+}
+
+/// Where the line begins with which the person last went on, if that is near the end.
+pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
+    let user = FinderRev::new(USER);
+    let mut seen_from = length;
+    for step in LOOK_BACK {
+        let from = length.saturating_sub(step);
+        let mut window = vec![0; usize::try_from(seen_from - from).unwrap_or_default()];
+        match file.read_exact_at(&mut window, from) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        // The first line may have begun before the window, unless the file does.
+        let first = match from {
+            0 => 0,
+            _ => memchr::memchr(b'\n', &window).map_or(window.len(), |end| end + 1),
+        };
+        let mut end = window.len();
+        while let Some(at) = user.rfind(&window[first..end]) {
+            let (line_start, line_end) = line_around(&window, first + at);
+            if !has_result(&window[line_start..line_end])
+                && line::decode(&window[line_start..line_end]).is_some_and(|line| line.is_new_turn())
+            {
+                return Ok(Some(from + line_start as u64));
+            }
+            end = line_start.max(first);
+        }
+        if from == 0 {
+            break;
+        }
+        seen_from = from + first as u64;
+    }
+    Ok(None)
+}
+
+/// In quotes and unescaped, this cannot stand inside a string.
+const USER: &[u8] = b"\"user\"";
+
+struct Scan<'a> {
+    tool: &'a str,
+    named: Finder<'a>,
+    user: Finder<'static>,
+    pending: Pending,
+}
+
+impl<'a> Scan<'a> {
+    fn new(tool: &'a str) -> Self {
+        Self { tool, named: Finder::new(tool), user: Finder::new(USER), pending: Pending::default() }
+    }
+
+    fn read(&mut self, mut file: impl Read) -> io::Result<()> {
+        let mut buffer = vec![0; BLOCK];
+        let mut filled = 0;
+        loop {
+            let read = match file.read(&mut buffer[filled..]) {
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let last = memchr::memrchr(b'\n', &buffer[filled..filled + read]).map(|at| filled + at + 1);
+            filled += read;
+            if read == 0 {
+                // The last line may lack its end, and is a line if it is whole.
+                self.search(&buffer[..filled]);
+                return Ok(());
+            }
+            if let Some(last) = last {
+                self.search(&buffer[..last]);
+                buffer.copy_within(last..filled, 0);
+                filled -= last;
+            } else if filled == buffer.len() && filled < LONGEST {
+                buffer.resize(buffer.len() * 2, 0);
+            } else if filled == buffer.len() {
+                filled = self.read_long_line(&mut file, &mut buffer)?;
+                buffer.truncate(BLOCK.max(filled));
+            }
+        }
+    }
+
+    /// Reads on to the end of a line that is too long to be held, and leaves what follows in the buffer.
+    fn read_long_line(&mut self, file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut lines = Lines::default();
+        let mut filled = buffer.len();
+        loop {
+            let end = memchr::memchr(b'\n', &buffer[..filled]).map_or(filled, |at| at + 1);
+            let whole = buffer[..end].ends_with(b"\n");
+            lines.push(&buffer[..end], &mut |found| match found {
+                Found::Line(line) => self.see(line::decode(line), false),
+                Found::Cut(line) => self.see(line::decode(line), true),
+                Found::Anew => {}
+            });
+            if whole {
+                buffer.copy_within(end..filled, 0);
+                return Ok(filled - end);
+            }
+            filled = file.read(buffer)?;
+            if filled == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Whole lines. While nothing is open, only a call can matter; after that, what ends it can, too.
+    fn search(&mut self, block: &[u8]) {
+        let mut from = 0;
+        let (mut named, mut user) = (Next::default(), Next::default());
+        loop {
+            let mut next = named.after(from, &self.named, block);
+            if !self.pending.open().is_empty() {
+                next = next.min(user.after(from, &self.user, block));
+            }
+            if next >= block.len() {
+                return;
+            }
+            let (start, end) = line_around(block, next);
+            let line = &block[start..end];
+            if self.may_matter(line) {
+                self.see(line::decode(line), false);
+            }
+            from = end;
+        }
+    }
+
+    /// A result that is not ours is told by its id alone; most lines with results are such.
+    fn may_matter(&self, line: &[u8]) -> bool {
+        let open = self.pending.open();
+        let is_ours = |open: &Open| memchr::memmem::find(line, open.tool_use_id.as_bytes()).is_some();
+        self.named.find(line).is_some() || !has_result(line) || open.iter().any(is_ours)
+    }
+
+    fn see(&mut self, line: Option<Line>, cut: bool) {
+        if let Some(line) = line {
+            self.pending.see(line, cut, |name| name == self.tool);
+        }
+    }
+}
+
+/// The next place of a word, looked for only once.
+#[derive(Default)]
+struct Next {
+    found: Option<usize>,
+}
+
+impl Next {
+    fn after(&mut self, from: usize, word: &Finder, block: &[u8]) -> usize {
+        match self.found {
+            Some(at) if at >= from => at,
+            _ => {
+                let at = word.find(&block[from..]).map_or(block.len(), |at| from + at);
+                *self.found.insert(at)
+            }
+        }
+    }
+}
+
+fn line_around(block: &[u8], at: usize) -> (usize, usize) {
+    let start = memchr::memrchr(b'\n', &block[..at]).map_or(0, |end| end + 1);
+    let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |end| at + end);
+    (start, end)
+}
+
+/// Whether some object in this line is of type `tool_result`: such a line is no turn of a person.
+fn has_result(line: &[u8]) -> bool {
+    memchr::memmem::find_iter(line, b"\"tool_result\"").any(|at| {
+        let before = line[..at].trim_ascii_end();
+        before.strip_suffix(b":").is_some_and(|key| key.trim_ascii_end().ends_with(b"\"type\""))
+    })
+}
+
+#[cfg(test)]
+mod tests;

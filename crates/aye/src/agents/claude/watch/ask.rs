@@ -1,0 +1,219 @@
+//! The life of one ask of a watched session: raised, answered here or at the keyboard, typed, and proven.
+
+use super::given;
+use crate::agents::claude::tmux::deliver::{Stopped, Typed, deliver};
+use crate::agents::claude::tmux::pane::Pane;
+use crate::agents::claude::tmux::plan::{Meant, Plan, plan};
+use crate::agents::claude::transcript::pending::Closed;
+use crate::agents::claude::transcript::scan::open_calls;
+use crate::agents::claude::watch::processes::Process;
+use crate::client::{CallError, Client};
+use aye_core::{AgentId, Answer, AskView, Body, Question, Receipt};
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long the transcript may take to show an answer that was submitted.
+const PROOF_COMES_WITHIN: Duration = Duration::from_secs(30);
+const TO_THE_TERMINAL: &str = "answer it in its terminal";
+
+/// What is asked, and where.
+pub struct Asked {
+    pub client: Client,
+    pub agent: AgentId,
+    pub key: String,
+    pub tool_use_id: String,
+    pub tool: String,
+    pub body: Body,
+    pub process: Option<Process>,
+    pub transcript: PathBuf,
+}
+
+/// How the transcript closed the call, once it has.
+pub type Ending = watch::Receiver<Option<Closed>>;
+
+impl Asked {
+    /// Follows the ask to its end, through restarts of the hub.
+    pub async fn follow(self, mut ending: Ending) {
+        if let Err(error) = self.live(&mut ending).await {
+            // Refused for good: another ask has this key, or the agent is no longer ours.
+            tracing::warn!(%error, agent = %self.agent, call = self.tool_use_id, "an ask could not be followed");
+        }
+    }
+
+    async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
+        let raise = json!({
+            "key": self.key, "agent": self.agent, "kind": self.body.kind(), "body": self.body,
+            "tool_use_id": self.tool_use_id,
+        });
+        let ask = self.client.insist(Method::POST, "/api/asks", Some(raise)).await?;
+        let ask = AskView::from_json(ask).map_err(|invalid| CallError::Garbled(invalid.to_string()))?;
+        let id = ask.id.as_str();
+        let answer = match ask.state.as_str() {
+            "open" => {
+                let resolution = tokio::select! {
+                    resolution = self.client.resolution(id) => resolution?,
+                    closed = closed(ending) => match self.withdraw(id, &closed).await? {
+                        true => return Ok(()),
+                        // Somebody answered in the same moment.
+                        false => self.client.resolution(id).await?,
+                    },
+                };
+                match resolution["state"].as_str() {
+                    Some("answered") => {
+                        Answer::read(&self.body, resolution["outcome"]["answer"].clone()).ok()
+                    }
+                    Some("withdrawn") => return Ok(()),
+                    _ => None,
+                }
+            }
+            "answered" => ask.answer,
+            "withdrawn" => return Ok(()),
+            _ => None,
+        };
+        let untouched = matches!(ask.receipt, None | Some(Receipt::Pending));
+        match answer {
+            None => {
+                self.report(id, Receipt::Undelivered, "nobody answered; it was left to the terminal").await
+            }
+            Some(answer) => match self.plan(&answer) {
+                Ok((questions, plan)) if untouched => self.type_in(id, questions, plan, ending).await,
+                // Keys were typed once, by whoever watched before; they are never typed again.
+                Ok((questions, plan)) => self.prove(id, questions, &plan.meant, true, ending).await,
+                Err(why) => self.report(id, Receipt::Undelivered, &format!("{why}: {TO_THE_TERMINAL}")).await,
+            },
+        }
+    }
+
+    fn plan(&self, answer: &Answer) -> Result<(&[Question], Plan), String> {
+        match (&self.body, answer) {
+            (Body::Question(body), Answer::Question(reply)) => {
+                let plan = plan(&body.questions, reply).map_err(|why| why.to_string())?;
+                Ok((&body.questions, plan))
+            }
+            _ => Err("only questions of a watched session can be answered from here".into()),
+        }
+    }
+
+    async fn type_in(
+        &self,
+        id: &str,
+        questions: &[Question],
+        plan: Plan,
+        ending: &mut Ending,
+    ) -> Result<(), CallError> {
+        let pane = match Pane::of(self.process).await {
+            Ok(pane) => pane,
+            Err(why) => {
+                let evidence = format!("nothing was typed, because {why}: {TO_THE_TERMINAL}");
+                return self.report(id, Receipt::Undelivered, &evidence).await;
+            }
+        };
+        // On disk before the first key: whoever takes over after a crash must not type it again.
+        let typing = "keys were typed into its terminal, and its transcript has not shown the answer yet";
+        self.report(id, Receipt::Unknown, typing).await?;
+        let typed = deliver(&pane, questions, &plan, || ending.borrow().is_none() && self.is_open()).await;
+        tracing::debug!(agent = %self.agent, ask = id, ?typed, "an answer was typed");
+        match typed {
+            Typed::All => {
+                self.report(id, Receipt::Delivered, "typed into its terminal").await?;
+                self.prove(id, questions, &plan.meant, true, ending).await
+            }
+            Typed::Nothing(Stopped::Answered) | Typed::Some(Stopped::Answered) => {
+                self.prove(id, questions, &plan.meant, false, ending).await
+            }
+            Typed::Nothing(why) => {
+                let evidence = format!("nothing was typed, because {why}: {TO_THE_TERMINAL}");
+                self.report(id, Receipt::Undelivered, &evidence).await
+            }
+            Typed::Some(why) => {
+                self.complain(&format!(
+                    "The answer was typed only in part, because {why}. Finish it in the terminal."
+                ))
+                .await?;
+                self.prove(id, questions, &plan.meant, false, ending).await
+            }
+            Typed::Perhaps(why) => {
+                self.complain(&format!("Whether the answer was submitted is not known: {why}.")).await?;
+                self.prove(id, questions, &plan.meant, true, ending).await
+            }
+        }
+    }
+
+    /// The transcript is the proof, whenever it comes.
+    async fn prove(
+        &self,
+        id: &str,
+        questions: &[Question],
+        meant: &Meant,
+        submitted: bool,
+        ending: &mut Ending,
+    ) -> Result<(), CallError> {
+        let closed = match tokio::time::timeout(PROOF_COMES_WITHIN, closed(ending)).await {
+            Ok(closed) => closed,
+            Err(_) => {
+                let evidence =
+                    "keys were typed into its terminal, and its transcript does not show the answer";
+                self.report(id, Receipt::Unknown, evidence).await?;
+                closed(ending).await
+            }
+        };
+        let (receipt, evidence) = given::receipt(meant, questions, &closed, submitted);
+        self.report(id, receipt, &evidence).await
+    }
+
+    /// Right now, in the transcript itself.
+    fn is_open(&self) -> bool {
+        let open = open_calls(&self.transcript, &self.tool).unwrap_or_default();
+        open.iter().any(|open| open.tool_use_id == self.tool_use_id)
+    }
+
+    /// Whether the ask could still be taken back.
+    async fn withdraw(&self, id: &str, closed: &Closed) -> Result<bool, CallError> {
+        let path = format!("/api/asks/{id}/withdraw");
+        let why = match closed {
+            Closed::Returned { .. } => "terminal",
+            Closed::PassedOver => "cancelled",
+        };
+        let mut body = json!({ "why": why });
+        if let Some(answer) = given::answer(&self.body, closed) {
+            body["answer"] = answer;
+        }
+        let mut withdrawn = self.client.insist(Method::POST, &path, Some(body)).await;
+        if matches!(&withdrawn, Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY)) {
+            // The terminal may take what we would not; then only that it was answered is told.
+            withdrawn = self.client.insist(Method::POST, &path, Some(json!({ "why": why }))).await;
+        }
+        match withdrawn {
+            Ok(_) => Ok(true),
+            Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the hub knows already, or knows better, is no failure.
+    async fn report(&self, id: &str, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
+        let body = json!({ "receipt": receipt, "evidence": evidence });
+        match self.client.insist(Method::POST, &format!("/api/asks/{id}/receipt"), Some(body)).await {
+            Err(error) if error.status() != Some(StatusCode::CONFLICT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn complain(&self, words: &str) -> Result<(), CallError> {
+        let event: Value = json!({ "type": "trouble", "text": words });
+        let path = format!("/api/agents/{}/events", self.agent);
+        self.client.insist(Method::POST, &path, Some(json!({ "events": [event] }))).await.map(drop)
+    }
+}
+
+/// One whose sender is gone never closes; the task that waits for it is ended.
+async fn closed(ending: &mut Ending) -> Closed {
+    let found = ending.wait_for(Option::is_some).await.ok().and_then(|closed| closed.clone());
+    match found {
+        Some(closed) => closed,
+        None => std::future::pending().await,
+    }
+}

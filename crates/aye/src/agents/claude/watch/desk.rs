@@ -1,0 +1,324 @@
+//! All watched sessions: which there are, and which of them are ours to look after.
+
+use super::changes::{Changed, Changes};
+use super::follow::{News, TOOLS, Transcript};
+use super::names;
+use super::past;
+use super::roll::{self, Roll};
+use super::sessions::{ConfigDir, Session};
+use super::watched::Watched;
+use crate::agents::claude::courier;
+use crate::agents::claude::tmux::pane::Pane;
+use crate::client::Client;
+use crate::home::Home;
+use crate::shutdown::Signals;
+use anyhow::Context;
+use aye_core::AgentId;
+use serde_json::json;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// How often processes are looked at: one that crashed tells nobody.
+const LOOK_AROUND: Duration = Duration::from_secs(10);
+/// A session with hooks makes itself known when it starts; it is given that long.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub struct Watch {
+    pub configs: Vec<ConfigDir>,
+    pub agents_dir: Option<PathBuf>,
+}
+
+/// What happens, for whoever looks on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    Found { agent: AgentId, cwd: PathBuf, unreachable: Option<String> },
+    Asks { agent: AgentId, tool: String },
+    Answered { agent: AgentId },
+    Left { agent: AgentId, why: &'static str },
+    Trouble(String),
+}
+
+struct Desk {
+    home: Home,
+    places: aye_policy::Home,
+    watch: Watch,
+    changes: Changes,
+    told: mpsc::Sender<Told>,
+    /// Every session that runs, and since when we know.
+    live: HashMap<String, (Session, Instant)>,
+    roll: Option<Roll>,
+    watched: HashMap<String, Watched>,
+    /// Which session a transcript belongs to.
+    transcripts: HashMap<PathBuf, String>,
+    /// The hub hears the last word of a session even after we have left it.
+    reporters: JoinSet<()>,
+}
+
+/// Watches until a signal comes. Asks stay open then: whoever watches next finds them by their keys.
+pub async fn run(
+    home: &Home,
+    watch: Watch,
+    told: mpsc::Sender<Told>,
+    mut signals: Signals,
+) -> anyhow::Result<()> {
+    let (sender, mut rolls) = watch::channel(None);
+    let mut calling = JoinSet::new();
+    calling.spawn(roll::call(home.clone(), sender, told.clone()));
+    let changes = Changes::new().context("the system does not tell which files change")?;
+    let mut desk = Desk {
+        home: home.clone(),
+        places: home.places(),
+        watch,
+        changes,
+        told,
+        live: HashMap::new(),
+        roll: None,
+        watched: HashMap::new(),
+        transcripts: HashMap::new(),
+        reporters: JoinSet::new(),
+    };
+    let mut look = tokio::time::interval(LOOK_AROUND);
+    loop {
+        tokio::select! {
+            changed = desk.changes.next() => desk.changed(changed).await,
+            Ok(()) = rolls.changed() => {
+                desk.roll.clone_from(&rolls.borrow_and_update());
+                desk.adopt_and_leave().await;
+            }
+            _ = look.tick() => desk.look_around().await,
+            _ = signals.wait() => return Ok(()),
+        }
+    }
+}
+
+impl Desk {
+    async fn tell(&self, told: Told) {
+        // Nobody looking on is not an error.
+        drop(self.told.send(told).await);
+    }
+
+    async fn changed(&mut self, changed: Changed) {
+        match changed {
+            Changed::File(path) => match self.transcripts.get(&path).cloned() {
+                Some(session) => self.read(&session).await,
+                None => self.other_file(&path).await,
+            },
+            Changed::Everything => {
+                self.look_around().await;
+                for session in self.watched.keys().cloned().collect::<Vec<_>>() {
+                    self.read(&session).await;
+                }
+            }
+        }
+    }
+
+    /// A session's file, or the folder of one that had none yet.
+    async fn other_file(&mut self, path: &Path) {
+        let config = self.watch.configs.iter().find(|config| path.parent() == Some(&config.sessions()));
+        match config.map(|config| config.session_at(path)) {
+            Some(Some(session)) => self.saw(session),
+            Some(None) => self.look_around().await,
+            None => {
+                let begun = self.transcripts.iter().find(|(transcript, _)| transcript.parent() == Some(path));
+                if let Some((transcript, session)) =
+                    begun.map(|(path, session)| (path.clone(), session.clone()))
+                {
+                    self.follow_folder(&transcript);
+                    self.read(&session).await;
+                }
+            }
+        }
+    }
+
+    async fn read(&mut self, session: &str) {
+        let Some(watched) = self.watched.get_mut(session) else { return };
+        match watched.transcript.read() {
+            Ok(news) => {
+                let agent = watched.agent.clone();
+                let told: Vec<_> = news
+                    .opened
+                    .iter()
+                    .map(|open| Told::Asks { agent: agent.clone(), tool: open.tool.clone() })
+                    .chain(news.closed.iter().map(|_| Told::Answered { agent: agent.clone() }))
+                    .collect();
+                watched.take(news, &self.places);
+                for told in told {
+                    self.tell(told).await;
+                }
+            }
+            Err(error) => {
+                let words = format!("{} cannot be read: {error}", watched.transcript.path().display());
+                self.tell(Told::Trouble(words)).await;
+            }
+        }
+    }
+
+    fn saw(&mut self, session: Session) {
+        let since = self.live.get(&session.id).map_or_else(Instant::now, |(_, since)| *since);
+        if let Some(watched) = self.watched.get_mut(&session.id) {
+            watched.update(session.clone());
+        }
+        self.live.insert(session.id.clone(), (session, since));
+    }
+
+    /// Looks at every session anew: what crashed is gone, and what was missed is found.
+    async fn look_around(&mut self) {
+        let now = SystemTime::now();
+        let mut found: Vec<Session> = Vec::new();
+        for config in self.watch.configs.clone() {
+            for folder in [config.sessions(), config.projects()] {
+                // Not there before the first session; looked for again.
+                drop(self.changes.follow_once(&folder));
+            }
+            found.extend(config.live(now));
+        }
+        for (_, workspace) in self.names() {
+            if !found.iter().any(|session| session.cwd.as_ref() == Some(&workspace)) {
+                found.extend(self.watch.configs.iter().find_map(|config| config.newest_of(&workspace, now)));
+            }
+        }
+        let gone: Vec<_> = self.live.values().filter(|(session, _)| is_gone(session, &found)).collect();
+        let gone: Vec<_> = gone.into_iter().map(|(session, _)| session.id.clone()).collect();
+        for id in gone {
+            self.live.remove(&id);
+            self.leave(&id, "its session has ended").await;
+        }
+        found.into_iter().for_each(|session| self.saw(session));
+        for watched in self.watched.values_mut() {
+            watched.sign_of_life();
+        }
+        self.let_go_of_moved();
+        self.adopt_and_leave().await;
+    }
+
+    /// A transcript that turned up elsewhere than expected is followed there, by taking its session in again.
+    fn let_go_of_moved(&mut self) {
+        let moved = |watched: &Watched| {
+            let there = &watched.session.transcript;
+            there != watched.transcript.path() && there.exists()
+        };
+        for (_, watched) in self.watched.extract_if(|_, watched| moved(watched)) {
+            self.transcripts.remove(watched.transcript.path());
+        }
+    }
+
+    fn names(&self) -> Vec<(AgentId, PathBuf)> {
+        self.watch.agents_dir.as_deref().map(names::read).unwrap_or_default()
+    }
+
+    /// Ours are the sessions that the hub knows in no better way.
+    async fn adopt_and_leave(&mut self) {
+        let Some(roll) = self.roll.clone() else { return };
+        let known: Vec<_> = self.watched.keys().filter(|id| roll.known.contains(*id)).cloned().collect();
+        for id in known {
+            self.leave(&id, "the hub reaches it by a better way").await;
+        }
+        let ours: Vec<Session> = self
+            .live
+            .values()
+            .filter(|(session, since)| {
+                !self.watched.contains_key(&session.id)
+                    && !roll.known.contains(&session.id)
+                    && roll.at >= *since + GRACE
+            })
+            .map(|(session, _)| session.clone())
+            .collect();
+        for session in ours {
+            let id = session.id.clone();
+            if let Err(error) = self.adopt(session).await {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    session = id,
+                    "a session could not be adopted yet"
+                );
+            }
+        }
+    }
+
+    async fn adopt(&mut self, session: Session) -> anyhow::Result<()> {
+        let named = self.names().into_iter().find(|(id, workspace)| {
+            session.cwd.as_ref() == Some(workspace)
+                && !self.watched.values().any(|watched| watched.agent == *id)
+        });
+        let agent = match named {
+            Some((id, _)) => id,
+            None => AgentId::try_from(format!("watched-{}", session.id)).map_err(anyhow::Error::msg)?,
+        };
+        let client = Client::for_agent(&self.home, &agent).await?;
+        let path = session.transcript.clone();
+        let (transcript, open) =
+            tokio::task::spawn_blocking(move || Transcript::follow(path)).await?.context("cannot read it")?;
+        let past = past::of(&Client::for_person(&self.home)?, &agent).await?;
+        let unreachable = Pane::of(session.process).await.err().map(|why| why.to_string());
+        let cwd =
+            session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
+        let cwd = cwd.unwrap_or_default();
+
+        let reports = courier::reports(client.another(), agent.clone(), &mut self.reporters);
+        let id = session.id.clone();
+        self.transcripts.insert(session.transcript.clone(), id.clone());
+        let mut profile = json!({
+            "kind": "claude", "reach": "watched", "title": title(&session, &cwd, unreachable.as_deref()),
+            "host": rustix::system::uname().nodename().to_string_lossy(), "session": id, "state": session.state(),
+            "pid": session.process.map(|process| process.pid),
+        });
+        // Part of what an ask's digest covers: it stays what it was when the first was raised.
+        if !past.is_known {
+            profile["cwd"] = cwd.to_string_lossy().into();
+        }
+        let mut watched = Watched::new(session, agent.clone(), transcript, client, reports);
+        // Known before anything is raised under its name.
+        watched.announce(profile).await?;
+        for (tool_use_id, body, closed) in past.settled(&open, watched.transcript.path()) {
+            watched.follow(&tool_use_id, TOOLS[0], body, closed);
+        }
+        for open in &open {
+            self.tell(Told::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
+        }
+        watched.take(News { opened: open, closed: Vec::new() }, &self.places);
+        let transcript = watched.transcript.path().to_owned();
+        self.watched.insert(id.clone(), watched);
+        self.follow_folder(&transcript);
+        self.tell(Told::Found { agent, cwd, unreachable }).await;
+        // What was written before the folder was followed.
+        self.read(&id).await;
+        Ok(())
+    }
+
+    fn follow_folder(&mut self, transcript: &Path) {
+        let folder = transcript.parent().unwrap_or(transcript);
+        if let Err(error) = self.changes.follow_once(folder) {
+            tracing::debug!(%error, "a session has no transcript yet");
+        }
+    }
+
+    async fn leave(&mut self, id: &str, why: &'static str) {
+        let Some(mut watched) = self.watched.remove(id) else { return };
+        self.transcripts.remove(watched.transcript.path());
+        watched.register(json!({ "state": "ended" }));
+        self.tell(Told::Left { agent: watched.agent.clone(), why }).await;
+        while self.reporters.try_join_next().is_some() {}
+    }
+}
+
+/// A file that cannot be read at the moment is being written; a session ends with its process, or when
+/// its process goes on with another.
+fn is_gone(session: &Session, found: &[Session]) -> bool {
+    let process = session.process;
+    !found.iter().any(|found| found.id == session.id)
+        && (process.is_none_or(|process| !process.is_alive())
+            || found.iter().any(|found| found.process.map(|process| process.pid) == process.map(|p| p.pid)))
+}
+
+/// A person sees here why a session cannot be answered, before they try.
+fn title(session: &Session, cwd: &Path, unreachable: Option<&str>) -> String {
+    let name = session.title.clone().or_else(|| Some(cwd.file_name()?.to_string_lossy().into_owned()));
+    let name = name.unwrap_or_else(|| session.id.clone());
+    match unreachable {
+        None => name,
+        Some(why) => format!("{name} (answer in its terminal: {why})"),
+    }
+}

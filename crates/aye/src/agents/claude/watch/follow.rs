@@ -1,0 +1,154 @@
+//! One transcript, followed: what it begins to wait for, and how that ends.
+
+use crate::agents::claude::transcript::line;
+use crate::agents::claude::transcript::pending::{Closed, Open, Pending};
+use crate::agents::claude::transcript::scan::open_calls;
+use crate::agents::claude::transcript::tail::{Found, Tail};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What is shown to a person from here.
+pub const TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
+
+pub struct Transcript {
+    tail: Tail,
+    pending: Pending,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub struct News {
+    pub opened: Vec<Open>,
+    pub closed: Vec<(Open, Closed)>,
+}
+
+impl Transcript {
+    /// Begins with what is open now; what follows is read as it comes.
+    pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<Open>)> {
+        let start = match end_of_lines(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok((Self { tail: Tail::new(path), pending: Pending::default() }, Vec::new()));
+            }
+            start => start?,
+        };
+        let mut open = Vec::new();
+        for tool in TOOLS {
+            open.extend(open_calls(&path, tool)?);
+        }
+        let pending = Pending::begin(open.clone());
+        Ok((Self { tail: Tail::from(path, start)?, pending }, open))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.tail.path()
+    }
+
+    pub fn read(&mut self) -> io::Result<News> {
+        let Self { tail, pending } = self;
+        let before: Vec<Open> = pending.open().to_vec();
+        let was_open = |open: &Open| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
+        let mut news = News::default();
+        let read = tail.read(|found| {
+            let (bytes, cut) = match found {
+                Found::Line(bytes) => (bytes, false),
+                Found::Cut(bytes) => (bytes, true),
+                Found::Anew => return *pending = Pending::default(),
+            };
+            if let Some(line) = line::decode(bytes) {
+                let closed = pending.see(line, cut, |tool| TOOLS.contains(&tool));
+                news.closed.extend(closed.into_iter().filter(|(open, _)| was_open(open)));
+            }
+        });
+        news.opened.extend(pending.open().iter().filter(|open| !was_open(open)).cloned());
+        // A file that was written anew, and says nothing more of a call.
+        let is_told = |open: &Open, news: &News| {
+            pending
+                .open()
+                .iter()
+                .chain(news.closed.iter().map(|(open, _)| open))
+                .any(|told| told.tool_use_id == open.tool_use_id)
+        };
+        let vanished: Vec<_> = before.iter().filter(|open| !is_told(open, &news)).cloned().collect();
+        news.closed.extend(vanished.into_iter().map(|open| (open, Closed::PassedOver)));
+        read.map(|()| news)
+    }
+}
+
+/// Where the last line ends that has an end.
+fn end_of_lines(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    let mut end = file.metadata()?.len();
+    let mut block = vec![0; 64 * 1024];
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..usize::try_from(end - start).unwrap_or_default()];
+        file.read_exact_at(part, start)?;
+        if let Some(at) = memchr::memrchr(b'\n', part) {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+    use std::io::Write;
+
+    fn asks(id: &str) -> Value {
+        json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "id": id, "name": "AskUserQuestion", "input": {}}]}})
+    }
+
+    fn returns(id: &str) -> Value {
+        json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": "ok"}]}})
+    }
+
+    fn append(path: &Path, text: &str) {
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+    }
+
+    fn ids(news: &News) -> (Vec<&str>, Vec<&str>) {
+        (
+            news.opened.iter().map(|open| open.tool_use_id.as_str()).collect(),
+            news.closed.iter().map(|(open, _)| open.tool_use_id.as_str()).collect(),
+        )
+    }
+
+    #[test]
+    fn what_opens_and_closes_is_news_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.jsonl");
+        append(&path, &format!("{}\n{}\n{{\"type\":\"assist", asks("a"), asks("b")));
+        let (mut transcript, open) = Transcript::follow(path.clone()).unwrap();
+        assert_eq!(open.len(), 2);
+        assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec![]));
+        append(
+            &path,
+            &format!("ant\"}}\n{}\n{}\n{}\n{}\n", returns("a"), asks("c"), asks("d"), returns("d")),
+        );
+        assert_eq!(ids(&transcript.read().unwrap()), (vec!["c"], vec!["a"]));
+        assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec![]));
+        fs::write(&path, format!("{}\n", asks("c"))).unwrap();
+        assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec!["b"]));
+    }
+
+    #[test]
+    fn a_transcript_may_begin_later_than_its_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.jsonl");
+        let (mut transcript, _) = Transcript::follow(path.clone()).unwrap();
+        assert_eq!(transcript.read().unwrap(), News::default());
+        append(&path, &format!("{}\n", asks("a")));
+        assert_eq!(ids(&transcript.read().unwrap()), (vec!["a"], vec![]));
+    }
+}

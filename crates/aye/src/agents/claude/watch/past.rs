@@ -1,0 +1,71 @@
+//! What the hub remembers of a session that was watched before: asks that ended in the transcript while
+//! nobody looked.
+
+use crate::agents::claude::transcript::line;
+use crate::agents::claude::transcript::pending::{Closed, Open};
+use crate::agents::claude::transcript::tail::{Found, Tail};
+use crate::client::{CallError, Client};
+use aye_core::{AgentId, AskView, Body, Receipt};
+use hyper::{Method, StatusCode};
+use std::path::Path;
+
+pub struct Past {
+    /// Whether the hub has an agent of this name.
+    pub is_known: bool,
+    /// Asks of which something is still to be said.
+    unsettled: Vec<AskView>,
+}
+
+pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
+    let known = person.insist(Method::GET, &format!("/api/agents/{agent}"), None).await;
+    match known {
+        Ok(_) => {}
+        Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => {
+            return Ok(Past { is_known: false, unsettled: Vec::new() });
+        }
+        Err(error) => return Err(error),
+    }
+    let mut unsettled = Vec::new();
+    for state in ["open", "answered"] {
+        let path = format!("/api/asks?state={state}&agent={agent}&limit=1000");
+        let reply = person.insist(Method::GET, &path, None).await?;
+        let asks = reply["asks"].as_array().into_iter().flatten();
+        unsettled.extend(asks.filter_map(|ask| AskView::from_json(ask.clone()).ok()).filter(is_unsettled));
+    }
+    Ok(Past { is_known: true, unsettled })
+}
+
+fn is_unsettled(ask: &AskView) -> bool {
+    match ask.receipt {
+        None | Some(Receipt::Pending | Receipt::Delivered | Receipt::Unknown) => true,
+        Some(Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered) => false,
+    }
+}
+
+impl Past {
+    /// Those that are no longer open in the transcript, and how they ended there.
+    pub fn settled(self, open: &[Open], transcript: &Path) -> Vec<(String, Body, Option<Closed>)> {
+        let asks = self.unsettled.into_iter().filter_map(|ask| Some((ask.tool_use_id?, ask.body)));
+        let asks = asks.filter(|(id, _)| !open.iter().any(|open| open.tool_use_id == *id));
+        asks.map(|(id, body)| {
+            let closed = result_in(transcript, &id).unwrap_or(Closed::PassedOver);
+            (id, body, Some(closed))
+        })
+        .collect()
+    }
+}
+
+fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
+    let mut found = None;
+    let word = memchr::memmem::Finder::new(tool_use_id);
+    let read = Tail::new(transcript).read(|piece| {
+        if let Found::Line(bytes) | Found::Cut(bytes) = piece
+            && word.find(bytes).is_some()
+            && let Some(line) = line::decode(bytes)
+            && let Some((result, detail)) = line.result_of(tool_use_id)
+        {
+            found = Some(Closed::Returned { result: result.clone(), detail: detail.cloned() });
+        }
+    });
+    read.ok().and(found)
+}

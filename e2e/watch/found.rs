@@ -1,0 +1,129 @@
+//! Which sessions are watched, by what name, and through which restarts.
+
+use super::stage::Stage;
+use super::{asks, picked, question, which_database};
+use aye_testkit::model::tool;
+use serde_json::json;
+use std::fs;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_hub_that_is_killed_and_a_watcher_that_is_killed_lose_nothing() {
+    let mut stage = Stage::asking(vec![which_database("toolu_1")]);
+    let before = stage.ask();
+    stage.hub.kill();
+    stage.hub.restart();
+    stage.kill_watch();
+    let recorded = stage.hub.answer(&before, picked("SQLite"));
+    assert_eq!(recorded.status, 200);
+    stage.start_watch(&[]);
+    assert_eq!(stage.settled(&before)["receipt"], "confirmed");
+    assert!(stage.model.told("toolu_1").contains("\"Which DB?\"=\"SQLite\""));
+}
+
+#[test]
+fn what_was_answered_while_nobody_watched_is_told_afterwards() {
+    let mut stage = Stage::asking(vec![which_database("toolu_1"), which_database("toolu_2")]);
+    let first = stage.ask();
+    stage.kill_watch();
+    stage.sees("Which DB?");
+    stage.press(&["2"]);
+    assert!(stage.model.told("toolu_1").contains("SQLite"));
+    stage.start_watch(&[]);
+    let ended = stage.until(&first, |ask| ask["state"] != "open");
+    assert_eq!((&ended["state"], &ended["answer"]), (&json!("withdrawn"), &picked("SQLite")));
+    stage.confirmed(picked("PostgreSQL"));
+    assert!(stage.model.told("toolu_2").contains("PostgreSQL"));
+}
+
+#[test]
+fn keys_that_may_have_been_typed_are_never_typed_again() {
+    let mut stage = Stage::asking(vec![which_database("toolu_1")]);
+    let ask = stage.ask();
+    stage.kill_watch();
+    stage.hub.answer(&ask, picked("SQLite"));
+    // As a watcher leaves it that died with its finger on a key.
+    let token = stage.hub.agent(ask["agent"].as_str().unwrap());
+    let path = format!("/api/asks/{}/receipt", ask["id"].as_str().unwrap());
+    assert_eq!(stage.hub.post(&path, &token, json!({"receipt": "unknown"})).status, 200);
+    stage.start_watch(&[]);
+    let name = ask["agent"].as_str().unwrap();
+    stage.until(&ask, |_| stage.agents().iter().any(|agent| agent["id"] == name && agent["state"] != "lost"));
+    stage.sees("Which DB?");
+    stage.press(&["1"]);
+    let settled = stage.settled(&ask);
+    assert_eq!(settled["receipt"], "disputed", "{settled}");
+    assert!(stage.model.told("toolu_1").contains("PostgreSQL"));
+}
+
+#[test]
+fn a_session_outside_tmux_is_shown_with_the_reason_why_it_cannot_be_answered() {
+    let mut stage = Stage::new(vec![which_database("toolu_1")]);
+    let mut command = Command::new("script");
+    // A terminal of its own, without tmux.
+    let line = stage.claude().iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    command
+        .args(["-qfc", &format!("{line} 'do it'"), "/dev/null"])
+        .env_remove("TMUX")
+        .current_dir(stage.work());
+    let mut session = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    stage.start_watch(&[]);
+    let ask = stage.answer(picked("SQLite"));
+    let agent = stage.agents().into_iter().find(|agent| agent["id"] == ask["agent"]).unwrap();
+    assert!(agent["title"].as_str().unwrap().contains("does not run in tmux"), "{agent}");
+    let settled = stage.settled(&ask);
+    assert_eq!(settled["receipt"], "undelivered");
+    assert!(settled["note"].as_str().unwrap().contains("does not run in tmux"), "{settled}");
+    session.kill().unwrap();
+    session.wait().unwrap();
+}
+
+#[test]
+fn a_folder_of_agents_names_them() {
+    let mut stage = Stage::new(vec![which_database("toolu_1")]);
+    let agents = stage.work().parent().unwrap().join("agents");
+    fs::create_dir_all(agents.join("web")).unwrap();
+    let state = json!({"id": "web", "workspace": stage.work(), "status": "running"});
+    fs::write(agents.join("web/state.json"), state.to_string()).unwrap();
+    stage.start_session(&[]);
+    stage.start_watch(&["--agents-dir", agents.to_str().unwrap()]);
+    assert_eq!(stage.ask()["agent"], "web");
+    let answer = json!({"answers": ["SQLite"]});
+    let done = stage.hub.post("/api/agents/web/answer-question", &stage.hub.operator(), answer);
+    assert_eq!(done.body, json!({"success": true}));
+    assert!(stage.model.told("toolu_1").contains("\"Which DB?\"=\"SQLite\""));
+}
+
+#[test]
+fn a_session_that_the_hub_comes_to_know_by_a_better_way_is_left_to_it() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    let ask = stage.ask();
+    let watched = stage.agents().into_iter().find(|agent| agent["id"] == ask["agent"]).unwrap();
+    let token = stage.hub.agent("hooked-1");
+    let profile =
+        json!({"kind": "claude", "reach": "hooked", "session": watched["session"], "state": "working"});
+    stage.hub.register(&token, "hooked-1", profile);
+    let ended = stage.until(&ask, |ask| ask["state"] != "open");
+    assert_eq!(ended["state"], "withdrawn");
+}
+
+#[test]
+fn a_plan_is_shown_and_answered_in_the_terminal() {
+    let mut stage = Stage::new(vec![vec![tool("toolu_1", "ExitPlanMode", json!({"plan": "1. everything"}))]]);
+    stage.start_session(&["--permission-mode", "plan"]);
+    stage.start_watch(&[]);
+    let ask = stage.ask();
+    assert_eq!((&ask["kind"], &ask["body"]["plan"]), (&json!("plan"), &json!("1. everything")));
+    let settled = stage.settled(&stage.answer(json!({"decision": "allow"})));
+    assert_eq!(settled["receipt"], "undelivered");
+    assert!(settled["note"].as_str().unwrap().contains("only questions"), "{settled}");
+}
+
+#[test]
+fn a_session_that_starts_later_is_found() {
+    let mut stage = Stage::new(vec![asks("toolu_1", &[question("One?", false, &["x", "y"])])]);
+    stage.start_watch(&[]);
+    stage.start_session(&[]);
+    stage.confirmed(picked("y"));
+    assert!(stage.model.told("toolu_1").contains("\"One?\"=\"y\""));
+}

@@ -1,0 +1,125 @@
+//! Every form of question, answered from afar.
+
+use super::stage::Stage;
+use super::{asks, picked, question, which_database};
+use serde_json::{Value, json};
+
+const STRANGE: [&str; 3] = ["a; b;", "\"quoted\" 'it' $HOME", "-x größer 日本語 😀"];
+
+#[track_caller]
+fn told(stage: &Stage, id: &str, words: &[&str]) {
+    let told = stage.model.told(id);
+    for word in words {
+        assert!(told.contains(word), "{word} in {told}");
+    }
+}
+
+#[test]
+fn one_question_is_answered_by_an_option_and_by_free_text() {
+    let stage = Stage::asking(vec![which_database("toolu_1"), which_database("toolu_2")]);
+    stage.confirmed(picked("SQLite"));
+    told(&stage, "toolu_1", &["\"Which DB?\"=\"SQLite\""]);
+    stage.confirmed(json!({"answers": [{"text": "neither; use \"files\" for $5, -ok, größer 日本 😀;"}]}));
+    told(&stage, "toolu_2", &["neither; use \"files\" for $5, -ok, größer 日本 😀;"]);
+}
+
+#[test]
+fn several_questions_are_answered_together_and_reviewed() {
+    let questions = [
+        question("One?", false, &["x", "y"]),
+        question("Many?", true, &["p, q", "r", "s"]),
+        question("Own?", false, &["x", "y"]),
+        question("None?", false, &["x", "y"]),
+    ];
+    let stage = Stage::asking(vec![asks("toolu_1", &questions)]);
+    stage.confirmed(json!({"answers": [
+        {"selected": ["y"]}, {"selected": ["s", "p, q"]}, {"text": "my own"}, {"skip": true}]}));
+    let words = ["\"One?\"=\"y\"", "p, q", "s", "\"Own?\"=\"my own\"", "(skipped by the user)"];
+    told(&stage, "toolu_1", &words);
+    assert!(!stage.model.told("toolu_1").contains("r\""));
+}
+
+#[test]
+fn several_options_are_picked_with_and_without_free_text() {
+    let many = || [question("Features?", true, &["Dark mode", "Analytics", "i18n"])];
+    let stage =
+        Stage::asking(vec![asks("toolu_1", &many()), asks("toolu_2", &many()), asks("toolu_3", &many())]);
+    stage.confirmed(json!({"answers": [{"selected": ["i18n", "Dark mode"]}]}));
+    told(&stage, "toolu_1", &["\"Features?\"=\"Dark mode, i18n\""]);
+    stage.confirmed(json!({"answers": [{"selected": ["Analytics"], "text": "Offline; mode, -x $1 ü日😀;"}]}));
+    told(&stage, "toolu_2", &["Analytics", "Offline; mode, -x $1 ü日😀;"]);
+    stage.confirmed(json!({"answers": [{"text": "none of these"}]}));
+    told(&stage, "toolu_3", &["\"Features?\"=\"none of these\""]);
+}
+
+#[test]
+fn strange_labels_are_picked_as_they_are() {
+    let stage = Stage::asking(vec![
+        asks("toolu_1", &[question("Which of `these`, **exactly**; \"$x\"?", false, &STRANGE)]),
+        asks("toolu_2", &[question("-Several?", true, &STRANGE), question("1. x", false, &STRANGE)]),
+    ]);
+    stage.confirmed(picked(STRANGE[2]));
+    told(&stage, "toolu_1", &[STRANGE[2]]);
+    stage.confirmed(json!({"answers": [{"selected": [STRANGE[0], STRANGE[1]]}, {"selected": [STRANGE[0]]}]}));
+    // The agent itself escapes quotes where several are picked.
+    told(&stage, "toolu_2", &[STRANGE[0], "quoted", "'it' $HOME"]);
+}
+
+#[test]
+fn an_option_with_a_preview_is_chosen_with_notes_and_without() {
+    let mut layout = question(
+        "Layout?",
+        false,
+        &["Grid", "A list with a label that takes more than one line of the screen"],
+    );
+    layout["options"][0]["preview"] = json!("+--+--+\n|  |  |\n+--+--+");
+    layout["options"][1]["preview"] = json!("- a\n- b");
+    let long = layout["options"][1]["label"].as_str().unwrap().to_owned();
+    let both = [layout.clone(), question("Colours?", false, &["few", "many"])];
+    let stage = Stage::asking(vec![asks("toolu_1", &[layout]), asks("toolu_2", &both)]);
+    stage.confirmed(json!({"answers": [{"selected": [long], "notes": "keep it; subtle"}]}));
+    told(&stage, "toolu_1", &["A list with a label", "keep it; subtle", "- a"]);
+    stage.confirmed(json!({"answers": [{"selected": ["Grid"]}, {"selected": ["many"]}]}));
+    told(&stage, "toolu_2", &["\"Layout?\"=\"Grid\"", "\"Colours?\"=\"many\"", "+--+--+"]);
+}
+
+#[test]
+fn a_question_is_declined() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    stage.confirmed(json!({"skip": true}));
+    stage.sees("User declined to answer");
+    stage.press(&["go on", "Enter"]);
+    assert_eq!(stage.model.result_of("toolu_1")["is_error"], true);
+}
+
+#[test]
+fn what_a_terminal_cannot_take_is_said_and_the_question_stays() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    let ask = stage.settled(&stage.answer(json!({"answers": [{"text": "two\nlines"}]})));
+    assert_eq!(ask["receipt"], "undelivered");
+    assert!(ask["note"].as_str().unwrap().contains("answer it in its terminal"), "{ask}");
+    stage.sees("Which DB?");
+    stage.press(&["2"]);
+    told(&stage, "toolu_1", &["SQLite"]);
+}
+
+#[test]
+fn programs_that_know_only_agents_and_tool_calls_answer_watched_sessions_too() {
+    let many = question("Features?", true, &["Dark mode", "i18n"]);
+    let stage = Stage::asking(vec![asks("toolu_1", &[question("One?", false, &["x", "y"]), many])]);
+    let ask = stage.ask();
+    let agent = stage.agents().into_iter().find(|agent| agent["id"] == ask["agent"]).unwrap();
+    assert_eq!(agent["reach"], "watched");
+    let session = agent["session"].as_str().unwrap();
+    let pending =
+        stage.hub.get(&format!("/api/agents/{session}/pending-questions"), &stage.hub.operator()).body;
+    let (first, operator) = (&pending["questions"][0], stage.hub.operator());
+    assert_eq!((&first["toolId"], &first["sessionId"]), (&json!("toolu_1"), &json!(session)));
+    assert_eq!(first["questions"][1]["multiSelect"], true);
+    let answer: Value =
+        json!({"tool_call_id": "toolu_1", "answers": [{"text": "own"}, ["Dark mode", "i18n"]]});
+    let done = stage.hub.post(&format!("/api/agents/{session}/answer-question"), &operator, answer);
+    assert_eq!(done.body, json!({"success": true}));
+    told(&stage, "toolu_1", &["\"One?\"=\"own\"", "\"Features?\"=\"Dark mode, i18n\""]);
+    assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
+}
