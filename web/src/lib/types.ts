@@ -41,7 +41,7 @@ export interface QuestionBody {
 export interface PermissionBody {
   tool: string;
   input: { [key: string]: Json };
-  display: { kind: 'command' | 'diff' | 'json'; text: string; hunks?: Hunk[] };
+  display: { kind: 'command' | 'diff' | 'json'; text: string; hunks?: Hunk[]; parts?: string[]; caution?: string };
   scopes: ScopeOffer[];
 }
 export interface PlanBody {

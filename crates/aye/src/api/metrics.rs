@@ -39,7 +39,11 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
         page.histogram(&[("kind", kind.as_str())], histogram);
     }
 
-    page.family("aye_surfaces_connected", "gauge", "Followers on the WebSocket by role.");
+    page.family(
+        "aye_surfaces_connected",
+        "gauge",
+        "Surfaces that follow what happens, Telegram among them, by role.",
+    );
     let (operators, viewers) = figures.connected;
     page.sample("", &[("role", "operator")], operators);
     page.sample("", &[("role", "viewer")], viewers);
@@ -150,7 +154,7 @@ mod tests {
         aye_time_to_answer_seconds_bucket{kind="plan",le="+Inf"} 4
         aye_time_to_answer_seconds_sum{kind="plan"} 1000.5
         aye_time_to_answer_seconds_count{kind="plan"} 4
-        # HELP aye_surfaces_connected Followers on the WebSocket by role.
+        # HELP aye_surfaces_connected Surfaces that follow what happens, Telegram among them, by role.
         # TYPE aye_surfaces_connected gauge
         aye_surfaces_connected{role="operator"} 1
         aye_surfaces_connected{role="viewer"} 3
