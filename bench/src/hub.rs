@@ -112,7 +112,7 @@ pub fn own_cpu() -> anyhow::Result<Duration> {
     cpu_of("/proc/self/stat")
 }
 
-fn cpu_of(stat: &str) -> anyhow::Result<Duration> {
+pub fn cpu_of(stat: &str) -> anyhow::Result<Duration> {
     let stat = fs::read_to_string(stat)?;
     // The name may contain anything; the fields after it do not.
     let fields = stat.rsplit_once(") ").context("an unknown stat line")?.1;

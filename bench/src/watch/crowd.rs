@@ -3,7 +3,7 @@
 use super::transcripts::{asks, says};
 use crate::home;
 use crate::http::{Line, Target};
-use crate::hub::{Hub, cpu_of_process};
+use crate::hub::{Hub, cpu_of};
 use crate::report::{Goal, Report, percent, percentile};
 use anyhow::{Context, ensure};
 use serde_json::json;
@@ -71,9 +71,10 @@ pub async fn measure(
 
     // The last of them has just been taken in.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let (before, at) = (cpu_of_process(watch.child.id())?, Instant::now());
+    let stat = format!("/proc/{}/stat", watch.child.id());
+    let (before, at) = (cpu_of(&stat)?, Instant::now());
     tokio::time::sleep(sizes.idle).await;
-    let spent = cpu_of_process(watch.child.id())? - before;
+    let spent = cpu_of(&stat)? - before;
     report.add("aye watch, idle", percent(spent, at.elapsed()), "% of a core", Some(Goal::Below(1.0)));
 
     let (mut seen, mut raised) = (Vec::new(), Vec::new());
