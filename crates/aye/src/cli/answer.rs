@@ -16,6 +16,7 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Questions:
   aye answer k3v9 1                 the first option; `aye answer k3v9 SQLite` is the same
+  aye answer k3v9 '#1'              the first option, where another one reads 1
   aye answer k3v9 1 3 --text more   several picks and your own words, where that is allowed
   aye answer k3v9 2 - 1,3           three questions: the second skipped, two picks for the third
   aye answer k3v9 1 --text 2=mine   your own words for the second question
@@ -129,7 +130,11 @@ impl Answer {
         if let Some(reply) = &self.reply {
             return Ok(json!({ "response": reply }));
         }
-        answers(&self.picks, &self.text, &self.note, questions)
+        let answers = answers(&self.picks, &self.text, &self.note, questions);
+        answers.map_err(|problem| match problem.is::<Ambiguous>() {
+            true => anyhow::anyhow!("{problem} (in quotes, because of the shell)"),
+            false => problem,
+        })
     }
 
     fn verdict(&self, body: &Body) -> anyhow::Result<Value> {
@@ -175,6 +180,11 @@ impl Answer {
     }
 }
 
+/// What can be read in two ways is not guessed; this says how each of them is written.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Ambiguous(pub String);
+
 /// Answers to all questions, from what a person typed for them.
 pub fn answers(
     picks: &[String],
@@ -201,20 +211,36 @@ fn picks_by_question(picks: &[String], questions: &[Question]) -> anyhow::Result
         questions.len(),
         picks.len()
     );
-    let mut picks: Vec<_> =
-        picks.iter().zip(questions).map(|(pick, question)| split(pick, question)).collect();
+    let picks = picks.iter().zip(questions).map(|(pick, question)| split(pick, question));
+    let mut picks = picks.collect::<Result<Vec<_>, _>>()?;
     picks.resize(questions.len(), Vec::new());
     Ok(picks)
 }
 
-/// `1,3` is two picks, unless something on offer reads just so.
-fn split(pick: &str, question: &Question) -> Vec<String> {
-    let numbers = || pick.split(',').all(|part| part.trim().parse::<usize>().is_ok());
-    let is_label = question.options.iter().any(|offer| offer.label == pick);
-    match !is_label && numbers() {
-        true => pick.split(',').map(|part| part.trim().to_owned()).collect(),
-        false => vec![pick.to_owned()],
+/// `1,3` is two picks, or what an option reads.
+fn split(pick: &str, question: &Question) -> Result<Vec<String>, Ambiguous> {
+    let parts: Vec<_> = pick.split(',').map(|part| part.trim().to_owned()).collect();
+    if parts.len() < 2 || !parts.iter().all(|part| number(part).is_some()) {
+        return Ok(vec![pick.to_owned()]);
     }
+    match reads(pick, question) {
+        Some(place) => Err(Ambiguous(format!(
+            "{pick:?} is an option and could be several numbers: write #{} for that option, or pick by other labels",
+            place + 1
+        ))),
+        None => Ok(parts),
+    }
+}
+
+/// Where the option stands that reads just so.
+fn reads(pick: &str, question: &Question) -> Option<usize> {
+    question.options.iter().position(|offer| offer.label == pick)
+}
+
+/// `3` or `#3`.
+fn number(pick: &str) -> Option<usize> {
+    let digits = pick.strip_prefix('#').unwrap_or(pick);
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 fn by_question(texts: &[String], questions: usize) -> anyhow::Result<Vec<Option<String>>> {
@@ -240,6 +266,14 @@ fn entry(
     note: Option<String>,
     question: &Question,
 ) -> anyhow::Result<Value> {
+    if picks.iter().any(|pick| pick == "-")
+        && let Some(place) = reads("-", question)
+    {
+        let option = place + 1;
+        anyhow::bail!(Ambiguous(format!(
+            "- skips a question and is also an option here: write #{option} for it"
+        )));
+    }
     if let [pick] = picks
         && pick == "-"
         && text.is_none()
@@ -265,15 +299,27 @@ fn entry(
     Ok(Value::Object(entry))
 }
 
-/// A label as it stands, else the number of one, else the one label that differs only in case.
+/// A label as it stands or the number of one, else the one label that differs only in case.
 fn label(pick: &str, question: &Question) -> anyhow::Result<String> {
     let labels = || question.options.iter().map(|offer| &offer.label);
-    if let Some(label) = labels().find(|label| *label == pick) {
-        return Ok(label.clone());
+    let numbered = number(pick).and_then(|number| number.checked_sub(1));
+    let numbered = numbered.filter(|place| *place < question.options.len());
+    let place = match (reads(pick, question), numbered) {
+        (Some(named), Some(numbered)) if named != numbered => {
+            let mark = if pick.starts_with('#') { "" } else { "#" };
+            let (named, numbered) = (named + 1, numbered + 1);
+            anyhow::bail!(Ambiguous(format!(
+                "{pick:?} is what option {named} reads and could be the number {numbered}: \
+                 write {mark}{named} or {mark}{numbered}"
+            )));
+        }
+        (named, numbered) => named.or(numbered),
+    };
+    if let Some(offer) = place.and_then(|place| question.options.get(place)) {
+        return Ok(offer.label.clone());
     }
-    if let Ok(number) = pick.parse::<usize>() {
-        let nth = number.checked_sub(1).and_then(|i| question.options.get(i));
-        return nth.map(|offer| offer.label.clone()).with_context(|| format!("there is no option {number}"));
+    if let Some(number) = number(pick) {
+        anyhow::bail!("there is no option {number}");
     }
     let mut alike = labels().filter(|label| label.to_lowercase() == pick.to_lowercase());
     match (alike.next(), alike.next()) {
@@ -323,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn picks_are_numbers_or_labels_and_a_label_wins_over_a_number() {
+    fn picks_are_numbers_or_labels() {
         let picked = |words: &[&str]| built(&one(), words).unwrap()["answers"][0]["selected"].clone();
         assert_eq!(picked(&["1", "Blue"]), json!(["Red, dark", "Blue"]));
         assert_eq!(picked(&["red, dark"]), json!(["Red, dark"]));
@@ -331,6 +377,37 @@ mod tests {
         assert!(built(&one(), &["4"]).unwrap_err().contains("no option 4"));
         assert!(built(&one(), &["Green"]).unwrap_err().contains("use --text"));
         assert!(built(&one(), &[]).unwrap_err().contains("not answered"));
+    }
+
+    #[test]
+    fn a_pick_that_is_one_option_by_label_and_another_by_number_is_not_guessed() {
+        let question = |labels: &[&str]| {
+            let options: Vec<_> = labels.iter().map(|label| json!({ "label": label })).collect();
+            json!({"question": labels.join(" or "), "options": options, "multi_select": true, "free_text": true})
+        };
+        let body =
+            |questions: Value| Body::decode(Kind::Question, json!({ "questions": questions })).unwrap();
+        let one = body(json!([question(&["2", "4", "1", "-"])]));
+        let picked = |words: &[&str]| built(&one, words).unwrap()["answers"][0]["selected"].clone();
+        let said = built(&one, &["1"]).unwrap_err();
+        assert!(said.contains("#3") && said.contains("#1") && said.contains("quotes"), "{said}");
+        assert_eq!(picked(&["#1"]), json!(["2"]));
+        assert_eq!(picked(&["#3", "#4"]), json!(["1", "-"]));
+        assert_eq!(picked(&["3"]), json!(["1"]));
+        for unclear in [&["2"][..], &["4"], &["-"], &["#1", "-"]] {
+            assert!(built(&one, unclear).unwrap_err().contains('#'), "{unclear:?}");
+        }
+        let same = body(json!([question(&["1", "2"])]));
+        assert_eq!(built(&same, &["1"]).unwrap(), json!({"answers": [{"selected": ["1"]}]}));
+        let marked = body(json!([question(&["#2", "#1"])]));
+        assert!(built(&marked, &["#1"]).unwrap_err().contains("write 2 or 1"));
+        assert_eq!(built(&marked, &["1"]).unwrap(), json!({"answers": [{"selected": ["#2"]}]}));
+        let several = body(json!([question(&["a", "b", "1,2"]), question(&["c", "+1"])]));
+        assert!(built(&several, &["1,2", "1"]).unwrap_err().contains("#3"));
+        assert_eq!(
+            built(&several, &["#1,#2", "+1"]).unwrap(),
+            json!({"answers": [{"selected": ["a", "b"]}, {"selected": ["+1"]}]})
+        );
     }
 
     #[test]

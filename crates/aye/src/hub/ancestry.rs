@@ -6,8 +6,12 @@ use std::fs;
 const DEEPEST: usize = 256;
 
 /// When a process started, in the system's own ticks; with the process id it names one process for ever.
+/// One that has ended and that nobody has taken notice of yet is gone.
 pub fn process_started(pid: u32) -> Option<u64> {
-    stat_fields(pid)?.get(19)?.parse().ok()
+    let fields = stat_fields(pid)?;
+    // A process whose first thread has ended reads the same, but its other threads still work.
+    let has_ended = fields.first()? == "Z" && fields.get(17)? == "1";
+    fields.get(19)?.parse().ok().filter(|_| !has_ended)
 }
 
 fn parent(pid: u32) -> Option<u32> {
@@ -55,5 +59,15 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(ancestors(child.id()), vec![]);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_gone_before_anybody_takes_notice() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let is_gone = || process_started(child.id()).is_none();
+        let unseen = aye_testkit::patience::eventually("the child is gone", || is_gone().then_some(()));
+        let still_listed = stat_fields(child.id()).is_some();
+        child.wait().unwrap();
+        assert_eq!((unseen, still_listed), ((), true));
     }
 }

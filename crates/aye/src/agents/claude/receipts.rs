@@ -10,21 +10,26 @@ use serde_json::{Map, Value};
 pub enum Expected {
     /// Structured answers by question text, equal to ours.
     Answers(Map<String, Value>),
-    /// Our words, somewhere in the result.
+    /// Our words, and no others.
     Words(String),
     /// A result that does not say refused.
     Allowed,
-    /// A result that carries our message; a turn we ended may show none.
+    /// A failure that is our message; where we ended the turn, the agent may say so in its own words.
     Refused { message: String, interrupt: bool },
 }
 
-/// How the agent words a refusal of its own; a result like this means that our approval was not what counted.
-const REFUSALS: [&str; 4] = [
+/// How the agent begins a refusal of its own; a result like this means that our approval was not what counted.
+const REFUSALS: [&str; 5] = [
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
     "Permission to use",
+    "Tool permission request failed",
     "Tool permission stream closed before response received",
 ];
+/// How it begins to say that the turn was ended.
+const INTERRUPTED: &str = "[Request interrupted by user";
+/// How it begins to tell the model of a reply to all of its questions.
+const RESPONDED: &str = "The user responded: ";
 
 /// What a result says of our answer, and on what grounds. `detail` is the structured part beside it.
 pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -> (Receipt, String) {
@@ -46,17 +51,19 @@ pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -
                 None => (Receipt::Disputed, seen()),
             }
         }
-        Expected::Words(words) if result.text.contains(words.as_str()) => {
+        Expected::Words(words) if !result.is_error && same_words(words, &result.text, detail) => {
             (Receipt::Confirmed, "our words in the transcript".into())
         }
         Expected::Allowed if !(result.is_error && is_refusal(&result.text)) => {
             (Receipt::Confirmed, "a result in the transcript".into())
         }
-        Expected::Refused { message, .. } if result.text.contains(message.as_str()) => {
+        Expected::Refused { message, .. } if result.is_error && is_ours(message, &result.text) => {
             (Receipt::Confirmed, "our message in the transcript".into())
         }
         // The turn was ended together with the refusal, and the agent says so in words of its own.
-        Expected::Refused { interrupt: true, .. } if result.is_error => {
+        Expected::Refused { interrupt: true, .. }
+            if result.is_error && (is_refusal(&result.text) || result.text.starts_with(INTERRUPTED)) =>
+        {
             (Receipt::Confirmed, "the refusal in the transcript".into())
         }
         Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => (Receipt::Disputed, seen()),
@@ -67,8 +74,20 @@ fn same_answers(ours: &Map<String, Value>, theirs: &Map<String, Value>) -> bool 
     ours.len() == theirs.len() && ours.iter().all(|(question, answer)| theirs.get(question) == Some(answer))
 }
 
+/// The structured reply counts where there is one; the sentence is for the model.
+fn same_words(ours: &str, text: &str, detail: Option<&Value>) -> bool {
+    let structured = detail.and_then(|detail| detail.get("response")).and_then(Value::as_str);
+    let theirs = structured.unwrap_or_else(|| text.strip_prefix(RESPONDED).unwrap_or(text));
+    theirs.trim() == ours.trim() || (structured.is_none() && text.trim() == ours.trim())
+}
+
+/// A short message may stand in any output by chance, so it counts alone or beside words of refusal.
+fn is_ours(message: &str, text: &str) -> bool {
+    text.trim() == message.trim() || (is_refusal(text) && text.contains(message))
+}
+
 pub fn is_refusal(text: &str) -> bool {
-    REFUSALS.iter().any(|refusal| text.contains(refusal))
+    REFUSALS.iter().any(|refusal| text.starts_with(refusal))
 }
 
 /// Evidence is for people to read, and nobody approves by it, so it may be cut.
@@ -119,6 +138,32 @@ mod tests {
     }
 
     #[test]
+    fn an_approval_is_disputed_by_the_agents_own_words_and_not_by_output_like_them() {
+        let failed = "Tool permission request failed: Error: stream closed";
+        assert_eq!(judged(Expected::Allowed, failed, true, None), Receipt::Disputed);
+        let denied = "Permission to use Bash has been denied.";
+        assert_eq!(judged(Expected::Allowed, denied, true, None), Receipt::Disputed);
+        let output = "Exit code 1\nPermission to use /dev/kvm is missing";
+        assert_eq!(judged(Expected::Allowed, output, true, None), Receipt::Confirmed);
+    }
+
+    #[test]
+    fn a_reply_is_our_words_and_nothing_that_merely_contains_them() {
+        let words = |words: &str| Expected::Words(words.into());
+        let silence = "The user did not answer the questions.";
+        assert_eq!(judged(words("no"), silence, false, None), Receipt::Disputed);
+        assert_eq!(judged(words("no"), "The user responded: no", false, None), Receipt::Confirmed);
+        assert_eq!(judged(words("no"), "The user responded: not now", false, None), Receipt::Disputed);
+        assert_eq!(judged(words("no"), "no", false, None), Receipt::Confirmed);
+        assert_eq!(judged(words("no"), "no", true, None), Receipt::Disputed);
+        let detail = |response: &str| Some(json!({"answers": {}, "response": response}));
+        assert_eq!(judged(words("no"), "as they said", false, detail("no")), Receipt::Confirmed);
+        assert_eq!(judged(words("no"), "The user responded: no", false, detail("yes")), Receipt::Disputed);
+        let unlikely = "The user responded: this is how I begin";
+        assert_eq!(judged(words(unlikely), unlikely, false, None), Receipt::Confirmed);
+    }
+
+    #[test]
     fn a_refusal_carries_our_message() {
         let refused = |interrupt| Expected::Refused { message: "not on a friday".into(), interrupt };
         assert_eq!(judged(refused(false), "not on a friday", true, None), Receipt::Confirmed);
@@ -128,5 +173,21 @@ mod tests {
             Receipt::Confirmed
         );
         assert_eq!(judged(refused(true), "deployed", false, None), Receipt::Disputed);
+        assert_eq!(judged(refused(true), "exit code 1", true, None), Receipt::Disputed);
+        let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+        assert_eq!(judged(refused(true), rejected, true, None), Receipt::Confirmed);
+        assert_eq!(judged(refused(false), rejected, true, None), Receipt::Disputed);
+        let said = format!("{rejected} the user said:\nnot on a friday");
+        assert_eq!(judged(refused(false), &said, true, None), Receipt::Confirmed);
+    }
+
+    #[test]
+    fn a_tool_that_ran_in_spite_of_a_refusal_is_noticed_however_short_the_message() {
+        let refused = || Expected::Refused { message: "no".into(), interrupt: false };
+        let ran = "Everything up-to-date, nothing to do";
+        assert_eq!(judged(refused(), ran, false, None), Receipt::Disputed);
+        assert_eq!(judged(refused(), ran, true, None), Receipt::Disputed);
+        assert_eq!(judged(refused(), "no", false, None), Receipt::Disputed);
+        assert_eq!(judged(refused(), "no", true, None), Receipt::Confirmed);
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// What a tool printed is told up to here; the agent itself has all of it.
 const LONGEST_RESULT: usize = 10_000;
+/// Anything else that is said is told up to here, so that one event never crowds out the others.
+const LONGEST_TEXT: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
@@ -66,17 +68,27 @@ impl Told {
     /// As other surfaces get it; asks they see by themselves.
     pub fn event(&self) -> Option<Value> {
         Some(match self {
-            Told::Prompt(text) => json!({ "type": "prompt", "text": text }),
-            Told::Speaks { id, delta } => json!({ "type": "text", "id": id, "delta": delta }),
-            Told::Said { id, text } => json!({ "type": "text", "id": id, "text": text }),
-            Told::ToolStarted { id, name, input, sub_agent: None } => {
-                json!({ "type": "tool", "id": id, "name": name, "input": input })
+            Told::Prompt(text) => cut(json!({ "type": "prompt" }), "text", text, LONGEST_TEXT),
+            Told::Speaks { id, delta } => {
+                cut(json!({ "type": "text", "id": id }), "delta", delta, LONGEST_TEXT)
             }
+            Told::Said { id, text } => cut(json!({ "type": "text", "id": id }), "text", text, LONGEST_TEXT),
             Told::ToolStarted { id, name, input, sub_agent } => {
-                json!({ "type": "tool", "id": id, "name": name, "input": input, "sub_agent": sub_agent })
+                let mut event = json!({ "type": "tool", "id": id, "name": name });
+                if let Some(sub_agent) = sub_agent {
+                    event["sub_agent"] = sub_agent.as_str().into();
+                }
+                match beginning(&input.to_string(), LONGEST_TEXT) {
+                    (_, 0) => event["input"] = input.clone(),
+                    (start, left_out) => {
+                        event["input"] = json!({ "cut": start });
+                        event["left_out"] = left_out.into();
+                    }
+                }
+                event
             }
             Told::ToolEnded { id, failed, text, took } => {
-                let (text, left_out) = beginning(text);
+                let (text, left_out) = beginning(text, LONGEST_RESULT);
                 json!({
                     "type": "tool_result", "id": id, "failed": failed, "text": text, "left_out": left_out,
                     "duration_ms": took.map(|took| took.as_millis() as u64),
@@ -89,16 +101,20 @@ impl Told {
                     cache_read_input_tokens,
                     cache_creation_input_tokens,
                 } = turn.usage.clone().unwrap_or_default();
-                json!({
+                let event = json!({
                     "type": "turn", "error": turn.is_error, "cost": turn.total_cost_usd, "turns": turn.num_turns,
-                    "duration_ms": turn.duration_ms, "text": turn.result,
+                    "duration_ms": turn.duration_ms, "text": null,
                     "tokens": {
                         "input": input_tokens, "output": output_tokens,
                         "cache_read": cache_read_input_tokens, "cache_written": cache_creation_input_tokens,
                     },
-                })
+                });
+                match &turn.result {
+                    Some(text) => cut(event, "text", text, LONGEST_TEXT),
+                    None => event,
+                }
             }
-            Told::Trouble(words) => json!({ "type": "trouble", "text": words }),
+            Told::Trouble(words) => cut(json!({ "type": "trouble" }), "text", words, LONGEST_TEXT),
             Told::Ended { code } => json!({ "type": "ended", "code": code }),
             Told::Asked(_)
             | Told::AskEnded { .. }
@@ -109,9 +125,61 @@ impl Told {
     }
 }
 
-fn beginning(text: &str) -> (&str, usize) {
-    match text.char_indices().nth(LONGEST_RESULT) {
+/// The event with this text in it; `left_out` says how many characters of it are missing, if any.
+fn cut(mut event: Value, field: &str, text: &str, longest: usize) -> Value {
+    let (text, left_out) = beginning(text, longest);
+    event[field] = text.into();
+    if left_out > 0 {
+        event["left_out"] = left_out.into();
+    }
+    event
+}
+
+fn beginning(text: &str, longest: usize) -> (&str, usize) {
+    match text.char_indices().nth(longest) {
         Some((end, _)) => (&text[..end], text[end..].chars().count()),
         None => (text, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the hub takes in one call.
+    const MOST_BYTES: usize = 256 * 1024;
+
+    #[test]
+    fn no_event_is_too_long_to_be_told_and_each_says_what_is_missing() {
+        // The worst a character can become in JSON, where the input of a tool is a string within a string.
+        let long = "\u{1}".repeat(400_000);
+        let id = || "t".to_owned();
+        let turn = TurnResult { result: Some(long.clone()), ..TurnResult::default() };
+        let input = json!({ "content": long });
+        for told in [
+            Told::Prompt(long.clone()),
+            Told::Speaks { id: id(), delta: long.clone() },
+            Told::Said { id: id(), text: long.clone() },
+            Told::ToolStarted { id: id(), name: "Write".into(), input, sub_agent: None },
+            Told::ToolEnded { id: id(), failed: false, text: long.clone(), took: None },
+            Told::Turn(turn),
+            Told::Trouble(long.clone()),
+        ] {
+            let event = told.event().unwrap();
+            assert!(event.to_string().len() < MOST_BYTES, "{}", event["type"]);
+            assert!(event["left_out"].as_u64() >= Some(380_000), "{}", event["type"]);
+        }
+    }
+
+    #[test]
+    fn what_is_short_is_told_whole() {
+        let input = json!({"command": "ls"});
+        let told =
+            Told::ToolStarted { id: "t".into(), name: "Bash".into(), input, sub_agent: Some("s".into()) };
+        let whole =
+            json!({"type": "tool", "id": "t", "name": "Bash", "input": {"command": "ls"}, "sub_agent": "s"});
+        assert_eq!(told.event(), Some(whole));
+        let said = Told::Said { id: "x".into(), text: "é".repeat(LONGEST_TEXT) };
+        assert_eq!(said.event().unwrap().get("left_out"), None);
     }
 }

@@ -174,9 +174,14 @@ fn decode_request(line: &[u8]) -> Frame {
         #[serde(default)]
         subtype: String,
     }
-    let Ok(Line { request_id: id, request }) = serde_json::from_slice::<Line>(line) else {
+    let Line { request_id: id, request } = match (serde_json::from_slice(line), serde_json::from_slice(line))
+    {
+        (Ok(line), _) => line,
+        (Err(error), Ok(WithId { request_id: id })) => {
+            return Frame::Request { id, request: Request::Malformed { why: error.to_string() } };
+        }
         // Without an id there is nobody to answer.
-        return Frame::Other;
+        (Err(_), Err(_)) => return Frame::Other,
     };
     let subtype = serde_json::from_str::<Subtype>(request.get()).map(|s| s.subtype).unwrap_or_default();
     let request = match subtype.as_str() {

@@ -1,6 +1,6 @@
 //! What a person types under an ask, as an answer to it. Nothing is guessed: what is no clear answer is none.
 
-use crate::cli::answer::answers;
+use crate::cli::answer::{Ambiguous, answers};
 use aye_core::{Body, Question, Scope};
 use serde_json::{Value, json};
 
@@ -19,7 +19,10 @@ pub fn read(line: &str, body: &Body) -> Typed {
         return Typed::Nothing;
     }
     let answer = match body {
-        Body::Question(questions) => question(line, &questions.questions),
+        Body::Question(questions) => match question(line, &questions.questions) {
+            Ok(answer) => answer,
+            Err(Ambiguous(why)) => return Typed::Unclear(format!("{why}.")),
+        },
         Body::Permission(permission) => {
             let offered: Vec<_> = permission.scopes.iter().map(|offer| offer.scope).collect();
             verdict(line).or_else(|| allow(line, &offered))
@@ -57,20 +60,52 @@ fn takes_words(questions: &[Question]) -> bool {
     questions.iter().all(|question| question.free_text)
 }
 
-fn question(line: &str, questions: &[Question]) -> Option<Value> {
+fn question(line: &str, questions: &[Question]) -> Result<Option<Value>, Ambiguous> {
+    let word = line.to_lowercase();
+    let meant = |fits: &dyn Fn(&str) -> bool| {
+        let mut options = questions.iter().flat_map(|question| question.options.iter().zip(1..));
+        options.find(|(offer, _)| fits(&offer.label.to_lowercase())).map(|(_, number)| number)
+    };
     if line == "skip" {
-        return Some(json!({ "skip": true }));
+        return match meant(&|label| label == word) {
+            Some(n) => {
+                Err(Ambiguous(format!("skip is an option here: type #{n} for it, or - to skip a question")))
+            }
+            None => Ok(Some(json!({ "skip": true }))),
+        };
     }
     if let Some(words) = line.strip_prefix('=').map(str::trim).filter(|words| !words.is_empty()) {
-        return match (takes_words(questions), questions) {
+        if let Some(n) = meant(&|label| label.starts_with('=') && word.starts_with(label)) {
+            return Err(Ambiguous(format!(
+                "An option begins like this: type #{n} for it, or = and a space before your own words"
+            )));
+        }
+        return Ok(match (takes_words(questions), questions) {
             (false, _) => None,
             (true, [_]) => Some(json!({ "answers": [{ "text": words }] })),
             (true, _) => Some(json!({ "response": words })),
-        };
+        });
     }
-    let picks: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-    let whole = || answers(&[line.to_owned()], &[], &[], questions);
-    answers(&picks, &[], &[], questions).or_else(|_| whole()).ok()
+    picks(line, questions)
+}
+
+/// A label may have spaces in it, so a line is one pick or several.
+fn picks(line: &str, questions: &[Question]) -> Result<Option<Value>, Ambiguous> {
+    let read = |picks: &[String]| match answers(picks, &[], &[], questions) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(problem) => problem.downcast::<Ambiguous>().map_or(Ok(None), Err),
+    };
+    let whole = read(&[line.to_owned()])?;
+    let parts: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+    if let [Question { multi_select: false, .. }] = questions {
+        return Ok(whole);
+    }
+    match (whole, read(&parts)?) {
+        (Some(whole), Some(parts)) if whole != parts => {
+            Err(Ambiguous("This is one option and could be several: type # and a number for each".into()))
+        }
+        (whole, parts) => Ok(whole.or(parts)),
+    }
 }
 
 fn verdict(line: &str) -> Option<Value> {
@@ -136,6 +171,39 @@ mod tests {
         unclear(&body, "3");
         unclear(&body, "whatever you think");
         unclear(&body, "=");
+    }
+
+    #[test]
+    fn a_line_that_can_be_read_in_two_ways_is_unclear_and_says_how_to_write_each() {
+        let offering = |labels: &[&str], multi_select: bool| {
+            let options: Vec<_> =
+                labels.iter().map(|label| json!({"label": label, "description": ""})).collect();
+            question_of(json!([{"question": "Which?", "header": "", "options": options,
+                "multi_select": multi_select, "free_text": true}]))
+        };
+        let says = |body: &Body, line: &str, hint: &str| match read(line, body) {
+            Typed::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
+            other => panic!("{line}: {other:?}"),
+        };
+        let body = offering(&["run", "Skip"], false);
+        says(&body, "skip", "#2");
+        answer(&body, "#2", json!({"answers": [{"selected": ["Skip"]}]}));
+        answer(&body, "-", json!({"answers": [{"skip": true}]}));
+        let body = offering(&["2", "4", "1", "-"], false);
+        says(&body, "1", "#3");
+        says(&body, "-", "#4");
+        answer(&body, "#1", json!({"answers": [{"selected": ["2"]}]}));
+        answer(&body, "3", json!({"answers": [{"selected": ["1"]}]}));
+        let body = offering(&["a", "=1.0"], false);
+        says(&body, "=1.0", "#2");
+        says(&body, "=1.0 or so", "#2");
+        answer(&body, "= 1.0", json!({"answers": [{"text": "1.0"}]}));
+        answer(&body, "=mine", json!({"answers": [{"text": "mine"}]}));
+        let labels = ["two", "words", "two words", "1 2"];
+        for line in ["two words", "1 2"] {
+            says(&offering(&labels, true), line, "#");
+            answer(&offering(&labels, false), line, json!({"answers": [{"selected": [line]}]}));
+        }
     }
 
     #[test]

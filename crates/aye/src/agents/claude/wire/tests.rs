@@ -30,6 +30,19 @@ fn a_known_request_that_is_malformed_is_not_taken_for_an_unknown_one() {
 }
 
 #[test]
+fn whoever_can_be_answered_is_not_met_with_silence() {
+    for line in [
+        r#"{"type":"control_request","request_id":"r1"}"#,
+        r#"{"type":"control_request","request_id":"r1","request":{},"request":{}}"#,
+    ] {
+        let (id, request) = request(line);
+        assert_eq!(id, "r1");
+        assert!(matches!(request, Request::Malformed { why } if why.contains("request")), "{line}");
+    }
+    assert!(matches!(decode(br#"{"type":"control_request","request":{}}"#), Ok(Frame::Other)));
+}
+
+#[test]
 fn new_kinds_pass_by_and_garbage_is_named() {
     assert!(matches!(decode(br#"{"type":"brand_new","x":1}"#), Ok(Frame::Other)));
     assert!(matches!(decode(br#"{"no":"type"}"#), Ok(Frame::Other)));
