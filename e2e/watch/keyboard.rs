@@ -79,11 +79,11 @@ fn both_answer_in_the_same_moment_and_the_receipt_tells_the_truth() {
 }
 
 #[test]
-fn another_dialog_on_the_screen_gets_no_keys() {
+fn a_screen_that_does_not_show_the_question_gets_no_keys() {
     let stage = Stage::asking(vec![which_database("toolu_1")]);
     let ask = stage.ask();
     stage.sees("Which DB?");
-    // What looks like another dialog: the pane shows something that is not the question.
+    // Too small a pane for the question to be seen.
     stage.tmux(&["split-window", "-t", "main", "sleep", "1000"]);
     stage.tmux(&["swap-pane", "-s", "main:0.1", "-t", "main:0.0"]);
     stage.tmux(&["resize-pane", "-t", "main:0.1", "-y", "5"]);
@@ -96,6 +96,24 @@ fn another_dialog_on_the_screen_gets_no_keys() {
     stage.sees("Which DB?");
     stage.press(&["1"]);
     assert!(stage.model.told("toolu_1").contains("PostgreSQL"));
+}
+
+#[test]
+fn another_dialog_on_the_screen_gets_no_keys() {
+    let both = [question("One?", false, &["x", "y"]), question("Two?", false, &["x", "y"])];
+    let stage = Stage::asking(vec![asks("toolu_1", &both)]);
+    stage.ask();
+    stage.sees("One?");
+    stage.press(&["Tab"]);
+    stage.sees("Two?");
+    stage.press(&["Tab"]);
+    // A dialog in which our first key would submit nothing at all as the answer.
+    stage.sees("You have not answered all questions");
+    let settled =
+        stage.settled(&stage.answer(json!({"answers": [{"selected": ["x"]}, {"selected": ["y"]}]})));
+    assert_eq!(settled["receipt"], "undelivered", "{settled}");
+    assert!(settled["note"].as_str().unwrap().starts_with("nothing was typed"), "{settled}");
+    assert!(stage.screen().contains("You have not answered all questions"));
 }
 
 #[test]
