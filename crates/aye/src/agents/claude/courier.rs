@@ -13,7 +13,7 @@ use tokio::time::sleep;
 /// More at once are told to wait for each other.
 const QUEUE: usize = 256;
 /// More reports than that in one change would keep everybody else waiting for the writer.
-const MOST_TOGETHER: usize = 32;
+const MOST_TOGETHER: usize = 64;
 /// How long what need not be known at once may gather.
 const GATHERING: Duration = Duration::from_millis(10);
 
@@ -32,6 +32,8 @@ pub enum Report {
         ask: String,
         receipt: Receipt,
         evidence: String,
+        /// Whether a person waits to see it.
+        awaited: bool,
     },
 }
 
@@ -58,7 +60,9 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
     let mut came = Vec::with_capacity(QUEUE);
     let account = format!("/api/agents/{agent}/events");
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
-        if !came.iter().any(|report| matches!(report, Report::Call { .. })) {
+        let urgent =
+            |report: &Report| matches!(report, Report::Call { .. } | Report::Receipt { awaited: true, .. });
+        if !came.iter().any(urgent) && came.len() < MOST_TOGETHER {
             sleep(GATHERING).await;
             let more = std::iter::from_fn(|| reports.try_recv().ok());
             let room = MOST_TOGETHER.saturating_sub(came.len());
@@ -68,7 +72,7 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
         for report in came.drain(..) {
             match report {
                 Report::Event(event) => gathered.events.push(event),
-                Report::Receipt { ask, receipt, evidence } => {
+                Report::Receipt { ask, receipt, evidence, awaited: _ } => {
                     gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
                 }
                 Report::Call { method, path, body } => {
