@@ -210,7 +210,8 @@ fn each_form_of_answer_reaches_the_agent_as_it_was_given() {
         let recorded = room.hub.answer(&ask, answer.clone());
         assert_eq!((recorded.status, &recorded.body["answer"]), (200, &answer));
         let outcome = json!({"decision": decision, "answer": answer, "message": message});
-        assert_eq!(room.resolution(&ask).body, json!({"state": "answered", "outcome": outcome}));
+        let by = &recorded.body["by"];
+        assert_eq!(room.resolution(&ask).body, json!({"state": "answered", "outcome": outcome, "by": by}));
     }
 }
 

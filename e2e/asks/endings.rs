@@ -37,7 +37,10 @@ fn an_ask_that_nobody_answers_in_time_expires_and_says_so() {
     assert!(start.elapsed() < Duration::from_secs(10), "it expired late");
     let message = "Nobody answered in time. This was not approved; do not take it as an answer.";
     let outcome = json!({"decision": "expired", "answer": null, "message": message});
-    assert_eq!((resolution.status, resolution.body), (200, json!({"state": "expired", "outcome": outcome})));
+    assert_eq!(
+        (resolution.status, resolution.body),
+        (200, json!({"state": "expired", "outcome": outcome, "by": null}))
+    );
 
     let late = room.hub.answer(&ask, saying("yes"));
     let expired = with(
@@ -62,15 +65,16 @@ fn a_wait_for_the_end_is_woken_by_it() {
     for i in 0..20 {
         let ask = room.question(&format!("k{i}"));
         let start = Instant::now();
-        let resolution = std::thread::scope(|scope| {
+        let (answered, resolution) = std::thread::scope(|scope| {
             let wait = scope.spawn(|| room.hub.get(&path_of(&ask, "/resolution?wait=30"), &room.bot));
-            assert_eq!(room.hub.answer(&ask, saying("no")).status, 200);
-            wait.join().unwrap()
+            let answered = room.hub.answer(&ask, saying("no"));
+            assert_eq!(answered.status, 200);
+            (answered.body, wait.join().unwrap())
         });
         let outcome = json!({"decision": "answered", "answer": saying("no"), "message": null});
         assert_eq!(
             (resolution.status, resolution.body),
-            (200, json!({"state": "answered", "outcome": outcome}))
+            (200, json!({"state": "answered", "outcome": outcome, "by": answered["by"]}))
         );
         assert!(start.elapsed() < Duration::from_secs(10), "the wait was not woken");
     }
@@ -134,7 +138,7 @@ fn an_ask_settled_in_the_agents_terminal_is_withdrawn_with_its_answer() {
     assert_eq!((late.status, late.body), (409, json!({"error": why, "ask": withdrawn})));
     let outcome =
         json!({"decision": "withdrawn", "answer": null, "message": "answered in the agent's own terminal"});
-    assert_eq!(room.resolution(&ask).body, json!({"state": "withdrawn", "outcome": outcome}));
+    assert_eq!(room.resolution(&ask).body, json!({"state": "withdrawn", "outcome": outcome, "by": null}));
     assert_eq!(room.receipt(&ask, "delivered").status, 409, "nothing went to the agent");
 }
 

@@ -21,7 +21,7 @@ fn an_ask_is_seen_as_it_was_raised() {
     let ask = raised.body;
     let expected = json!({
         "id": ask["id"], "key": "session/toolu_1", "agent": "bot", "cwd": "/src", "tool_use_id": "toolu_1",
-        "kind": "question", "digest": ask["digest"], "created_at": ask["created_at"],
+        "sub_agent": null, "kind": "question", "digest": ask["digest"], "created_at": ask["created_at"],
         "deadline": ask["deadline"], "body": body, "state": "open", "receipt": null, "answer": null,
         "by": null, "ended_at": null, "note": null,
     });
