@@ -20,6 +20,8 @@ pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
+#[cfg(test)]
+pub use writer::MOST_UNAWAITED;
 pub use writer::{Commit, Place, Tx};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};

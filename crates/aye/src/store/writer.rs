@@ -12,8 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 const QUEUE: usize = 1024;
 const LARGEST_GROUP: usize = 256;
-/// Changes that nobody waits for; whoever comes beyond them has to wait.
-const MOST_UNAWAITED: usize = 64;
+/// Changes that nobody waits for; whoever comes beyond them has to wait. Two groups: what a slow fsync holds up,
+/// and as many again.
+pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
 
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {

@@ -131,10 +131,10 @@ async fn a_record_that_fails_is_counted_and_the_next_wait_until_one_succeeds() {
 async fn only_so_many_are_answered_before_they_are_written() {
     let desk = Desk::with_policy(RULES).await;
     let stall = Stall::of(&desk);
-    for i in 1..64 {
+    for i in 1..store::MOST_UNAWAITED {
         assert_eq!(decision(&desk.run(&format!("k{i}"), "cargo test").await), "allow");
     }
-    let mut waits = Box::pin(desk.run("k64", "cargo test"));
+    let mut waits = Box::pin(desk.run("last", "cargo test"));
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut waits).await.is_err());
     drop(stall);
     let ask = waits.await;
