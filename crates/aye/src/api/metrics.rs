@@ -58,6 +58,9 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
         page.sample("", &[("rule", rule), ("verdict", verdict)], times);
     }
 
+    page.family("aye_unrecorded_allows_total", "counter", "What rules allowed and could not be recorded.");
+    page.sample("", &[], figures.counted.unrecorded);
+
     page.family("aye_commit_group_size", "histogram", "Changes that shared one commit.");
     page.histogram(&[], &figures.counted.commit_groups);
 
@@ -133,6 +136,7 @@ mod tests {
                 time_to_answer: vec![(Kind::Plan, histogram(&[1.0, 60.0], &[1, 2, 1], 1000.5))],
                 decisions: [(decided, 4)].into(),
                 commit_groups: histogram(&[1.0, 2.0], &[5, 0, 0], 5.0),
+                unrecorded: 2,
             },
         };
         let text = render(&figures, 9);
@@ -165,6 +169,9 @@ mod tests {
         # HELP aye_rule_decisions_total What rules decided of new asks.
         # TYPE aye_rule_decisions_total counter
         aye_rule_decisions_total{rule="rule 1 (\"a\\b\"\n} 1)",verdict="deny"} 4
+        # HELP aye_unrecorded_allows_total What rules allowed and could not be recorded.
+        # TYPE aye_unrecorded_allows_total counter
+        aye_unrecorded_allows_total 2
         # HELP aye_commit_group_size Changes that shared one commit.
         # TYPE aye_commit_group_size histogram
         aye_commit_group_size_bucket{le="1"} 5

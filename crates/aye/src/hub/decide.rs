@@ -68,10 +68,32 @@ impl Reading {
         Self { decision, exactly, about: (kind, cwd) }
     }
 
+    /// The answer, if the policy by itself allows this.
+    pub fn allows(&self, body: &Body) -> Option<ByRule> {
+        let allows = self.decision.action == Action::Allow;
+        let answer = allows.then(|| allowed(body)).flatten()?;
+        Some(ByRule::new(answer, &self.decision.source.to_string()))
+    }
+
     /// The rule that wants a person asked, which no answer will name.
     pub fn rule_that_asks(&self) -> Option<String> {
         let by_rule = self.decision.action == Action::Ask && self.decision.source != Source::Nothing;
         by_rule.then(|| self.decision.source.to_string())
+    }
+}
+
+/// An answer that no person gave, and who it is put down to.
+#[derive(Clone)]
+pub struct ByRule {
+    pub event: Event,
+    pub who: String,
+}
+
+impl ByRule {
+    fn new(answer: Answer, rule: &str) -> Self {
+        let by = By::Rule { rule: Text::from_displayed(&rule) };
+        let who = by.to_string();
+        Self { event: Event::Answer { answer, by, key: None }, who }
     }
 }
 
@@ -137,9 +159,8 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
 }
 
 fn answered(tx: &mut Tx, ask: Ask, answer: Answer, rule: &str, now: Timestamp) -> Result<Ask, Problem> {
-    let by = By::Rule { rule: Text::from_displayed(&rule) };
-    let who = by.to_string();
-    apply(tx, ask, Event::Answer { answer, by, key: None }, &who, now)
+    let ByRule { event, who } = ByRule::new(answer, rule);
+    apply(tx, ask, event, &who, now)
 }
 
 /// The tool behind an ask, as rules name it.

@@ -45,6 +45,8 @@ pub struct Counted {
     /// By the rule's name and what it decided: `allow`, `deny` or `ask`.
     pub decisions: BTreeMap<(String, &'static str), u64>,
     pub commit_groups: Histogram,
+    /// What rules allowed and could not be recorded.
+    pub unrecorded: u64,
 }
 
 pub struct Figures {
@@ -66,6 +68,7 @@ impl Default for Meters {
             time_to_answer: kinds.map(|kind| (kind, Histogram::new(SECONDS))).into(),
             decisions: BTreeMap::new(),
             commit_groups: Histogram::new(GROUPS),
+            unrecorded: 0,
         };
         Self { counted: Mutex::new(counted) }
     }
@@ -101,6 +104,11 @@ impl Meters {
         let room = counted.decisions.len() < MOST_RULES || counted.decisions.contains_key(&key);
         let key = if room { key } else { ("others".to_owned(), verdict) };
         *counted.decisions.entry(key).or_insert(0) += 1;
+    }
+
+    /// Counts an answer by a rule that left no trace in the trail.
+    pub fn unrecorded(&self) {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).unrecorded += 1;
     }
 
     pub fn counted(&self) -> Counted {

@@ -2,10 +2,12 @@
 //! memory that it could not rebuild from the store.
 
 mod agents;
+mod allow;
 mod ancestry;
 mod answer;
 mod attendance;
 mod change;
+mod claims;
 mod clock;
 mod credentials;
 mod decide;
@@ -44,6 +46,7 @@ use crate::store::{self, Store, StoreError};
 use anyhow::Context;
 use attendance::Attendance;
 use aye_core::{Agent, AgentId, Ask, AskId};
+use claims::Claims;
 use credentials::Credentials;
 use feed::Feed;
 use life::Life;
@@ -70,6 +73,7 @@ struct Inner {
     policy: PolicyInForce,
     attendance: Attendance,
     meters: Arc<Meters>,
+    claims: Arc<Claims>,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
 }
@@ -89,8 +93,9 @@ impl Hub {
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
-        let sooner = Notify::new();
-        let inner = Inner { store, feed, clock, life, credentials, policy, attendance, meters, sooner };
+        let (claims, sooner) = (Arc::default(), Notify::new());
+        let inner =
+            Inner { store, feed, clock, life, credentials, policy, attendance, meters, claims, sooner };
         let hub = Self { inner: Arc::new(inner) };
         hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION") })).await?;
         Ok(hub)
@@ -120,8 +125,18 @@ impl Hub {
     }
 
     pub async fn ask(&self, id: &AskId) -> Result<Ask, Problem> {
-        let id = id.clone();
-        self.inner.store.read(move |db| store::asks::ask(db, &id)).await?.ok_or(Problem::NoSuchAsk)
+        let find = || {
+            let id = id.clone();
+            self.inner.store.read(move |db| store::asks::ask(db, &id))
+        };
+        // Looked at first: what is no longer under way when it is not found was not there.
+        let under_way = self.inner.store.has_unawaited();
+        let mut found = find().await?;
+        if found.is_none() && under_way {
+            self.inner.store.catch_up().await?;
+            found = find().await?;
+        }
+        found.ok_or(Problem::NoSuchAsk)
     }
 
     pub async fn asks(&self, filter: AskFilter) -> Result<Vec<Ask>, Problem> {

@@ -1,8 +1,9 @@
+use super::allow::Allowed;
 use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
 use super::{Hub, Problem};
-use crate::store::{self, AgentRow, NewAsk, Tx};
-use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report};
+use crate::store::{self, AgentRow, Tx};
+use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -23,6 +24,52 @@ pub struct Raised {
     pub new: bool,
 }
 
+impl Raise {
+    /// The ask that this raises in a folder.
+    pub(super) fn open(self, id: AskId, cwd: &str, now: Timestamp) -> Ask {
+        // To the millisecond, which is what the store keeps.
+        let deadline = self.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
+        let deadline =
+            deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
+        Ask {
+            id,
+            digest: Digest::of(cwd, &self.body),
+            key: self.key,
+            agent: self.agent,
+            cwd: cwd.to_owned(),
+            tool_use_id: self.tool_use_id,
+            sub_agent: self.sub_agent,
+            body: self.body,
+            created_at: now,
+            deadline,
+            state: State::Open,
+        }
+    }
+}
+
+/// What is known of an ask before anything is written.
+struct Look {
+    raise: Raise,
+    reading: Reading,
+    allowed: Option<Allowed>,
+}
+
+impl Look {
+    fn at(
+        raise: Raise,
+        id: &AskId,
+        (agent, key_is_used): (Option<AgentRow>, bool),
+        lookup: &Lookup,
+        now: Timestamp,
+    ) -> Self {
+        let known = agent.is_some() && !key_is_used;
+        let agent = agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), now));
+        let reading = lookup.read(&raise.body, &agent);
+        let allowed = known.then(|| Allowed::of(&raise, id, &agent, &reading, now)).flatten();
+        Self { raise, reading, allowed }
+    }
+}
+
 impl Hub {
     /// Raising the same key again returns the same ask, whatever became of it meanwhile.
     pub async fn raise(&self, raise: Raise) -> Result<Raised, Problem> {
@@ -32,13 +79,17 @@ impl Hub {
         self.heard(&raise.agent).await?;
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let raise = Raise { timeout, ..raise };
-        let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
-        let (raise, read) = match lookup.is_quick(&raise.body) {
-            true => (raise, None),
-            false => self.read_policy(raise, lookup.clone()).await?,
+        let claim = self.inner.claims.claim(&raise.agent, &raise.key).await;
+        let Look { raise, reading, allowed } = self.look(raise, id.clone(), now).await?;
+        let claim = match allowed {
+            Some(allowed) => match self.record_later(allowed, claim) {
+                Ok(ask) => return Ok(Raised { ask, new: true }),
+                Err(claim) => claim,
+            },
+            None => claim,
         };
-        let work = move |tx: &mut Tx| record(tx, raise, id, &lookup, read, now);
-        let (raised, asking) = self.inner.store.write(work).await?;
+        let work = move |tx: &mut Tx| record(tx, raise, id, reading, now).map(|recorded| (recorded, claim));
+        let ((raised, asking), _claim) = self.inner.store.write(work).await?;
         if raised.new {
             self.inner.meters.raised(&raised.ask, asking);
         }
@@ -49,17 +100,23 @@ impl Hub {
         Ok(raised)
     }
 
-    /// Off the writer's thread, for what takes its time to be read.
-    async fn read_policy(&self, raise: Raise, lookup: Lookup) -> Result<(Raise, Option<Reading>), Problem> {
-        let id = raise.agent.clone();
-        let agent = self.inner.store.read(move |db| store::agents::agent(db, &id)).await?;
-        let agent =
-            agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), self.inner.clock.now()));
-        let read = tokio::task::spawn_blocking(move || {
-            let reading = lookup.read(&raise.body, &agent);
-            (raise, Some(reading))
+    /// Off the threads that serve, and what takes its time to be read off the store's as well.
+    async fn look(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Look, Problem> {
+        let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
+        let quick = lookup.is_quick(&raise.body);
+        let find = self.inner.store.read(move |db| {
+            let found = store::asks::asker(db, &raise.agent, &raise.key)?;
+            Ok(match quick {
+                true => Ok(Look::at(raise, &id, found, &lookup, now)),
+                false => Err((raise, id, found, lookup)),
+            })
         });
-        read.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
+        let (raise, id, found, lookup) = match find.await? {
+            Ok(look) => return Ok(look),
+            Err(long) => long,
+        };
+        let look = tokio::task::spawn_blocking(move || Look::at(raise, &id, found, &lookup, now));
+        look.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
     }
 }
 
@@ -68,8 +125,7 @@ fn record(
     tx: &mut Tx,
     raise: Raise,
     id: AskId,
-    lookup: &Lookup,
-    read: Option<Reading>,
+    reading: Reading,
     now: Timestamp,
 ) -> Result<(Raised, Option<String>), Problem> {
     let agent = match tx.agent(&raise.agent)? {
@@ -82,36 +138,34 @@ fn record(
             false => Err(Problem::KeyReused),
         };
     }
-    if agent.report == Report::Ended {
-        tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
-    }
-    let reading = read.unwrap_or_else(|| lookup.read(&raise.body, &agent));
+    revive(tx, &agent)?;
     let asking = reading.rule_that_asks();
-    // To the millisecond, which is what the store keeps.
-    let deadline = raise.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
-    let deadline = deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
-    let ask = tx.insert_ask(NewAsk {
-        id,
-        agent: raise.agent.clone(),
-        key: raise.key,
-        cwd: agent.profile.cwd.clone(),
-        tool_use_id: raise.tool_use_id,
-        sub_agent: raise.sub_agent,
-        body: raise.body,
-        created_at: now,
-        deadline,
-    })?;
-    let detail =
-        json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
-    tx.audit(now, "ask.raised", raise.agent.as_str(), Some(&raise.agent), Some(&ask.id), detail)?;
+    let ask = raise.open(id, &agent.profile.cwd, now);
+    enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {
         tx.publish_ask(&ask)?;
         if agent.open_asks == 0 {
-            publish_agent(tx, &raise.agent)?;
+            publish_agent(tx, &ask.agent)?;
         }
     }
     Ok((Raised { ask, new: true }, asking))
+}
+
+/// An agent that asks is at work, whatever was said of it.
+pub(super) fn revive(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
+    if agent.report == Report::Ended {
+        tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
+    }
+    Ok(())
+}
+
+/// Writes down that it was asked.
+pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Problem> {
+    tx.insert_ask(ask)?;
+    let detail =
+        json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
+    Ok(tx.audit(now, "ask.raised", ask.agent.as_str(), Some(&ask.agent), Some(&ask.id), detail)?)
 }
 
 /// An agent nobody announced is a script.

@@ -1,4 +1,4 @@
-use super::{StoreError, Tx};
+use super::{AgentRow, StoreError, Tx, agents};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
     AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Receipt, State, Withdrawal,
@@ -12,20 +12,6 @@ use serde_json::Value;
 pub(super) const COLUMNS: &str =
     "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline,
     state, answer, by, answer_key, why, ended_at, receipt, evidence";
-
-/// An ask as it is raised.
-#[derive(Debug, Clone)]
-pub struct NewAsk {
-    pub id: AskId,
-    pub agent: AgentId,
-    pub key: Key,
-    pub cwd: String,
-    pub tool_use_id: Option<String>,
-    pub sub_agent: Option<String>,
-    pub body: Body,
-    pub created_at: Timestamp,
-    pub deadline: Option<Timestamp>,
-}
 
 #[derive(Debug, Clone, Default)]
 pub struct AskFilter {
@@ -57,45 +43,29 @@ impl Tx<'_> {
     }
 
     pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM asks WHERE agent = ?1 AND key = ?2");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let found =
-            statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
-        found.transpose()
+        ask_by_key(self.connection, agent, key)
     }
 
-    pub fn insert_ask(&self, new: NewAsk) -> Result<Ask, StoreError> {
-        let digest = Digest::of(&new.cwd, &new.body);
+    /// Takes the ask as it is raised, open.
+    pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?;
         statement.execute((
-            new.id.as_str(),
-            new.agent.as_str(),
-            new.key.as_str(),
-            &new.cwd,
-            &new.tool_use_id,
-            &new.sub_agent,
-            new.body.kind().as_str(),
-            new.body.to_json().to_string(),
-            digest.as_str(),
-            new.created_at.as_millisecond(),
-            new.deadline.map(Timestamp::as_millisecond),
+            ask.id.as_str(),
+            ask.agent.as_str(),
+            ask.key.as_str(),
+            &ask.cwd,
+            &ask.tool_use_id,
+            &ask.sub_agent,
+            ask.body.kind().as_str(),
+            ask.body.to_json().to_string(),
+            ask.digest.as_str(),
+            ask.created_at.as_millisecond(),
+            ask.deadline.map(Timestamp::as_millisecond),
         ))?;
-        Ok(Ask {
-            id: new.id,
-            key: new.key,
-            agent: new.agent,
-            cwd: new.cwd,
-            tool_use_id: new.tool_use_id,
-            sub_agent: new.sub_agent,
-            body: new.body,
-            digest,
-            created_at: new.created_at,
-            deadline: new.deadline,
-            state: State::Open,
-        })
+        Ok(())
     }
 
     /// Ends an open ask. One conditional write: whoever comes second changes nothing.
@@ -170,6 +140,24 @@ impl Tx<'_> {
 pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreError> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM asks WHERE id = ?1"))?;
     statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
+}
+
+fn ask_by_key(connection: &Connection, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM asks WHERE agent = ?1 AND key = ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
+    found.transpose()
+}
+
+/// The agent that raises an ask, and whether it has used this key before.
+pub fn asker(
+    connection: &Connection,
+    agent: &AgentId,
+    key: &Key,
+) -> Result<(Option<AgentRow>, bool), StoreError> {
+    let row = agents::agent(connection, agent)?;
+    let mut statement = connection.prepare_cached("SELECT 1 FROM asks WHERE agent = ?1 AND key = ?2")?;
+    Ok((row, statement.exists((agent.as_str(), key.as_str()))?))
 }
 
 /// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.

@@ -14,13 +14,15 @@ pub mod tokens;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
-pub use asks::{AskFilter, Decider, NewAsk};
+pub use asks::{AskFilter, Decider};
 pub use audit::{AuditFilter, Verified, VerifyError};
 pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
 pub use tokens::TokenRow;
-pub use writer::{Commit, Tx};
+#[cfg(test)]
+pub use writer::MOST_UNAWAITED;
+pub use writer::{Commit, Place, Tx};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -117,6 +119,21 @@ impl Store {
         E: From<StoreError> + Send + 'static,
     {
         self.writer.write(work).await
+    }
+
+    /// A place in the queue for a change that nobody waits for; none when it had better be waited for.
+    pub fn place(&self) -> Option<Place> {
+        self.writer.place()
+    }
+
+    /// Whether changes are under way that nobody waits for.
+    pub fn has_unawaited(&self) -> bool {
+        self.writer.has_unawaited()
+    }
+
+    /// Returns once everything handed to the writer so far is on disk, or failed.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        self.writer.write(|_| Ok(())).await
     }
 
     /// Reads one consistent state of the database.

@@ -116,16 +116,19 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
         }
         for (id, agent) in [("b7", "x"), ("aa", "x"), ("b", "y"), ("bz9", "x"), ("c", "y")] {
             let body = json!({"plan": "Go on"});
-            tx.insert_ask(NewAsk {
+            let body = aye_core::Body::decode(aye_core::Kind::Plan, body).unwrap();
+            tx.insert_ask(&aye_core::Ask {
                 id: id.try_into().unwrap(),
                 agent: agent.try_into().unwrap(),
                 key: id.try_into().unwrap(),
                 cwd: String::new(),
                 tool_use_id: None,
                 sub_agent: None,
-                body: aye_core::Body::decode(aye_core::Kind::Plan, body).unwrap(),
+                digest: aye_core::Digest::of("", &body),
+                body,
                 created_at: now(),
                 deadline: None,
+                state: aye_core::State::Open,
             })?;
         }
         let gone = aye_core::State::Withdrawn { why: aye_core::Withdrawal::Gone, answer: None, at: now() };

@@ -5,12 +5,16 @@ use super::outbox::Change;
 use super::{StoreError, audit};
 use aye_core::trail::Chain;
 use rusqlite::Connection;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 const QUEUE: usize = 1024;
 const LARGEST_GROUP: usize = 256;
+/// Changes that nobody waits for; whoever comes beyond them has to wait. Two groups: what a slow fsync holds up,
+/// and as many again.
+pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
 
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {
@@ -36,6 +40,39 @@ type Job = Box<dyn FnOnce(Result<&mut Tx, StoreError>) -> (bool, Tell) + Send>;
 pub struct Writer {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    unawaited: Arc<Semaphore>,
+    /// Whether the last that was to be written could be.
+    well: Arc<AtomicBool>,
+}
+
+/// A place in the writer's queue for a change that nobody waits for.
+pub struct Place {
+    jobs: mpsc::OwnedPermit<Job>,
+    counted: OwnedSemaphorePermit,
+    well: Arc<AtomicBool>,
+}
+
+impl Place {
+    /// Hands `work` to the writer, after everything handed to it before. `ended` is called on the writer's
+    /// thread once `work` is on disk, or is known not to get there.
+    pub fn write<T, E>(
+        self,
+        work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+        ended: impl FnOnce(Result<T, E>) + Send + 'static,
+    ) where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let Self { jobs, counted, well } = self;
+        let ended = move |result: Result<T, E>| {
+            if result.is_err() {
+                well.store(false, Ordering::Relaxed);
+            }
+            ended(result);
+            drop(counted);
+        };
+        jobs.send(job(work, ended));
+    }
 }
 
 impl Writer {
@@ -44,10 +81,33 @@ impl Writer {
         committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
+        let well = Arc::new(AtomicBool::new(true));
+        let goes_well = well.clone();
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&connection, receiver, &*committed))?;
-        Ok(Self { jobs: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
+            .spawn(move || write_groups(&connection, receiver, &*committed, &goes_well))?;
+        Ok(Self {
+            jobs: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            unawaited: Arc::new(Semaphore::new(MOST_UNAWAITED)),
+            well,
+        })
+    }
+
+    /// None when it would not be sure to be written soon: the last change could not be, too many are under way,
+    /// or the writer is about to end.
+    pub fn place(&self) -> Option<Place> {
+        if !self.well.load(Ordering::Relaxed) {
+            return None;
+        }
+        let counted = self.unawaited.clone().try_acquire_owned().ok()?;
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let jobs = jobs.try_reserve_owned().ok()?;
+        Some(Place { jobs, counted, well: self.well.clone() })
+    }
+
+    pub fn has_unawaited(&self) -> bool {
+        self.unawaited.available_permits() < MOST_UNAWAITED
     }
 
     pub async fn write<T, E>(
@@ -59,15 +119,8 @@ impl Writer {
         E: From<StoreError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |tx| {
-            let result = tx.map_err(E::from).and_then(work);
-            let keep = result.is_ok();
-            let tell = move |committed: Result<(), StoreError>| {
-                // A caller that went away does not need to know.
-                drop(reply.send(committed.map_err(E::from).and(result)));
-            };
-            (keep, Box::new(tell))
-        });
+        // A caller that went away does not need to know.
+        let job = job(work, move |result| drop(reply.send(result)));
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let jobs = jobs.ok_or(StoreError::Closed)?;
         jobs.send(job).await.map_err(|_| StoreError::Closed)?;
@@ -85,12 +138,34 @@ impl Writer {
     }
 }
 
-fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, committed: &dyn Fn(Commit)) {
+fn job<T, E>(
+    work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+    ended: impl FnOnce(Result<T, E>) + Send + 'static,
+) -> Job
+where
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    Box::new(move |tx| {
+        let result = tx.map_err(E::from).and_then(work);
+        let keep = result.is_ok();
+        let tell = move |committed: Result<(), StoreError>| ended(committed.map_err(E::from).and(result));
+        (keep, Box::new(tell))
+    })
+}
+
+fn write_groups(
+    connection: &Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    committed: &dyn Fn(Commit),
+    well: &AtomicBool,
+) {
     while let Some(first) = jobs.blocking_recv() {
         let chain = match begin(connection) {
             Ok(chain) => chain,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
+                well.store(false, Ordering::Relaxed);
                 let (_, tell) = first(Err(error.clone()));
                 tell(Err(error));
                 continue;
@@ -100,6 +175,10 @@ fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, committe
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
+                // A commit of nothing says nothing of the disk.
+                if !tx.changes.is_empty() {
+                    well.store(true, Ordering::Relaxed);
+                }
                 let commit = Commit { changes: tx.changes, group: waiting.len() };
                 // Told before the callers, so that whoever knows of a change can find it in the feed.
                 committed(commit);
@@ -107,6 +186,7 @@ fn write_groups(connection: &Connection, mut jobs: mpsc::Receiver<Job>, committe
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
+                well.store(false, Ordering::Relaxed);
                 if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
                     tracing::error!("and it could not be rolled back");
                 }

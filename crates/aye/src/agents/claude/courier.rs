@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// More at once are told to wait for each other.
 const QUEUE: usize = 256;
 /// More reports than that in one change would keep everybody else waiting for the writer.
-const MOST_TOGETHER: usize = 32;
+const MOST_TOGETHER: usize = 64;
 /// How long what need not be known at once may gather.
 const GATHERING: Duration = Duration::from_millis(10);
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
@@ -39,6 +39,8 @@ pub enum Report {
         ask: String,
         receipt: Receipt,
         evidence: String,
+        /// Whether a person waits to see it.
+        awaited: bool,
     },
 }
 
@@ -65,7 +67,11 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
     let mut came = Vec::with_capacity(QUEUE);
     let account = format!("/api/agents/{agent}/events");
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
-        if !came.iter().any(|report| matches!(report, Report::Call { .. } | Report::Withdraw { .. })) {
+        let urgent = |report: &Report| {
+            let awaited = matches!(report, Report::Receipt { awaited: true, .. });
+            awaited || matches!(report, Report::Call { .. } | Report::Withdraw { .. })
+        };
+        if !came.iter().any(urgent) && came.len() < MOST_TOGETHER {
             sleep(GATHERING).await;
             let more = std::iter::from_fn(|| reports.try_recv().ok());
             let room = MOST_TOGETHER.saturating_sub(came.len());
@@ -75,7 +81,7 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
         for report in came.drain(..) {
             match report {
                 Report::Event(event) => gathered.events.push(event),
-                Report::Receipt { ask, receipt, evidence } => {
+                Report::Receipt { ask, receipt, evidence, awaited: _ } => {
                     gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
                 }
                 Report::Withdraw { ask, why } => {

@@ -63,6 +63,8 @@ pub enum Effect {
     Deliver {
         ask: String,
         line: String,
+        /// Whether a person waits to see it delivered.
+        awaited: bool,
     },
     Raise {
         request: String,

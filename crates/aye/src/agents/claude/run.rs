@@ -65,7 +65,8 @@ pub struct Run {
 /// A line for the agent, and the ask whose outcome it carries.
 struct Outgoing {
     line: String,
-    delivers: Option<String>,
+    /// And whether a person waits to see it delivered.
+    delivers: Option<(String, bool)>,
 }
 
 /// A run whose agent has been started and whom the hub knows.
@@ -231,7 +232,7 @@ impl Desk {
     async fn carry_out_one(&mut self, effect: Effect) -> bool {
         match effect {
             Effect::Write(line) => return self.write(line, None).await,
-            Effect::Deliver { ask, line } => return self.write(line, Some(ask)).await,
+            Effect::Deliver { ask, line, awaited } => return self.write(line, Some((ask, awaited))).await,
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
                     "key": key, "agent": self.agent, "kind": body.kind(), "body": body,
@@ -251,7 +252,7 @@ impl Desk {
             }
             Effect::Receipt { ask, receipt, evidence } => {
                 self.breathe().await;
-                self.report(Report::Receipt { ask, receipt, evidence }).await;
+                self.report(Report::Receipt { ask, receipt, evidence, awaited: false }).await;
             }
             Effect::Register(what) => {
                 self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
@@ -263,7 +264,7 @@ impl Desk {
     }
 
     /// An agent that reads nothing while thousands of lines wait for it is beyond help.
-    async fn write(&mut self, line: String, delivers: Option<String>) -> bool {
+    async fn write(&mut self, line: String, delivers: Option<(String, bool)>) -> bool {
         let Some(outgoing) = &self.outgoing else { return false };
         let full = outgoing.try_send(Outgoing { line, delivers }).is_err();
         if full {
@@ -430,8 +431,8 @@ async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, repo
             Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
-        if let Some(ask) = delivers {
-            drop(reports.send(Report::Receipt { ask, receipt, evidence }).await);
+        if let Some((ask, awaited)) = delivers {
+            drop(reports.send(Report::Receipt { ask, receipt, evidence, awaited }).await);
         }
     }
 }

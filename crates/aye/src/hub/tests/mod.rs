@@ -1,5 +1,6 @@
 //! The hub with a real store and a clock that the test moves.
 
+mod allow;
 mod memory;
 mod meters;
 mod model;
@@ -46,6 +47,7 @@ impl Desk {
     }
 
     async fn trail(&self) -> Vec<String> {
+        self.hub.inner.store.catch_up().await.unwrap();
         let lines = self.hub.inner.store.read(|db| {
             let mut kinds = Vec::new();
             let each = |line: aye_core::trail::Line| {

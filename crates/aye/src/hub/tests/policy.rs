@@ -4,7 +4,7 @@ use super::*;
 use aye_core::{Role, Scope};
 
 impl Desk {
-    async fn with_policy(text: &str) -> Self {
+    pub(super) async fn with_policy(text: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("config.toml"), text).unwrap();
         let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
@@ -35,7 +35,7 @@ impl Desk {
         self.hub.raise(raise).await.unwrap().ask
     }
 
-    async fn run(&self, key: &str, command: &str) -> Ask {
+    pub(super) async fn run(&self, key: &str, command: &str) -> Ask {
         let kept = |scope: &str| json!({"scope": scope, "kept_by": "hub"});
         let scopes = json!([{"scope": "once"}, kept("session"), kept("always")]);
         let body = json!({"tool": "Bash", "input": {"command": command}, "scopes": scopes});
@@ -64,11 +64,11 @@ fn rule(ask: &Ask) -> Option<&str> {
     }
 }
 
-fn decision(ask: &Ask) -> &str {
+pub(super) fn decision(ask: &Ask) -> &str {
     ask.state.answer().map_or("open", aye_core::Answer::decision)
 }
 
-const RULES: &str = r#"
+pub(super) const RULES: &str = r#"
     [policy]
     auto_approve = ["Read"]
     [[policy.rules]]

@@ -121,7 +121,7 @@ impl Driver {
         match decided_by_rule(&ask) {
             Some((rule, resolution)) => {
                 let tool = waiting.tool.tool_name.clone();
-                let mut effects = self.deliver(request, &resolution);
+                let mut effects = self.deliver(request, &resolution, false);
                 effects.push(Effect::Tell(Told::Decided { tool, resolution, rule }));
                 effects
             }
@@ -147,13 +147,13 @@ impl Driver {
                 self.finish(request);
                 Vec::new()
             }
-            _ => self.deliver(request, &resolution),
+            _ => self.deliver(request, &resolution, true),
         };
         effects.push(Effect::Tell(Told::AskEnded { ask, resolution }));
         effects
     }
 
-    fn deliver(&mut self, request: &str, resolution: &Value) -> Vec<Effect> {
+    fn deliver(&mut self, request: &str, resolution: &Value, awaited: bool) -> Vec<Effect> {
         let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.finish(request) else {
             return Vec::new();
         };
@@ -188,7 +188,7 @@ impl Driver {
         if let Some(id) = tool.tool_use_id {
             self.expected.insert(id, (ask.clone(), expected));
         }
-        vec![Effect::Deliver { ask, line }]
+        vec![Effect::Deliver { ask, line, awaited }]
     }
 
     pub(super) fn returned(&mut self, result: &wire::ToolResult, detail: Option<&Value>) -> Vec<Effect> {
