@@ -1,5 +1,6 @@
 //! Requests that are unknown, malformed, repeated, or far too many.
 
+use crate::support::eventually;
 use crate::{Scene, bash, once, question, yes};
 use serde_json::{Value, json};
 
@@ -68,6 +69,11 @@ fn asking_twice_with_one_id_is_one_ask_with_one_answer() {
     let run = scene.run(json!([ask, {"do": "until", "file": "go"}, again]));
     let asked = scene.ask();
     scene.make("go");
+    let account = format!("/api/agents/{}/events", scene.agent_id());
+    eventually("the second request to be noticed", || {
+        let events = scene.hub.get(&account, &scene.hub.operator()).body;
+        events.to_string().contains("asked twice").then_some(())
+    });
     scene.answer(once());
     let ended = scene.end(run);
     assert_eq!((scene.asks().len(), scene.replies().len()), (1, 1));

@@ -75,6 +75,7 @@ pub struct Running {
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
     lines: mpsc::Receiver<Event>,
+    complaints: mpsc::Receiver<Event>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     child: Child,
@@ -126,7 +127,8 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
     tasks.spawn(read_agent(output, from_agent));
-    tasks.spawn(read_errors(errors, events.clone()));
+    let (complain, complaints) = mpsc::channel(UNREAD);
+    tasks.spawn(read_errors(errors, complain));
     tasks.spawn(write_agent(input, to_agent, reports.clone()));
     tasks.spawn(courier::take_commands(home.clone(), client.another(), run.id.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
@@ -146,6 +148,7 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         events,
         incoming,
         lines,
+        complaints,
         tasks,
         reporter,
         child,
@@ -177,6 +180,7 @@ impl Running {
                     continue;
                 }
                 () = due(last_words) => Event::Closed,
+                Some(complaint) = self.complaints.recv() => complaint,
                 () = quit.cancelled() => Event::Stop,
                 () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
                     self.desk.breathe().await;
@@ -196,8 +200,8 @@ impl Running {
                 }
             };
         }
-        let Self { desk, lines, tasks, reporter, child, .. } = self;
-        desk.end(lines, tasks, reporter, child).await
+        let Self { desk, lines, complaints, tasks, reporter, child, .. } = self;
+        desk.end((lines, complaints), tasks, reporter, child).await
     }
 }
 
@@ -339,7 +343,7 @@ impl Desk {
     /// Closes the agent's input, waits for it, and says the last things to the hub.
     async fn end(
         mut self,
-        mut lines: mpsc::Receiver<Event>,
+        (mut lines, mut complaints): (mpsc::Receiver<Event>, mpsc::Receiver<Event>),
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
         mut child: Child,
@@ -353,14 +357,19 @@ impl Desk {
                 // What it says now may still show that it took an answer.
                 let event = tokio::select! {
                     event = lines.recv() => event,
+                    Some(complaint) = complaints.recv() => Some(complaint),
                     _ = child.wait(), if last_words.is_none() => {
                         last_words = Some(Instant::now() + LAST_WORDS);
                         continue;
                     }
                     () = due(last_words) => break,
                 };
-                let Some(event @ (Event::Line(_) | Event::LongLine { .. })) = event else { break };
+                let Some(event) = event.filter(|event| !matches!(event, Event::Closed)) else { break };
                 let effects = self.driver.handle(event);
+                self.carry_out(effects).await;
+            }
+            while let Ok(Some(complaint)) = timeout(LAST_WORDS, complaints.recv()).await {
+                let effects = self.driver.handle(complaint);
                 self.carry_out(effects).await;
             }
             child.wait().await
