@@ -133,6 +133,16 @@ impl Stage {
         eventually(&format!("{words:?} on the screen"), || self.screen().contains(words).then_some(()));
     }
 
+    /// The session's own file says so a moment after the screen shows it.
+    pub fn says_that_it_waits(&self) {
+        let sessions = self.config_dir().join("sessions");
+        eventually("the session to say that it waits", || {
+            let files = fs::read_dir(&sessions).ok()?.flatten();
+            let mut texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+            texts.any(|text| text.contains("\"waiting\"")).then_some(())
+        });
+    }
+
     pub fn press(&self, keys: &[&str]) {
         for key in keys {
             assert!(self.terminal.run(&["send-keys", key]).status.success());

@@ -46,6 +46,7 @@ fn a_tool_allowed_in_the_terminal_is_no_longer_asked_for_while_it_runs() {
     stage.aye_claude(&["do it"]);
     let ask = stage.ask();
     stage.sees("Do you want to proceed?");
+    stage.says_that_it_waits();
     stage.press(&["1"]);
     let ended = stage.ended(&ask);
     assert_eq!(

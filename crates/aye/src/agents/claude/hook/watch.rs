@@ -12,6 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// One look at two files' dates: nothing for the machine, and no time for a person.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// At first more often: a dialog that is answered at once must have been seen open.
+const BETWEEN_FIRST_LOOKS: Duration = Duration::from_millis(20);
+const AT_FIRST: Duration = Duration::from_secs(10);
 /// How far back we look, for what was written before we were there.
 const BACK: u64 = 1024 * 1024;
 /// A refusal is in the transcript at once. What is not there after this long is running.
@@ -68,6 +71,7 @@ impl Watch {
     }
 
     pub async fn until_answered(&mut self) -> Seen {
+        let start = Instant::now();
         loop {
             match self.look() {
                 Ok(Some(seen)) => return seen,
@@ -75,7 +79,8 @@ impl Watch {
                 // A transcript that cannot be read tells nothing; the hub may still.
                 Err(error) => tracing::debug!(%error, "the transcript could not be read"),
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            let just_begun = start.elapsed() < AT_FIRST;
+            tokio::time::sleep(if just_begun { BETWEEN_FIRST_LOOKS } else { BETWEEN_LOOKS }).await;
         }
     }
 
