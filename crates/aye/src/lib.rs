@@ -12,6 +12,7 @@ pub mod surfaces;
 pub mod cli;
 pub mod config;
 pub mod home;
+pub mod processes;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;

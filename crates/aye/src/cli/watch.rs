@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 #[command(after_help = "\
 Examples:
   aye watch
-  aye watch --config-dir ~/.claude --config-dir ~/work/.claude
+  aye watch --config-dir ~/.claude --config-dir ~/other/.claude
   aye watch --agents-dir ~/agents
 
 Finds sessions that the hub does not know yet, shows what they ask, and types the answers into

@@ -1,34 +1,22 @@
 //! Which process runs inside which: what an agent starts must not answer the agent's own asks.
 
-use std::fs;
+use crate::processes::{Stat, line_of};
 
-/// Deeper trees of processes are not looked at, so that a loop in what the system tells cannot hold us.
+/// Deeper trees of processes are not looked at.
 const DEEPEST: usize = 256;
 
 /// When a process started, in the system's own ticks; with the process id it names one process for ever.
 /// One that has ended and that nobody has taken notice of yet is gone.
 pub fn process_started(pid: u32) -> Option<u64> {
-    let fields = stat_fields(pid)?;
+    let stat = Stat::of(pid)?;
     // A process whose first thread has ended reads the same, but its other threads still work.
-    let has_ended = fields.first()? == "Z" && fields.get(17)? == "1";
-    fields.get(19)?.parse().ok().filter(|_| !has_ended)
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    stat_fields(pid)?.get(1)?.parse().ok().filter(|parent| *parent != 0)
-}
-
-/// The fields of `/proc/PID/stat` after the program's name, which may itself contain spaces and parentheses.
-fn stat_fields(pid: u32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+    let has_ended = stat.state()? == "Z" && stat.threads()? == 1;
+    stat.started().filter(|_| !has_ended)
 }
 
 /// The process itself and all that started it, nearest first, each with its start time.
 pub fn ancestors(pid: u32) -> Vec<(u32, u64)> {
-    let line = std::iter::successors(Some(pid), |pid| parent(*pid)).take(DEEPEST);
-    line.filter_map(|pid| Some((pid, process_started(pid)?))).collect()
+    line_of(pid, DEEPEST).filter_map(|pid| Some((pid, process_started(pid)?))).collect()
 }
 
 /// Whether one of these processes started the other, at whatever remove.
@@ -66,7 +54,7 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let is_gone = || process_started(child.id()).is_none().then_some(());
         aye_testkit::patience::eventually("the child is gone", is_gone);
-        let is_listed = stat_fields(child.id()).is_some();
+        let is_listed = Stat::of(child.id()).is_some();
         child.wait().unwrap();
         assert!(is_listed);
     }

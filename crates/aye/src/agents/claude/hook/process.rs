@@ -1,8 +1,8 @@
 //! The process of the agent that called us: perhaps our parent, perhaps behind a shell.
 
+use crate::processes::{Stat, line_of};
 use rustix::process::{Pid, getppid, test_kill_process};
 use serde::{Deserialize, Serialize};
-use std::fs;
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 const DEEPEST: usize = 16;
@@ -22,7 +22,7 @@ impl Process {
         if named == Some(parent) {
             return Some(Self::known(parent));
         }
-        let above = || std::iter::successors(Some(parent), |pid| Stat::of(*pid)?.parent()).take(DEEPEST);
+        let above = || line_of(parent, DEEPEST);
         let is_shell = |pid: &u32| Stat::of(*pid).is_some_and(|stat| SHELLS.contains(&stat.name.as_str()));
         let told = named.filter(|named| above().any(|pid| pid == *named));
         let pid = told.or_else(|| above().find(|pid| !is_shell(pid))).unwrap_or(parent);
@@ -34,12 +34,14 @@ impl Process {
     }
 
     fn known(pid: u32) -> Self {
-        Self { pid, started: Stat::of(pid).and_then(|stat| stat.started()) }
+        Self { pid, started: Stat::of(pid).as_ref().and_then(started) }
     }
 
     pub fn is_gone(&self) -> bool {
         match (&self.started, Stat::of(self.pid)) {
-            (Some(started), Some(stat)) => stat.is_dead() || stat.started().as_ref() != Some(started),
+            (Some(then), Some(stat)) => {
+                matches!(stat.state(), Some("Z" | "X")) || started(&stat).as_ref() != Some(then)
+            }
             (Some(_), None) => true,
             (None, _) => i32::try_from(self.pid)
                 .ok()
@@ -49,32 +51,8 @@ impl Process {
     }
 }
 
-/// `/proc/PID/stat`, where there is one.
-struct Stat {
-    name: String,
-    fields: Vec<String>,
-}
-
-impl Stat {
-    fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The program's name may itself contain spaces and parentheses.
-        let (head, fields) = stat.rsplit_once(") ")?;
-        let name = head.split_once('(')?.1.to_owned();
-        Some(Self { name, fields: fields.split_ascii_whitespace().map(str::to_owned).collect() })
-    }
-
-    fn parent(&self) -> Option<u32> {
-        self.fields.get(1)?.parse().ok().filter(|parent| *parent != 0)
-    }
-
-    fn started(&self) -> Option<String> {
-        self.fields.get(19).cloned()
-    }
-
-    fn is_dead(&self) -> bool {
-        self.fields.first().is_some_and(|state| state == "Z" || state == "X")
-    }
+fn started(stat: &Stat) -> Option<String> {
+    stat.started().map(|ticks| ticks.to_string())
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -1,9 +1,10 @@
 //! What the system tells of other processes.
 
+use crate::processes::{Stat, line_of};
 use std::fs;
 use std::path::PathBuf;
 
-/// Deeper trees of processes are not looked at, so that a loop in what the system tells cannot hold us.
+/// Deeper trees of processes are not looked at.
 const DEEPEST: usize = 256;
 
 /// A process, with the moment it started where the system tells: a number alone may be used again.
@@ -28,24 +29,13 @@ impl Process {
 
     /// The process itself and all that started it, nearest first.
     pub fn ancestry(&self) -> Vec<u32> {
-        std::iter::successors(Some(self.pid), |pid| parent(*pid)).take(DEEPEST).collect()
+        line_of(self.pid, DEEPEST).collect()
     }
 }
 
 /// When a process started, in the system's own ticks.
 pub fn started(pid: u32) -> Option<u64> {
-    stat_fields(pid)?.get(19)?.parse().ok()
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    stat_fields(pid)?.get(1)?.parse().ok().filter(|parent| *parent != 0)
-}
-
-/// The fields of `/proc/PID/stat` after the program's name, which may itself contain spaces and parentheses.
-fn stat_fields(pid: u32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+    Stat::of(pid)?.started()
 }
 
 /// Every process that goes by the agent's name, and the folder it works in.
