@@ -6,12 +6,12 @@ mod support;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Hub, aye, complained, ended, eventually, printed, saying, signal, yes_or_no};
+use support::{Hub, aye, complained, ended, eventually, printed, saying, signal, try_call, yes_or_no};
 use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
 
@@ -245,6 +245,38 @@ fn a_port_in_use_is_named_with_what_to_do() {
     let words = complained(&refused);
     assert_eq!(refused.status.code(), Some(1), "{words}");
     assert!(words.contains(&address) && words.contains("--listen") && words.contains("in use"), "{words}");
+}
+
+#[test]
+fn links_name_localhost_and_nobody_else_can_listen_on_either_of_its_addresses() {
+    let hub = Hub::start();
+    let port = hub.address.strip_prefix("localhost:").expect("a name, which a passkey can belong to");
+    assert!(hub.link.starts_with(&format!("http://localhost:{port}/sign-in/")), "{}", hub.link);
+    let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
+    assert!(made["url"].as_str().unwrap().starts_with(&format!("http://localhost:{port}/")), "{made}");
+    for address in ["127.0.0.1", "[::1]"].map(|ip| format!("{ip}:{port}")) {
+        match TcpListener::bind(&address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                let reply = try_call(&address, "GET", "/api/health", &[], None).unwrap();
+                assert_eq!(reply.status, 200, "{address}");
+            }
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => println!("no {address} here"),
+            other => panic!("{address}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn somebody_elses_port_on_the_other_loopback_address_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let Ok(squatter) = TcpListener::bind("[::1]:0") else { return println!("there is no IPv6 here") };
+    let port = squatter.local_addr().unwrap().port();
+    let ours = format!("127.0.0.1:{port}");
+    let refused = aye(&dir.path().join("home")).args(["up", "--no-open", "--listen", &ours]).output();
+    let refused = refused.unwrap();
+    let words = complained(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{words}");
+    assert!(words.contains(&format!("[::1]:{port}")) && words.contains("another user"), "{words}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod grants;
 mod guard;
 mod history;
 mod json;
+mod listeners;
 mod metrics;
 mod page;
 mod policy;
@@ -20,7 +21,8 @@ mod tokens;
 mod ws;
 
 pub use guard::AllowedHosts;
-pub use serve::{Listeners, serve};
+pub use listeners::Listeners;
+pub use serve::serve;
 
 use crate::hub::Hub;
 use attempts::Attempts;

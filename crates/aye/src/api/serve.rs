@@ -1,24 +1,20 @@
 //! Connections, on the listen address and on the Unix socket. Every one has an owner that ends it.
 
 use super::caller::Peer;
+use super::listeners::Listeners;
 use super::{App, router};
-use anyhow::Context;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -27,75 +23,77 @@ use tokio_util::sync::CancellationToken;
 const SLOWEST_HEADERS: Duration = Duration::from_secs(10);
 const MOST_CONNECTIONS: usize = 8192;
 
-pub struct Listeners {
-    pub tcp: TcpListener,
-    pub unix: UnixListener,
-    /// With it, nothing but TLS is spoken on the listen address.
-    tls: Option<TlsAcceptor>,
-}
-
-impl Listeners {
-    pub async fn bind(listen: SocketAddr, tls: Option<TlsAcceptor>, socket: &Path) -> anyhow::Result<Self> {
-        let tcp = TcpListener::bind(listen).await.with_context(|| {
-            format!("cannot listen on {listen}; choose another address with --listen, or port 0 for any that is free")
-        })?;
-        // Whoever holds the home's lock owns the socket: one that is left over is stale.
-        match fs::remove_file(socket) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot replace {}", socket.display()));
-            }
-            _ => {}
-        }
-        let unix =
-            UnixListener::bind(socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
-        fs::set_permissions(socket, Permissions::from_mode(0o600))?;
-        Ok(Self { tcp, unix, tls })
-    }
-}
-
 /// Serves until the app is stopped. The connections' tasks are the app's; whoever owns those waits for them.
 pub async fn serve(app: App, listeners: Listeners) {
     let router = router(app.clone());
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        let permit = tokio::select! {
-            () = app.stop.cancelled() => return,
-            permit = room.clone().acquire_owned() => permit,
-        };
-        let Ok(permit) = permit else { return };
-        tokio::select! {
-            () = app.stop.cancelled() => return,
-            accepted = listeners.tcp.accept() => match accepted {
-                Ok((stream, address)) => {
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "a connection keeps its delay");
-                    }
-                    let (stop, router, tls) = (app.stop.clone(), router.clone(), listeners.tls.clone());
-                    app.tasks.spawn(async move {
-                        let _permit = permit;
-                        let peer = Peer::Tcp(address);
-                        match tls {
-                            None => converse(stream, peer, router, stop).await,
-                            Some(tls) => if let Some(stream) = shake_hands(stream, tls, &stop).await {
-                                converse(stream, peer, router, stop).await;
-                            }
-                        }
-                    });
-                }
-                Err(error) => rest_after(error).await,
-            },
-            accepted = listeners.unix.accept() => match accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?, stream))) {
-                Ok((peer, stream)) => {
-                    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-                    let peer = Peer::Unix { uid: peer.uid(), pid };
-                    let (stop, router) = (app.stop.clone(), router.clone());
-                    app.tasks.spawn(async move {
-                        let _permit = permit;
+    for listener in listeners.tcp {
+        let (app, router, tls) = (app.clone(), router.clone(), listeners.tls.clone());
+        app.tasks.clone().spawn(accept_tcp(app, router, room.clone(), listener, tls));
+    }
+    accept_unix(app, router, room, listeners.unix).await;
+}
+
+async fn accept_tcp(
+    app: App,
+    router: Router,
+    room: Arc<Semaphore>,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+) {
+    while let Some((permit, (stream, address))) = next(&app, &room, || listener.accept()).await {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+        let (stop, router, tls) = (app.stop.clone(), router.clone(), tls.clone());
+        app.tasks.spawn(async move {
+            let _permit = permit;
+            let peer = Peer::Tcp(address);
+            match tls {
+                None => converse(stream, peer, router, stop).await,
+                Some(tls) => {
+                    if let Some(stream) = shake_hands(stream, tls, &stop).await {
                         converse(stream, peer, router, stop).await;
-                    });
+                    }
                 }
+            }
+        });
+    }
+}
+
+async fn accept_unix(app: App, router: Router, room: Arc<Semaphore>, listener: UnixListener) {
+    let accept = || async {
+        let (stream, _) = listener.accept().await?;
+        Ok((stream.peer_cred()?, stream))
+    };
+    while let Some((permit, (peer, stream))) = next(&app, &room, accept).await {
+        let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
+        let peer = Peer::Unix { uid: peer.uid(), pid };
+        let (stop, router) = (app.stop.clone(), router.clone());
+        app.tasks.spawn(async move {
+            let _permit = permit;
+            converse(stream, peer, router, stop).await;
+        });
+    }
+}
+
+/// The next connection, once there is room for one; none when the app is stopped.
+async fn next<T, F: Future<Output = io::Result<T>>>(
+    app: &App,
+    room: &Arc<Semaphore>,
+    accept: impl Fn() -> F,
+) -> Option<(OwnedSemaphorePermit, T)> {
+    let permit = tokio::select! {
+        () = app.stop.cancelled() => return None,
+        permit = room.clone().acquire_owned() => permit.ok()?,
+    };
+    loop {
+        tokio::select! {
+            () = app.stop.cancelled() => return None,
+            accepted = accept() => match accepted {
+                Ok(accepted) => return Some((permit, accepted)),
                 Err(error) => rest_after(error).await,
-            },
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::tls;
 use crate::url::HubUrl;
 use anyhow::{Context, ensure};
 use clap::Args;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tokio_rustls::TlsAcceptor;
 
@@ -93,8 +93,17 @@ fn absolute(path: &Path) -> anyhow::Result<String> {
 }
 
 impl Checked {
-    pub fn scheme(&self) -> &'static str {
+    fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// What is printed first. Loopback goes by its name: a passkey belongs to a name, never to an address.
+    pub fn address(&self, listening: SocketAddr) -> String {
+        let (ip, scheme) = (listening.ip(), self.scheme());
+        match ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST {
+            true => format!("{scheme}://localhost:{}", listening.port()),
+            false => format!("{scheme}://{listening}"),
+        }
     }
 
     /// What sign-in links begin with.
@@ -106,14 +115,10 @@ impl Checked {
             tracing::warn!(
                 "other machines know no name of this hub: set public_url under [hub] in config.toml"
             );
+            // Nobody can go to "any address"; on this machine, loopback is one of them.
+            listening.set_ip(Ipv4Addr::LOCALHOST.into());
         }
-        // Nobody can go to "any address"; on this machine, loopback is one of them.
-        match listening.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => listening.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => listening.set_ip(Ipv6Addr::LOCALHOST.into()),
-            IpAddr::V4(_) | IpAddr::V6(_) => {}
-        }
-        format!("{}://{listening}", self.scheme())
+        self.address(listening)
     }
 }
 
@@ -128,10 +133,13 @@ mod tests {
 
     #[test]
     fn links_lead_to_where_a_browser_gets() {
-        assert_eq!(url("127.0.0.1:1", ""), "http://127.0.0.1:1");
+        assert_eq!(url("127.0.0.1:1", ""), "http://localhost:1");
+        assert_eq!(url("[::1]:1", ""), "http://localhost:1");
+        // Nothing but the address itself leads to these.
+        assert_eq!(url("127.0.0.2:1", ""), "http://127.0.0.2:1");
         assert_eq!(url("10.0.0.1:1", ""), "http://10.0.0.1:1");
-        assert_eq!(url("0.0.0.0:1", ""), "http://127.0.0.1:1");
-        assert_eq!(url("[::]:1", ""), "http://[::1]:1");
+        assert_eq!(url("0.0.0.0:1", ""), "http://localhost:1");
+        assert_eq!(url("[::]:1", ""), "http://localhost:1");
         assert_eq!(url("0.0.0.0:1", "https://aye.example"), "https://aye.example");
     }
 

@@ -65,12 +65,12 @@ impl Up {
         allow_many_connections();
 
         let listeners = Listeners::bind(self.reach.listen, reach.tls.clone(), &home.socket()).await?;
-        let listening = listeners.tcp.local_addr()?;
+        let listening = listeners.address()?;
         let url = reach.url(listening);
         let hub = Hub::open(&home, Clock::system()).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
-        let address = format!("{}://{listening}", reach.scheme());
+        let address = reach.address(listening);
         let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
         let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link()?;
