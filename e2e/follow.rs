@@ -443,6 +443,34 @@ fn a_response_that_does_not_fit_its_questions_is_refused() {
 }
 
 #[test]
+fn a_response_to_a_tool_call_that_named_another_ask_before_needs_its_digest() {
+    let hub = Hub::start();
+    let bot = hub.agent("bot");
+    let raise = |key: &str, words: &str| {
+        let body = json!({"questions": [{"question": words, "options": [{"label": "yes"}]}]});
+        let raise = json!({"key": key, "agent": "bot", "kind": "question", "body": body, "tool_use_id": "t"});
+        hub.post("/api/asks", &bot, raise).body
+    };
+    let first = raise("k1", "Go on?");
+    let taken_back = format!("/api/asks/{}/withdraw", first["id"].as_str().unwrap());
+    assert_eq!(hub.post(&taken_back, &bot, json!({"why": "cancelled"})).status, 200);
+    let second = raise("k2", "Go on? ");
+    let mut follower = hub.follow("", &hub.operator());
+    let mut respond = |question: &str, digest: &Value| {
+        let answers = json!({question: "yes"});
+        let mut frame = json!({"type": "ask_user_response", "conversation_id": "bot", "tool_call_id": "t"});
+        frame["answers"] = answers;
+        frame["digest"] = digest.clone();
+        follower.say(frame)
+    };
+    let refused = respond("Go on? ", &Value::Null);
+    assert_eq!((&refused["status"], &refused["field"]), (&json!(422), &json!("digest")), "{refused}");
+    assert_eq!(respond("Go on?", &first["digest"])["status"], 409);
+    assert_eq!(hub.ask(&second), second);
+    assert_eq!(respond("Go on? ", &second["digest"])["status"], 200);
+}
+
+#[test]
 fn two_questions_with_the_same_text_cannot_be_answered_by_it() {
     let hub = Hub::start();
     let same = json!({"question": "Which?", "options": [{"label": "a"}]});

@@ -24,6 +24,22 @@ impl Room {
         raised.body
     }
 
+    /// Raises a question under this tool call, or, without one, under the key alone.
+    fn tool_question(&self, key: &str, tool: Option<&str>, words: &str) -> Value {
+        let body =
+            json!({"questions": [{"question": words, "options": [{"label": "yes"}, {"label": "no"}]}]});
+        let raise =
+            json!({"key": key, "agent": "bot", "kind": "question", "body": body, "tool_use_id": tool});
+        let raised = self.try_raise(raise);
+        assert_eq!(raised.status, 201, "{}", raised.body);
+        raised.body
+    }
+
+    fn take_back(&self, ask: &Value) {
+        let path = format!("/api/asks/{}/withdraw", ask["id"].as_str().unwrap());
+        assert_eq!(self.hub.post(&path, &self.bot, json!({"why": "cancelled"})).status, 200);
+    }
+
     fn pending(&self, agent: &str) -> Value {
         self.hub.get(&format!("/api/agents/{agent}/pending-questions"), &self.hub.operator()).body
     }
@@ -43,7 +59,7 @@ fn pending_questions_are_found_by_agent_or_session() {
     let ask = room.tool_call("toolu_1");
     room.raise("plan", "plan", json!({"plan": "not a question"}));
     let expected = json!({"pending": true, "questions": [{
-        "toolId": "toolu_1", "sessionId": "5e55-1011", "timestamp": ask["created_at"],
+        "toolId": "toolu_1", "sessionId": "5e55-1011", "timestamp": ask["created_at"], "digest": ask["digest"],
         "questions": [
             {"question": "Store?", "header": "Store", "multiSelect": false, "options": [
                 {"label": "SQLite", "description": "embedded"}, {"label": "Postgres", "description": ""},
@@ -121,4 +137,82 @@ fn without_a_tool_call_only_the_one_pending_question_is_answered() {
     assert_eq!((none.status, none.body), (404, error("no such question is pending")));
     let nobody = room.answer_question("nobody", json!({"answers": answers}));
     assert_eq!((nobody.status, nobody.body), (404, error("there is no such agent")));
+}
+
+const NAMED_TWICE: &str = "this tool call has named more than one request, so say which one was shown: \
+    send the digest that pending-questions lists beside it";
+
+#[test]
+fn a_tool_call_that_named_another_ask_before_needs_the_digest_of_what_was_shown() {
+    // By the tool call, by the key where there is none, and one by each.
+    for tools in [[Some("t"), Some("t")], [None, Some("t")], [Some("t"), None]] {
+        let room = Room::new();
+        let keys = tools.map(|tool| if tool.is_some() { "its-own" } else { "t" });
+        let keys =
+            [keys[0].to_owned(), if keys[0] == keys[1] { "another".into() } else { keys[1].to_owned() }];
+        let harmless = room.tool_question(&keys[0], tools[0], "Is it raining?");
+        room.take_back(&harmless);
+        let other = room.tool_question(&keys[1], tools[1], "Delete everything?");
+
+        let yes = json!({"tool_call_id": "t", "answers": ["yes"]});
+        let refused = room.answer_question("bot", yes.clone());
+        assert_eq!((refused.status, refused.body), (422, json!({"error": NAMED_TWICE, "field": "digest"})));
+        let with = |digest: &Value| {
+            let mut answer = yes.clone();
+            answer["digest"] = digest.clone();
+            room.answer_question("bot", answer)
+        };
+        let stale = with(&harmless["digest"]);
+        assert_eq!((stale.status, &stale.body["ask"]["id"]), (409, &harmless["id"]), "{}", stale.body);
+        assert_eq!(with(&json!("sha256:0")).status, 412);
+        assert_eq!(room.hub.ask(&other), other);
+
+        let shown = room.pending("bot")["questions"][0]["digest"].clone();
+        assert_eq!(with(&shown).body, json!({"success": true}));
+        assert_eq!(room.hub.ask(&other)["state"], "answered");
+    }
+}
+
+#[test]
+fn a_digest_that_is_sent_is_always_checked() {
+    let room = Room::new();
+    let ask = room.tool_question("k", Some("t"), "Go on?");
+    let wrong = [
+        json!({"tool_call_id": "t", "answers": ["yes"], "digest": "sha256:0"}),
+        json!({"answers": ["yes"], "digest": "sha256:0"}),
+    ];
+    for (answer, status) in wrong.into_iter().zip([412, 404]) {
+        assert_eq!(room.answer_question("bot", answer).status, status);
+    }
+    assert_eq!(room.hub.ask(&ask), ask);
+    let right = json!({"answers": ["yes"], "digest": ask["digest"]});
+    assert_eq!(room.answer_question("bot", right).status, 200);
+}
+
+#[test]
+fn without_a_tool_call_a_question_that_was_taken_back_is_not_answered_by_another() {
+    let room = Room::new();
+    let harmless = room.tool_question("k1", Some("t1"), "Is it raining?");
+    room.take_back(&harmless);
+    let other = room.tool_question("k2", Some("t2"), "Delete everything?");
+    let refused = room.answer_question("bot", json!({"answers": ["yes"]}));
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("tool_call_id")), "{}", refused.body);
+    let stale = json!({"answers": ["yes"], "digest": harmless["digest"]});
+    assert_eq!(room.answer_question("bot", stale).status, 409);
+    assert_eq!(room.hub.ask(&other), other);
+}
+
+#[test]
+fn another_agent_of_the_same_session_does_not_get_the_answer() {
+    let room = Room::new();
+    room.hub.register(&room.bot, "bot", json!({"session": "s"}));
+    room.tool_question("k", Some("t"), "Is it raining?");
+    let second = room.hub.agent("a-second");
+    room.hub.register(&second, "a-second", json!({"session": "s"}));
+    let body = json!({"questions": [{"question": "Delete?", "options": [{"label": "yes"}]}]});
+    let raise =
+        json!({"key": "k", "agent": "a-second", "kind": "question", "body": body, "tool_use_id": "t"});
+    assert_eq!(room.hub.post("/api/asks", &second, raise).status, 201);
+    let refused = room.answer_question("s", json!({"tool_call_id": "t", "answers": ["yes"]}));
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("digest")));
 }

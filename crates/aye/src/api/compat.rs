@@ -3,13 +3,13 @@
 
 use super::App;
 use super::caller::Caller;
-use super::json::{Body, Failure, Named, Reply, ok};
-use crate::hub::{AnswerCall, Problem};
+use super::json::{self, Body, Failure, Reply, ok};
+use crate::hub::{AnswerCall, Named, Problem};
 use crate::store::AskFilter;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use aye_core::{AnswerKey, Ask, By, Invalid, Question};
+use aye_core::{AnswerKey, Ask, By, Digest, Invalid, Question};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub struct PendingQuestion {
     tool_id: String,
     session_id: String,
     timestamp: Timestamp,
+    /// Of what is shown; an answer that names it counts for nothing else.
+    digest: Digest,
     questions: Vec<PlainQuestion>,
 }
 
@@ -46,7 +48,10 @@ pub struct PlainOption {
 }
 
 /// An unknown agent has nothing pending.
-pub async fn pending(State(app): State<App>, Named(id): Named<String>) -> Result<Reply<Pending>, Failure> {
+pub async fn pending(
+    State(app): State<App>,
+    json::Named(id): json::Named<String>,
+) -> Result<Reply<Pending>, Failure> {
     let open = match open_questions(&app, &id).await {
         Err(Problem::NoSuchAgent) => Vec::new(),
         open => open?,
@@ -71,6 +76,7 @@ fn plain(ask: &Ask, session: String, questions: &[Question]) -> PendingQuestion 
         tool_id: tool_call(ask).to_owned(),
         session_id: session,
         timestamp: ask.created_at,
+        digest: ask.digest.clone(),
         questions: questions.iter().map(question).collect(),
     }
 }
@@ -109,6 +115,8 @@ async fn questions_in(
 pub struct AnswerQuestion {
     /// May be left out only when exactly one question is pending.
     tool_call_id: Option<String>,
+    /// Of the question that was shown. Needed where the tool call has named another request of this agent.
+    digest: Option<Digest>,
     /// One entry a question: a label, several labels, or `{"text": "…"}` for free text.
     answers: Vec<Value>,
 }
@@ -121,27 +129,34 @@ pub struct Success {
 pub async fn answer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<String>,
+    json::Named(id): json::Named<String>,
     Body(body): Body<AnswerQuestion>,
 ) -> Result<Reply<Success>, Failure> {
-    let (ask, _) = find(&app, &id, body.tool_call_id.as_deref()).await?;
+    let wanted = Wanted { agent: id, tool_call: body.tool_call_id, digest: body.digest };
+    let (ask, _) = find(&app, &wanted).await?;
     let answers = body.answers.into_iter().enumerate();
     let answers =
         answers.map(|(i, answer)| entry(answer, &format!("answers[{i}]"))).collect::<Result<Vec<_>, _>>()?;
-    send(&app, &ask, answers, None, caller.by()).await?;
+    send(&app, &ask, wanted, answers, None, caller.by()).await?;
     Ok(ok(Success { success: true }))
+}
+
+/// The question that is answered, as far as the caller says which.
+pub struct Wanted {
+    pub agent: String,
+    pub tool_call: Option<String>,
+    pub digest: Option<Digest>,
 }
 
 /// The WebSocket's form: answers by the text of their question.
 pub async fn answer_by_text(
     app: &App,
-    agent: &str,
-    tool_call: Option<&str>,
+    wanted: Wanted,
     mut answers: Map<String, Value>,
     key: Option<AnswerKey>,
     by: By,
 ) -> Result<Ask, Failure> {
-    let (ask, questions) = find(app, agent, tool_call).await?;
+    let (ask, questions) = find(app, &wanted).await?;
     let mut entries = Vec::new();
     for question in &questions {
         let text = &question.question;
@@ -156,33 +171,57 @@ pub async fn answer_by_text(
     }
     match answers.keys().next() {
         Some(unknown) => Err(Invalid::new("answers", format!("{unknown:?} was not asked")).into()),
-        None => send(app, &ask, entries, key, by).await,
+        None => send(app, &ask, wanted, entries, key, by).await,
     }
 }
 
 async fn send(
     app: &App,
     ask: &Ask,
+    wanted: Wanted,
     answers: Vec<Value>,
     key: Option<AnswerKey>,
     by: By,
 ) -> Result<Ask, Failure> {
     let (answer, digest) = (json!({ "answers": answers }), ask.digest.clone());
-    Ok(app.hub.answer(AnswerCall { ask: ask.id.clone(), answer, digest, key, by }).await?)
+    let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by };
+    let Wanted { agent, tool_call, digest } = wanted;
+    Ok(match digest {
+        Some(_) => app.hub.answer(call).await?,
+        None => app.hub.answer_named(call, Named { agent, tool_call }).await?,
+    })
 }
 
-async fn find(app: &App, agent: &str, tool_call_id: Option<&str>) -> Result<(Ask, Vec<Question>), Failure> {
-    let mut open = open_questions(app, agent).await?;
-    if let Some(id) = tool_call_id {
-        open.retain(|(ask, _, _)| tool_call(ask) == id);
-        if open.is_empty() {
-            // One that has ended says how, and knows its own answer when it is sent again.
-            let all = questions_in(app, agent, None).await?;
-            open.extend(all.into_iter().find(|(ask, _, _)| tool_call(ask) == id));
+async fn find(app: &App, wanted: &Wanted) -> Result<(Ask, Vec<Question>), Failure> {
+    let by_tool_call = |ask: &Ask| wanted.tool_call.as_deref().is_none_or(|id| tool_call(ask) == id);
+    let is_wanted =
+        |ask: &Ask| by_tool_call(ask) && wanted.digest.as_ref().is_none_or(|digest| ask.digest == *digest);
+    let mut open = open_questions(app, &wanted.agent).await?;
+    open.retain(|(ask, _, _)| is_wanted(ask));
+    if open.is_empty() && (wanted.tool_call.is_some() || wanted.digest.is_some()) {
+        // One that has ended says how, and knows its own answer when it is sent again.
+        let all = questions_in(app, &wanted.agent, None).await?;
+        let (fitting, others): (Vec<_>, Vec<_>) =
+            all.into_iter().filter(|(ask, _, _)| by_tool_call(ask)).partition(|(ask, _, _)| is_wanted(ask));
+        let other = others.into_iter().find(|_| wanted.tool_call.is_some());
+        match (fitting.into_iter().next(), other) {
+            (Some(found), _) => open.push(found),
+            (None, Some((ask, _, _))) => return Err(Problem::OtherDigest { ask: Box::new(ask) }.into()),
+            (None, None) => {}
         }
     }
     let several = open.len() > 1;
     match open.pop() {
+        Some(_) if several && wanted.digest.is_some() => {
+            let why =
+                "several questions like this are pending: answer one by its id, at /api/asks/{id}/answer";
+            Err(Invalid::new("digest", why).into())
+        }
+        Some(_) if several && wanted.tool_call.is_some() => {
+            let why =
+                "several questions are pending under this tool call: say which one was shown by its digest";
+            Err(Invalid::new("digest", why).into())
+        }
         Some(_) if several => {
             let why = "several questions are pending: say which by tool_call_id";
             Err(Invalid::new("tool_call_id", why).into())

@@ -251,8 +251,12 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
         }
         Some("ask_user_response") => {
             let frame: ResponseFrame = decode(frame)?;
-            let (agent, tool) = (&frame.conversation_id, frame.tool_call_id.as_deref());
-            compat::answer_by_text(app, agent, tool, frame.answers, frame.key, caller.by()).await
+            let wanted = compat::Wanted {
+                agent: frame.conversation_id,
+                tool_call: frame.tool_call_id,
+                digest: frame.digest,
+            };
+            compat::answer_by_text(app, wanted, frame.answers, frame.key, caller.by()).await
         }
         _ => Err(Failure::new(StatusCode::BAD_REQUEST, "the type must be answer or ask_user_response")),
     }
@@ -272,6 +276,7 @@ struct AnswerFrame {
 struct ResponseFrame {
     conversation_id: String,
     tool_call_id: Option<String>,
+    digest: Option<Digest>,
     answers: Map<String, Value>,
     key: Option<AnswerKey>,
 }

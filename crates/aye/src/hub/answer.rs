@@ -1,7 +1,7 @@
 use super::change::change;
 use super::{Hub, Problem, grants, outline};
 use crate::store::Tx;
-use aye_core::{Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Refused, State};
+use aye_core::{Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Invalid, Refused, State};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -16,12 +16,59 @@ pub struct AnswerCall {
     pub by: By,
 }
 
+/// How a program that does not know our asks names one without saying what it showed.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// The agent's id, or its session's.
+    pub agent: String,
+    pub tool_call: Option<String>,
+}
+
+impl Named {
+    /// An agent can take an ask back and raise another by the same name: the answer to the first must not count
+    /// for the second. Looked at in the transaction of the answer, so that nothing is raised in between.
+    fn is_certain(&self, tx: &Tx) -> Result<(), Problem> {
+        let (certain, field, why) = match &self.tool_call {
+            Some(tool_call) => (
+                tx.asks_of_tool_call(&self.agent, tool_call)? <= 1,
+                "digest",
+                "this tool call has named more than one request, so say which one was shown: \
+                 send the digest that pending-questions lists beside it",
+            ),
+            None => (
+                tx.unanswered_questions_of(&self.agent)? <= 1,
+                "tool_call_id",
+                "this agent has asked other questions that were not answered, so say which one was shown: \
+                 send its tool_call_id, or the digest that pending-questions lists beside it",
+            ),
+        };
+        if certain { Ok(()) } else { Err(Invalid::new(field, why).into()) }
+    }
+}
+
 impl Hub {
     /// Returns once the answer is on disk.
     pub async fn answer(&self, call: AnswerCall) -> Result<Ask, Problem> {
+        self.answer_if(call, |_| Ok(())).await
+    }
+
+    /// The same for an answer that was found by this name alone, which must stand for no other ask.
+    pub async fn answer_named(&self, call: AnswerCall, named: Named) -> Result<Ask, Problem> {
+        self.answer_if(call, move |tx| named.is_certain(tx)).await
+    }
+
+    async fn answer_if(
+        &self,
+        call: AnswerCall,
+        may: impl FnOnce(&Tx) -> Result<(), Problem> + Send + 'static,
+    ) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
         let places = self.inner.policy.places();
-        let (ask, new) = self.inner.store.write(move |tx| record(tx, call, &places, now)).await??;
+        let work = move |tx: &mut Tx| {
+            may(tx)?;
+            record(tx, call, &places, now)
+        };
+        let (ask, new) = self.inner.store.write(work).await??;
         if new {
             self.inner.meters.answered(&ask);
         }

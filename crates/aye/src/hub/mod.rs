@@ -28,7 +28,7 @@ pub use crate::store::{AskFilter, CatchUp, Change, Decider, RuleCount, Snapshot,
 pub use agents::{Command, Registration};
 pub use ancestry::are_related;
 use ancestry::{ancestors, process_started};
-pub use answer::AnswerCall;
+pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, Session, SignInError};
 pub use decide::tool_and_input;

@@ -131,6 +131,27 @@ impl Tx<'_> {
         )
     }
 
+    /// How many asks this name of a tool call ever stood for, of an agent by its id or by its session.
+    pub fn asks_of_tool_call(&self, agent: &str, tool_call: &str) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "WITH named AS (SELECT id FROM agents WHERE id = ?1 OR session = ?1)
+             SELECT (SELECT count(*) FROM asks INDEXED BY asks_by_tool_call
+                     WHERE tool_use_id = ?2 AND agent IN (SELECT id FROM named))
+                  + (SELECT count(*) FROM asks
+                     WHERE key = ?2 AND tool_use_id IS NULL AND agent IN (SELECT id FROM named))",
+        )?;
+        Ok(statement.query_row((agent, tool_call), |row| row.get(0))?)
+    }
+
+    /// How many questions of this agent are open, or have ended without an answer from here.
+    pub fn unanswered_questions_of(&self, agent: &str) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT count(*) FROM asks WHERE kind = 'question' AND state <> 'answered'
+             AND agent IN (SELECT id FROM agents WHERE id = ?1 OR session = ?1)",
+        )?;
+        Ok(statement.query_row([agent], |row| row.get(0))?)
+    }
+
     pub fn due_asks(&self, now: Timestamp) -> Result<Vec<AskId>, StoreError> {
         let sql = "SELECT id FROM asks WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline LIMIT 256";
         ids(self.connection, sql, &[&now.as_millisecond()])

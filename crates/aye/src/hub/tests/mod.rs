@@ -300,3 +300,18 @@ async fn only_the_agent_that_raised_an_ask_may_settle_it() {
     assert!(refusals.iter().all(|problem| matches!(problem, Some(Problem::NotAllowed(_)))));
     assert!(matches!(desk.hub.ask(&ask.id).await.unwrap().state, State::Open));
 }
+
+#[tokio::test]
+async fn an_ask_raised_under_the_same_tool_call_while_it_is_answered_leaves_the_answer_without_effect() {
+    let desk = Desk::new().await;
+    let raise = |key: &str| Raise { tool_use_id: Some("t".into()), ..raise("agent", key, key, None) };
+    let shown = desk.hub.raise(raise("shown")).await.unwrap().ask;
+    let named = || Named { agent: "agent".into(), tool_call: Some("t".into()) };
+    // It was looked up; before it is answered comes the second.
+    let other = desk.hub.raise(raise("other")).await.unwrap().ask;
+    for ask in [&shown, &other] {
+        let refused = desk.hub.answer_named(call(ask, "ann", "no", None), named()).await.unwrap_err();
+        assert!(matches!(refused, Problem::Invalid(invalid) if invalid.field == "digest"));
+        assert!(desk.hub.ask(&ask.id).await.unwrap().state.is_open());
+    }
+}
