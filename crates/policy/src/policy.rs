@@ -18,7 +18,7 @@ use crate::decision::{Action, Decision, Source};
 use crate::file::{OutlinePreapproval, Timeouts, WhenUnattended};
 use crate::pattern::Glob;
 use crate::rule::{Rule, Verb};
-use crate::shell::{Part, Script};
+use crate::shell::{Opaque, Part, Script};
 use aye_core::visible::one_line;
 
 /// A policy that was checked. The default decides nothing: everything goes to a person.
@@ -103,8 +103,11 @@ impl Policy {
             };
             return Decision { action: Action::Allow, source, because };
         };
+        let opaque = script.and_then(|script| script.plain.as_ref().err());
+        if opaque.is_some_and(Opaque::is_oversize) {
+            return Decision::ask(undecided.why(call, script));
+        }
         if let Some(glob) = self.auto_approve.iter().find(|glob| glob.matches(call.tool)) {
-            let opaque = script.and_then(|script| script.plain.as_ref().err());
             let watches =
                 |rule: &&Rule| rule.verb != Verb::Allow && rule.command.is_some() && rule.applies_to(call);
             if let (Some(opaque), Some(rule)) = (opaque, self.rules.iter().find(watches)) {

@@ -17,11 +17,20 @@ mod tree;
 mod words;
 
 use literal::Literal;
+use reach::Budget;
 use std::fmt;
+
+/// Longer commands are not taken apart but asked about. Linux hands no program a longer argument, so
+/// `bash -c` could not run them either.
+pub const LONGEST: usize = 128 * 1024;
+/// Commands with more parts are asked about; the first so many parts are still held against rules that deny.
+pub const MOST_PARTS: usize = 4096;
 
 /// Why a command can never match an allow rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opaque {
+    TooLong,
+    TooManyParts,
     Unparsable,
     Disputed,
     Substitution,
@@ -37,9 +46,18 @@ pub enum Opaque {
     Unquoted(char),
 }
 
+impl Opaque {
+    /// Too large to be looked through, so that nothing but a person decides, not even `auto_approve`.
+    pub fn is_oversize(&self) -> bool {
+        matches!(self, Opaque::TooLong | Opaque::TooManyParts)
+    }
+}
+
 impl fmt::Display for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
+            Opaque::TooLong => "it is too long to be taken apart (more than 128 KiB)",
+            Opaque::TooManyParts => "it has too many parts to be taken apart",
             Opaque::Unparsable => "it cannot be parsed",
             Opaque::Disputed => "shells may read it in more than one way",
             Opaque::Substitution => "it runs a command inside a substitution",
@@ -78,10 +96,17 @@ pub struct Script {
 
 impl Script {
     pub fn read(text: &str) -> Self {
+        if text.len() > LONGEST {
+            let start = &text[..text.floor_char_boundary(LONGEST)];
+            return Self::opaque(start, tree::Found::unread(), Opaque::TooLong);
+        }
         let found = tree::read(text);
         match literal::read(text) {
             Ok(Literal { commands, line }) if !found.broken && commands == found.commands => {
-                Self { parts: parts(&commands, &[]), plain: Ok(line) }
+                let mut budget = Budget::default();
+                let parts = parts(&commands, &[], &mut budget);
+                let whole = !budget.exceeded && commands.len() <= MOST_PARTS;
+                Self { parts, plain: whole.then_some(line).ok_or(Opaque::TooManyParts) }
             }
             Ok(_) => Self::opaque(text, found, Opaque::Disputed),
             Err(why) => Self::opaque(text, found, why),
@@ -96,24 +121,29 @@ impl Script {
         if found.broken {
             found.commands.extend(crude_pieces(text));
         }
-        let mut parts = parts(&found.commands, &found.fed);
+        let mut budget = Budget::default();
+        let mut parts = parts(&found.commands, &found.fed, &mut budget);
         // There is always something for a rule to look at, even where nothing was found.
         if found.broken || parts.is_empty() {
             let whole = text.trim().to_owned();
             parts.push(Part { line: whole.clone(), reaches: vec![whole], moves: false });
         }
-        Self { parts, plain: Err(why) }
+        let whole = !budget.exceeded && found.commands.len() <= MOST_PARTS;
+        Self { parts, plain: Err(if whole || why.is_oversize() { why } else { Opaque::TooManyParts }) }
     }
 }
 
-fn parts(commands: &[Vec<String>], fed: &[String]) -> Vec<Part> {
-    let mut reached: Vec<_> = commands.iter().map(|words| reach::reach(words)).collect();
+fn parts(commands: &[Vec<String>], fed: &[String], budget: &mut Budget) -> Vec<Part> {
+    let commands = &commands[..commands.len().min(MOST_PARTS)];
+    let mut reached: Vec<_> = commands.iter().map(|words| reach::reach(words, budget)).collect();
     let runs_what_it_reads =
         |reached: &&mut Vec<_>| reached.iter().any(|words: &Vec<_>| reach::reads_commands(words));
     if let Some(shell) = reached.iter_mut().find(runs_what_it_reads) {
         // `echo 'rm x' | sh`: whatever this script could feed to the shell counts as a command.
         let quoted = commands.iter().flatten().filter(|word| word.contains(char::is_whitespace));
-        shell.extend(fed.iter().chain(quoted).flat_map(|text| reach::reach_text(text)));
+        for text in fed.iter().chain(quoted) {
+            shell.extend(reach::reach_text(text, budget));
+        }
     }
     commands.iter().zip(reached).map(|(words, reached)| part(words, &reached)).collect()
 }
@@ -128,10 +158,11 @@ fn part(words: &[String], reached: &[Vec<String>]) -> Part {
     Part { line: words::line(words), reaches, moves: reached.iter().any(moves) }
 }
 
-/// What might be commands in a text that no grammar fits.
+/// What might be commands in a text that no grammar fits: one more than are looked at, so that it shows when
+/// there are too many.
 fn crude_pieces(text: &str) -> Vec<Vec<String>> {
     let pieces = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
-    pieces.map(crude_words).filter(|words| !words.is_empty()).collect()
+    pieces.map(crude_words).filter(|words| !words.is_empty()).take(MOST_PARTS + 1).collect()
 }
 
 fn crude_words(text: &str) -> Vec<String> {

@@ -204,6 +204,20 @@ fn auto_approve_passes_what_cannot_be_read_only_where_no_rule_watches_commands()
 }
 
 #[test]
+fn a_command_that_is_too_large_to_be_looked_through_goes_to_a_person() {
+    let careless = policy(json!({"auto_approve": ["*"], "rules": [{"tool": "Bash", "action": "allow"}]}));
+    for (command, why) in [
+        ("a;".repeat(2_000_000), "it is too long to be taken apart (more than 128 KiB)"),
+        ("a;".repeat(60_000), "it has too many parts to be taken apart"),
+    ] {
+        let decision = bash(&careless, &command);
+        assert_eq!(decision, Decision::ask(format!("no rule can allow this command: {why}")));
+    }
+    let deny = rules(json!([{"tool": "Bash", "action": "deny"}]));
+    assert!(matches!(bash(&deny, &"a;".repeat(2_000_000)).action, Action::Deny { .. }));
+}
+
+#[test]
 fn a_search_that_reaches_our_own_files_goes_to_a_person() {
     let policy = policy(json!({"auto_approve": ["Grep", "Glob", "Read"]}));
     let home = Home::new(&["/home/ada/.local/share/aye"], Some("/home/ada"));

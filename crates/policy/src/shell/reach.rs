@@ -1,7 +1,7 @@
 //! What a command leads to: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Used only by rules that
 //! deny or ask, so where it is unclear which word comes next, every reading counts.
 
-use super::{crude_pieces, tree};
+use super::{MOST_PARTS, crude_pieces, tree};
 
 /// A program whose remaining words are a command of their own.
 struct Wrapper {
@@ -42,10 +42,36 @@ const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "s
 const DEEPEST: usize = 8;
 const MOST_WORDS: usize = 100_000;
 const MOST_STARTS: usize = 8;
+/// Parsing a text costs as much of the budget as one word for each of so many bytes.
+const BYTES_PER_WORD: usize = 16;
+
+/// How many words the commands of one script may lead to, all together: a short script of nested wrappers
+/// can lead to millions.
+pub struct Budget {
+    words: usize,
+    /// Something was left out because the budget was used up.
+    pub exceeded: bool,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { words: MOST_WORDS, exceeded: false }
+    }
+}
+
+impl Budget {
+    fn spend(&mut self, words: usize) -> bool {
+        match self.words.checked_sub(words) {
+            Some(left) => self.words = left,
+            None => self.exceeded = true,
+        }
+        !self.exceeded
+    }
+}
 
 /// The command itself and every command it leads to.
-pub fn reach(words: &[String]) -> Vec<Vec<String>> {
-    let mut reached = Reached::default();
+pub fn reach(words: &[String], budget: &mut Budget) -> Vec<Vec<String>> {
+    let mut reached = Reached { commands: vec![], budget };
     reached.follow(words.to_vec(), 0);
     reached.commands
 }
@@ -57,8 +83,8 @@ pub fn reads_commands(words: &[String]) -> bool {
 }
 
 /// The commands in a text that some shell will run.
-pub fn reach_text(text: &str) -> Vec<Vec<String>> {
-    let mut reached = Reached::default();
+pub fn reach_text(text: &str, budget: &mut Budget) -> Vec<Vec<String>> {
+    let mut reached = Reached { commands: vec![], budget };
     reached.follow_text(text, 1);
     reached.commands
 }
@@ -67,20 +93,18 @@ fn name(words: &[String]) -> Option<&str> {
     words.first()?.rsplit('/').next()
 }
 
-#[derive(Default)]
-struct Reached {
+struct Reached<'a> {
     commands: Vec<Vec<String>>,
-    words: usize,
+    budget: &'a mut Budget,
 }
 
-impl Reached {
+impl Reached<'_> {
     fn follow(&mut self, words: Vec<String>, depth: usize) {
-        if depth > DEEPEST || self.words > MOST_WORDS || words.is_empty() {
+        if depth > DEEPEST || words.is_empty() || !self.budget.spend(words.len()) {
             return;
         }
         let next = next_commands(&words);
         let texts = next_texts(&words);
-        self.words += words.len();
         // `/bin/rm` is `rm`, for whoever denies `rm *`.
         let by_name = name(&words).map(|name| [&[name.to_owned()], &words[1..]].concat());
         self.commands.extend(by_name.filter(|by_name| *by_name != words));
@@ -94,8 +118,12 @@ impl Reached {
     }
 
     fn follow_text(&mut self, text: &str, depth: usize) {
+        if !self.budget.spend(text.len() / BYTES_PER_WORD) {
+            return;
+        }
         let found = tree::read(text);
         let guessed = if found.broken { crude_pieces(text) } else { vec![] };
+        self.budget.exceeded |= guessed.len() > MOST_PARTS;
         for command in found.commands.into_iter().chain(guessed) {
             self.follow(command, depth);
         }

@@ -80,6 +80,35 @@ fn there_is_always_a_part_to_look_at() {
     }
 }
 
+#[test]
+fn a_command_that_is_too_long_is_not_taken_apart_but_its_start_is_still_searched() {
+    let fits = format!("echo '{}'", "x".repeat(LONGEST - 7));
+    assert_eq!(fits.len(), LONGEST);
+    assert_ne!(Script::read(&fits).plain, Err(Opaque::TooLong));
+    assert_eq!(Script::read(&format!("{fits} ")).plain, Err(Opaque::TooLong));
+    let script = Script::read(&format!("git log; rm x; {}", "ä".repeat(LONGEST)));
+    assert_eq!(script.plain, Err(Opaque::TooLong));
+    assert!(script.parts.iter().any(|part| part.reaches.contains(&"rm x".to_owned())));
+}
+
+#[test]
+fn the_number_of_parts_is_bounded_however_they_come_about() {
+    let wrapped = format!("{}x", "sudo --a ".repeat(100));
+    for text in [
+        "a;".repeat(MOST_PARTS + 1),
+        "a\n".repeat(MOST_PARTS + 1),
+        "a|".repeat(MOST_PARTS + 1),
+        format!("bash -c '{}'", "a;".repeat(60_000)),
+        format!("{wrapped};").repeat(100),
+    ] {
+        let script = Script::read(&text);
+        assert_eq!(script.plain, Err(Opaque::TooManyParts), "{:.40}", text);
+        assert!(script.parts.len() <= MOST_PARTS + 1, "{:.40}", text);
+        let reached: usize = script.parts.iter().map(|part| part.reaches.len()).sum();
+        assert!(reached <= 500_000, "{reached} for {:.40}", text);
+    }
+}
+
 proptest! {
     #[test]
     fn words_written_as_a_line_are_read_back_as_the_same_words(

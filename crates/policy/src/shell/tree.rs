@@ -19,8 +19,15 @@ pub struct Found {
     pub broken: bool,
 }
 
+impl Found {
+    /// What is known of a text that was not parsed.
+    pub fn unread() -> Self {
+        Self { broken: true, ..Self::default() }
+    }
+}
+
 pub fn read(text: &str) -> Found {
-    let Some(tree) = parse(text) else { return Found { broken: true, ..Found::default() } };
+    let Some(tree) = parse(text) else { return Found::unread() };
     let mut found = Found { broken: tree.root_node().has_error(), ..Found::default() };
     let mut cursor = tree.walk();
     // Walked without recursion: how deep a hostile command nests must not decide how much stack we need.
