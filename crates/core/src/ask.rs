@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::ids::{AgentId, AskId, Key, Text};
 use crate::invalid::{Invalid, decode};
 use crate::lifecycle::{Receipt, State};
+use crate::proof::Proof;
 use crate::who::By;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -351,6 +352,8 @@ pub struct Ask {
     pub digest: Digest,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// What allowing it takes, as it stood when the ask was raised. Outside the digest.
+    pub proof: Proof,
     pub state: State,
 }
 
@@ -367,6 +370,10 @@ impl Serialize for Ask {
         ask.serialize_field("digest", &self.digest)?;
         ask.serialize_field("created_at", &self.created_at)?;
         ask.serialize_field("deadline", &self.deadline)?;
+        match self.proof {
+            Proof::None => ask.skip_field("proof")?,
+            Proof::Passkey => ask.serialize_field("proof", &self.proof)?,
+        }
         ask.serialize_field("body", &self.body)?;
         ask.serialize_field("state", self.state.name())?;
         ask.serialize_field("receipt", &self.state.receipt())?;
@@ -392,6 +399,9 @@ pub struct AskView {
     pub digest: Digest,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// What allowing it takes; left out where that is nothing.
+    #[schemars(default)]
+    pub proof: Proof,
     pub body: Body,
     /// `open`, `answered`, `expired` or `withdrawn`.
     pub state: String,
@@ -415,6 +425,8 @@ struct AskDraft {
     digest: Digest,
     created_at: Timestamp,
     deadline: Option<Timestamp>,
+    #[serde(default)]
+    proof: Proof,
     body: Value,
     state: String,
     receipt: Option<Receipt>,
@@ -439,6 +451,7 @@ impl AskView {
             digest: draft.digest,
             created_at: draft.created_at,
             deadline: draft.deadline,
+            proof: draft.proof,
             body: Body::decode(draft.kind, draft.body).map_err(|invalid| invalid.under("body"))?,
             state: draft.state,
             receipt: draft.receipt,
@@ -529,6 +542,7 @@ mod tests {
             digest: Digest::of("/src", &body),
             created_at: Timestamp::from_second(1).unwrap(),
             deadline: None,
+            proof: Proof::Passkey,
             state: State::Answered {
                 answer: Answer::read(&body, json!({"decision": "outline"})).unwrap(),
                 by: By::Rule { rule: Text::try_from("r").unwrap() },
@@ -553,6 +567,7 @@ mod tests {
             digest: ask.digest.clone(),
             created_at: ask.created_at,
             deadline: None,
+            proof: Proof::Passkey,
             body,
             state: "answered".into(),
             receipt: Some(Receipt::Unknown),

@@ -1,6 +1,7 @@
 //! What a policy decided, by which rule, and why.
 
 use crate::rule::{Rule, RuleId};
+use aye_core::proof::Proof;
 use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct Decision {
     pub source: Source,
     /// In plain words, for whoever wonders.
     pub because: String,
+    /// What a person's allow takes, by the rules alone or by the whole policy.
+    pub proof: Proof,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub enum Source {
 
 impl Decision {
     pub(crate) fn ask(because: String) -> Self {
-        Self { action: Action::Ask, source: Source::Nothing, because }
+        Self { action: Action::Ask, source: Source::Nothing, because, proof: Proof::None }
     }
 
     /// Whether a grant may still allow it. A rule that asks means every time, so a grant does not silence it.

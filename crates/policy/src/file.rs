@@ -6,6 +6,7 @@ use crate::policy::Policy;
 use crate::problem::{Flaw, Problem};
 use crate::rule::{Example, Rule, RuleDraft, RuleId, Verb};
 use aye_core::ask::Kind;
+use aye_core::proof::Proof;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ pub struct PolicyFile {
     pub timeout: Timeouts,
     pub when_unattended: WhenUnattended,
     pub outline_preapproval: OutlinePreapproval,
+    /// What every allow by a person takes.
+    pub proof: Proof,
     pub rules: Vec<RuleDraft>,
 }
 
@@ -123,6 +126,7 @@ impl PolicyFile {
             timeout,
             when_unattended,
             outline_preapproval: self.outline_preapproval,
+            proof: self.proof,
         })
     }
 }
@@ -163,6 +167,9 @@ fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
     if draft.message.is_some() && draft.action != Verb::Deny {
         flaws.push(Flaw::StrayMessage);
     }
+    if !draft.proof.is_none() && draft.action != Verb::Ask {
+        flaws.push(Flaw::StrayProof);
+    }
     match (rule.shell(), &rule.tool) {
         (None, Some(tool)) if draft.command.is_some() => {
             flaws.push(Flaw::NotAShell { tool: tool.to_string() });
@@ -189,7 +196,7 @@ fn compile(id: RuleId, draft: &RuleDraft, flaws: &mut Vec<Flaw>) -> Rule {
     let input = draft.input.iter().filter_map(field).collect();
     let cwd = draft.cwd.as_ref().and_then(|pattern| kept("cwd", pattern, FolderGlob::new(pattern), flaws));
     let (agent, message) = (draft.agent.clone(), draft.message.clone());
-    Rule { id, agent, cwd, tool, command, input, verb: draft.action, message }
+    Rule { id, agent, cwd, tool, command, input, verb: draft.action, message, proof: draft.proof }
 }
 
 fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut Vec<Flaw>) -> Option<T> {

@@ -19,6 +19,7 @@ use crate::file::{OutlinePreapproval, Timeouts, WhenUnattended};
 use crate::pattern::Glob;
 use crate::rule::{Rule, Verb};
 use crate::shell::{Opaque, Part, Script};
+use aye_core::proof::Proof;
 use aye_core::visible::one_line;
 
 /// A policy that was checked. The default decides nothing: everything goes to a person.
@@ -29,6 +30,8 @@ pub struct Policy {
     pub timeout: Timeouts,
     pub when_unattended: WhenUnattended,
     pub outline_preapproval: OutlinePreapproval,
+    /// What every allow by a person takes.
+    pub proof: Proof,
 }
 
 impl Policy {
@@ -41,17 +44,40 @@ impl Policy {
         &self.rules
     }
 
+    /// Whether some allow, somewhere, takes more than the word of who may answer.
+    pub fn asks_for_proof(&self) -> bool {
+        self.proof.max(self.strictest_rule()) != Proof::None
+    }
+
+    /// What it takes to let an agent do without the rules: to start it in a mode that asks for less, or to have it
+    /// remember an approval by itself.
+    pub fn strictest_rule(&self) -> Proof {
+        self.rules.iter().map(|rule| rule.proof).max().unwrap_or_default()
+    }
+
     pub fn decide(&self, call: &ToolCall) -> Decision {
         let script = call.script();
         let judged = self.judge(call, script.as_ref());
-        let decision = self.conclude(call, script.as_ref(), &judged);
+        let proof = self.proof_for(call, script.as_ref(), &judged);
+        let decision = Decision { proof, ..self.conclude(call, script.as_ref(), &judged) };
         if decision.action == Action::Allow && call.names_home() {
-            return Decision::ask(format!(
+            let because = format!(
                 "{}, but the input names a place that belongs to aye, and that always goes to a person",
                 decision.because
-            ));
+            );
+            return Decision { proof, ..Decision::ask(because) };
         }
         decision
+    }
+
+    /// Every part counts, not only the one that is named as the reason. A command that is not plain may hide what a
+    /// rule over commands is there for, so such a rule counts for it too.
+    fn proof_for(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Proof {
+        let by_parts = judged.iter().filter_map(|part| part.rule);
+        let is_opaque = script.is_some_and(|script| script.plain.is_err());
+        let hidden =
+            self.rules.iter().filter(|rule| is_opaque && rule.command.is_some() && rule.applies_to(call));
+        by_parts.chain(hidden).map(|rule| rule.proof).max().unwrap_or_default().max(self.proof)
     }
 
     /// What each part gets from the first rule that matches it. A call that runs no shell has one part:
@@ -85,11 +111,16 @@ impl Policy {
                 ToString::to_string,
             );
             let because = format!("rule {} denies {}", rule.id, part.words(call, rule));
-            return Decision { action: Action::Deny { message }, source: Source::of([rule]), because };
+            return Decision {
+                action: Action::Deny { message },
+                source: Source::of([rule]),
+                because,
+                proof: Proof::None,
+            };
         }
         if let Some((part, rule)) = first(Verb::Ask) {
             let because = format!("rule {} asks about {}", rule.id, part.words(call, rule));
-            return Decision { action: Action::Ask, source: Source::of([rule]), because };
+            return Decision { action: Action::Ask, source: Source::of([rule]), because, proof: Proof::None };
         }
         if call.is_person_only() {
             return Decision::ask(format!("{} always goes to a person", one_line(call.tool)));
@@ -101,7 +132,7 @@ impl Policy {
                 1 => format!("{source} allows it"),
                 _ => format!("every part of it is allowed by {source}"),
             };
-            return Decision { action: Action::Allow, source, because };
+            return Decision { action: Action::Allow, source, because, proof: Proof::None };
         };
         let opaque = script.and_then(|script| script.plain.as_ref().err());
         if opaque.is_some_and(Opaque::is_oversize) {
@@ -118,7 +149,12 @@ impl Policy {
                 return Decision::ask(because);
             }
             let because = format!("auto_approve has {glob:?}", glob = glob.as_str());
-            return Decision { action: Action::Allow, source: Source::AutoApprove, because };
+            return Decision {
+                action: Action::Allow,
+                source: Source::AutoApprove,
+                because,
+                proof: Proof::None,
+            };
         }
         Decision::ask(undecided.why(call, script))
     }

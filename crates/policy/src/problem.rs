@@ -31,6 +31,8 @@ pub enum Flaw {
     CommandAsInput { tool: &'static str, field: String },
     #[error("only a rule that denies has a message")]
     StrayMessage,
+    #[error("only a rule that asks has a proof: what a rule decides by itself, nobody proves")]
+    StrayProof,
     #[error("an example must be a table here, because the rule is about neither a command nor a tool")]
     VagueExample,
     #[error("must match its example {0}, and does not")]

@@ -5,6 +5,7 @@ use crate::pattern::{FolderGlob, Glob, settle_path};
 use crate::shell::{Part, Script};
 use aye_core::digest::canonical;
 use aye_core::ids::Text;
+use aye_core::proof::Proof;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -27,6 +28,9 @@ pub struct RuleDraft {
     pub action: Verb,
     /// What the agent is told when the rule denies.
     pub message: Option<Text>,
+    /// What allowing it takes, for a rule that asks.
+    #[serde(default)]
+    pub proof: Proof,
     #[serde(default)]
     pub matches: Vec<Example>,
     #[serde(default)]
@@ -97,6 +101,7 @@ pub struct Rule {
     pub input: Vec<(String, Glob)>,
     pub verb: Verb,
     pub message: Option<Text>,
+    pub proof: Proof,
 }
 
 impl Rule {

@@ -4,7 +4,7 @@ use super::App;
 use super::json::{Failure, Reply, ok};
 use crate::hub::RuleCount;
 use axum::extract::State;
-use aye_core::Kind;
+use aye_core::{Kind, Proof};
 use aye_policy::{OutlinePreapproval, Policy, Rule, Verb, WhenUnattended};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
@@ -19,6 +19,8 @@ pub struct PolicyView {
     timeout: TimeoutView,
     when_unattended: &'static str,
     outline_preapproval: &'static str,
+    /// What every allow by a person takes.
+    proof: Proof,
     /// What is wrong with `config.toml`; the last good policy stays in force meanwhile.
     problem: Option<String>,
     /// Which rules and grants decided how many of the latest asks.
@@ -36,6 +38,8 @@ pub struct RuleView {
     command: Option<String>,
     input: BTreeMap<String, String>,
     message: Option<String>,
+    /// What allowing it takes, for a rule that asks.
+    proof: Proof,
 }
 
 /// How long an ask of each kind waits; for ever without it.
@@ -65,6 +69,7 @@ pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> 
             OutlinePreapproval::Same => "same",
             OutlinePreapproval::Next => "next",
         },
+        proof: policy.proof,
         problem,
         decided,
     }))
@@ -89,5 +94,6 @@ fn rule(rule: &Rule) -> RuleView {
         command: rule.command.as_ref().map(ToString::to_string),
         input: rule.input.iter().map(|(field, glob)| (field.clone(), glob.to_string())).collect(),
         message: rule.message.as_ref().map(ToString::to_string),
+        proof: rule.proof,
     }
 }

@@ -8,7 +8,7 @@ use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
 use aye_core::visible::one_line;
-use aye_core::{Ask, By};
+use aye_core::{Ask, By, Proof};
 use aye_policy::{Action as Verdict, Decision, ToolCall};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -114,7 +114,7 @@ impl Test {
             };
             let (action, source) = (word(&decision), decision.source.to_string());
             say_json(
-                &json!({ "action": action, "by": source, "because": decision.because, "message": message }),
+                &json!({ "action": action, "by": source, "because": decision.because, "message": message, "proof": decision.proof }),
             )?;
         } else {
             let painted = match decision.action {
@@ -123,6 +123,9 @@ impl Test {
                 Verdict::Ask => paint(HEAD, "ask a person"),
             };
             say(&format!("{painted}: {}\n", one_line(&decision.because)))?;
+            if decision.action == Verdict::Ask && decision.proof == Proof::Passkey {
+                say(&format!("{}\n", paint(DIM, "allowing it takes a passkey")))?;
+            }
             if let Verdict::Deny { message } = &decision.action {
                 say(&format!("{}\n", paint(DIM, format_args!("the agent is told: {}", one_line(message)))))?;
             }

@@ -7,7 +7,7 @@ use super::decide::{ByRule, Reading};
 use super::raise::{Raise, enter, revive};
 use super::{Hub, Problem};
 use crate::store::{AgentRow, Tx};
-use aye_core::{Ask, AskId, Report, Step, step};
+use aye_core::{Ask, AskId, Proof, Report, Step, step};
 use jiff::Timestamp;
 
 /// An ask that the policy allows, and how it is to be recorded.
@@ -31,7 +31,7 @@ impl Allowed {
             return None;
         }
         let answer = reading.allows(&raise.body)?;
-        let open = raise.clone().open(id.clone(), &agent.profile.cwd, now);
+        let open = raise.clone().open(id.clone(), &agent.profile.cwd, Proof::None, now);
         match step(&open.state, open.deadline, answer.event.clone(), now) {
             Ok(Step::Changed(state)) => {
                 Some(Self { ended: Ask { state, ..open.clone() }, open, answer, now })

@@ -5,7 +5,7 @@ use super::change::{apply, publish_agent};
 use crate::store::{AgentRow, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
-use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Reply, Scope, Text, Verdict};
+use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
 use aye_policy::{Action, Decision, Exactly, Policy, Source, ToolCall};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -73,6 +73,14 @@ impl Reading {
         let allows = self.decision.action == Action::Allow;
         let answer = allows.then(|| allowed(body)).flatten()?;
         Some(ByRule::new(answer, &self.decision.source.to_string()))
+    }
+
+    /// What a person's allow takes. What a rule decides needs none, and an answer to a question allows nothing.
+    pub fn proof_for(&self, body: &Body) -> Proof {
+        match (body, &self.decision.action) {
+            (Body::Permission(_) | Body::Plan(_), Action::Ask) => self.decision.proof,
+            (Body::Question(_), _) | (_, Action::Allow | Action::Deny { .. }) => Proof::None,
+        }
     }
 
     /// The rule that wants a person asked, which no answer will name.

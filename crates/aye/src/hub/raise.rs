@@ -3,7 +3,7 @@ use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
 use super::{Hub, Problem};
 use crate::store::{self, AgentRow, Tx};
-use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Report, State};
+use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Proof, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub struct Raised {
 
 impl Raise {
     /// The ask that this raises in a folder.
-    pub(super) fn open(self, id: AskId, cwd: &str, now: Timestamp) -> Ask {
+    pub(super) fn open(self, id: AskId, cwd: &str, proof: Proof, now: Timestamp) -> Ask {
         // To the millisecond, which is what the store keeps.
         let deadline = self.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
         let deadline =
@@ -42,6 +42,7 @@ impl Raise {
             body: self.body,
             created_at: now,
             deadline,
+            proof,
             state: State::Open,
         }
     }
@@ -140,7 +141,8 @@ fn record(
     }
     revive(tx, &agent)?;
     let asking = reading.rule_that_asks();
-    let ask = raise.open(id, &agent.profile.cwd, now);
+    let proof = reading.proof_for(&raise.body);
+    let ask = raise.open(id, &agent.profile.cwd, proof, now);
     enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {
@@ -163,8 +165,11 @@ pub(super) fn revive(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
 /// Writes down that it was asked.
 pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Problem> {
     tx.insert_ask(ask)?;
-    let detail =
+    let mut detail =
         json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
+    if !ask.proof.is_none() {
+        detail["proof"] = json!(ask.proof);
+    }
     Ok(tx.audit(now, "ask.raised", ask.agent.as_str(), Some(&ask.agent), Some(&ask.id), detail)?)
 }
 

@@ -1,7 +1,8 @@
 use super::{AgentRow, StoreError, Tx, agents};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Receipt, State, Withdrawal,
+    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Proof, Receipt, State,
+    Withdrawal,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
@@ -10,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(super) const COLUMNS: &str =
-    "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline,
+    "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
     state, answer, by, answer_key, why, ended_at, receipt, evidence";
 
 #[derive(Debug, Clone, Default)]
@@ -49,8 +50,8 @@ impl Tx<'_> {
     /// Takes the ask as it is raised, open.
     pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
         statement.execute((
             ask.id.as_str(),
@@ -64,6 +65,7 @@ impl Tx<'_> {
             ask.digest.as_str(),
             ask.created_at.as_millisecond(),
             ask.deadline.map(Timestamp::as_millisecond),
+            (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()?,
         ))?;
         Ok(())
     }
@@ -222,6 +224,7 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
         digest: Digest::from(row.get::<_, String>("digest")?),
         created_at: time(row.get("created_at")?)?,
         deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,
+        proof: row.get::<_, Option<String>>("proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
         state: read_state(row, kind)?,
         body,
     })

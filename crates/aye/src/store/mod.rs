@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_counts.sql"),
     include_str!("migrations/0003_sub_agents.sql"),
     include_str!("migrations/0004_telegram.sql"),
+    include_str!("migrations/0007_passkeys.sql"),
     include_str!("migrations/0009_tool_calls.sql"),
 ];
 const READERS: usize = 4;

@@ -128,6 +128,7 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
                 body,
                 created_at: now(),
                 deadline: None,
+                proof: aye_core::Proof::None,
                 state: aye_core::State::Open,
             })?;
         }

@@ -334,3 +334,41 @@ proptest! {
         prop_assert_eq!(bash(&policy, &text).action, Action::Ask);
     }
 }
+
+#[test]
+fn a_rule_that_wants_proof_counts_for_every_part_and_for_what_may_hide_it() {
+    let policy = rules(json!([
+        {"command": "git status", "action": "ask"},
+        {"command": "git push*", "action": "ask", "proof": "passkey"},
+        {"command": "ls*", "action": "allow"},
+    ]));
+    let proof = |command: &str| bash(&policy, command).proof;
+    assert_eq!(proof("git push"), Proof::Passkey);
+    assert_eq!(proof("git status && git push"), Proof::Passkey);
+    assert_eq!(proof("ls; sudo git push -f"), Proof::Passkey);
+    // What it runs is known only when it runs.
+    for hidden in ["$x push", "sh -c \"$(cat f)\"", "git $(echo push)", "x=push; git $x"] {
+        assert_eq!(proof(hidden), Proof::Passkey, "{hidden}");
+    }
+    assert_eq!(proof("git status"), Proof::None);
+    assert_eq!(decide(&policy, "Write", json!({"file_path": "/x"})).proof, Proof::None);
+    assert!(policy.asks_for_proof() && !rules(json!([])).asks_for_proof());
+}
+
+#[test]
+fn a_policy_that_wants_proof_wants_it_for_everything_and_no_rule_loosens_it() {
+    let strict =
+        policy(json!({"proof": "passkey", "rules": [{"tool": "Bash", "action": "ask", "proof": "none"}]}));
+    assert_eq!(bash(&strict, "ls").proof, Proof::Passkey);
+    assert_eq!(decide(&strict, "ExitPlanMode", json!({})).proof, Proof::Passkey);
+}
+
+#[test]
+fn only_a_rule_that_asks_can_want_proof() {
+    for action in ["allow", "deny"] {
+        let file = json!({"rules": [{"tool": "Bash", "action": action, "proof": "passkey"}]});
+        let flaws = serde_json::from_value::<PolicyFile>(file).unwrap().check().unwrap_err();
+        assert!(flaws[0].to_string().contains("only a rule that asks"), "{flaws:?}");
+    }
+    assert!(serde_json::from_value::<PolicyFile>(json!({"proof": "password"})).is_err());
+}

@@ -9,8 +9,8 @@ use super::settings::{Pace, Settings, Token};
 use crate::url::HubUrl;
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    Agent, AgentId, AgentState, Answer, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Reach, Receipt,
-    State, Surface, Text,
+    Agent, AgentId, AgentState, Answer, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Proof, Reach,
+    Receipt, State, Surface, Text,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ fn ask(kind: Kind, body: Value) -> Ask {
         body,
         created_at: Timestamp::UNIX_EPOCH,
         deadline: None,
+        proof: Proof::None,
         state: State::Open,
     }
 }

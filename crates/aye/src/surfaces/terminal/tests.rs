@@ -19,6 +19,7 @@ fn view(kind: Kind, body: Value) -> AskView {
         digest: Digest::of("/src/web", &body),
         created_at: at(0),
         deadline: None,
+        proof: aye_core::Proof::None,
         body,
         state: "open".into(),
         receipt: None,
