@@ -81,7 +81,7 @@ fn an_anonymous_administrator_and_a_channel_are_nobody() {
     let ask = phone.ask("k", "Which DB?");
     let message = phone.bot.message(GROUP, "Which DB?");
     let before = phone.bot.messages(GROUP).len();
-    let reply = json!({"message_id": message.id, "chat": {"id": GROUP}});
+    let reply = aye_testkit::telegram::replied(&message);
     let anonymous = json!({"text": "SQLite", "sender_chat": {"id": GROUP, "type": "supergroup"}, "reply_to_message": reply});
     phone.bot.send(ANN, GROUP, anonymous);
     let robot = json!({"text": "SQLite", "from": {"id": ANN, "is_bot": true, "first_name": "Group"}, "reply_to_message": reply});

@@ -28,7 +28,7 @@ fn a_long_plan_comes_in_parts_and_a_very_long_one_as_a_file_that_cannot_be_appro
     let ask = phone.raise("a", "plan", plan(&text));
     let message = phone.shown("The plan stands above");
     let parts: Vec<_> =
-        phone.bot.messages(ANN).into_iter().filter(|part| part.text.starts_with("plan, part")).collect();
+        phone.bot.messages(ANN).into_iter().filter(|part| part.text.starts_with("Plan, part")).collect();
     assert!(parts.iter().all(|part| part.id < message.id && part.silent) && !message.silent);
     let lines: usize = parts.iter().map(|part| part.text.matches("a line of the plan").count()).sum();
     assert_eq!((parts.len(), lines), (3, 500));

@@ -1,15 +1,21 @@
-//! The Bot API's methods, as strict as the real ones.
+//! The Bot API's methods, as strict as the real ones. Sources: the Bot API's documentation, and of what it does not
+//! say `telegram-bot-api/Client.cpp` and tdlib (`get_inline_keyboard_button` in `td/telegram/ReplyMarkup.cpp`,
+//! `LinkManager::check_link`).
 
-use super::html;
-use super::state::Shared;
-use super::{Button, Message, Notice};
+use super::cleaning::{self, displayed};
+use super::html::{self, Marked};
+use super::state::{Made, Shared};
+use super::{BOT, Button, Message, NAME, Notice};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 const LONGEST_TEXT: usize = 4096;
+/// Of a text with its markup, in bytes.
+const LONGEST_SOURCE: usize = 1 << 15;
 const LONGEST_DATA: usize = 64;
 const LONGEST_NOTICE: usize = 200;
 const MOST_BUTTONS: usize = 100;
+const MOST_IN_A_ROW: usize = 8;
+const LONGEST_PLACEHOLDER: usize = 64;
 
 /// A status and a body.
 pub type Reply = (u16, Value);
@@ -32,7 +38,10 @@ pub fn too_many(seconds: u64) -> Reply {
 
 pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
     let known: &[&str] = match method {
+        "getMe" | "getWebhookInfo" => &[],
         "getUpdates" => &["offset", "timeout", "allowed_updates", "limit"],
+        "getFile" => &["file_id"],
+        "setMyCommands" => &["commands"],
         "sendMessage" => &[
             "chat_id",
             "text",
@@ -55,7 +64,11 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         return refuse(shared, &format!("{method} knows no {field}"));
     }
     match method {
-        "getUpdates" => get_updates(shared, body),
+        "getMe" => ok(json!({ "id": BOT, "is_bot": true, "first_name": "Aye", "username": NAME })),
+        "getWebhookInfo" => ok(json!({ "url": shared.state().webhook.clone(), "pending_update_count": 0 })),
+        "getUpdates" => super::updates::get_updates(shared, body),
+        "getFile" => get_file(shared, body),
+        "setMyCommands" => set_commands(shared, body),
         "sendMessage" => send(shared, body),
         "editMessageText" => edit(shared, body),
         "deleteMessage" => delete(shared, body),
@@ -70,67 +83,61 @@ fn refuse(shared: &Shared, words: &str) -> Reply {
     error(400, &format!("Bad Request: {words}"))
 }
 
-fn get_updates(shared: &Shared, body: &Value) -> Reply {
-    let mut state = shared.state();
-    state.polls += 1;
-    let me = state.polls;
-    shared.changed.notify_all();
-    if let Some(offset) = body["offset"].as_i64() {
-        state.waiting.retain(|(id, _)| *id >= offset);
-        state.confirmed.push(offset);
+/// What people would see of a text.
+pub fn seen(text: &str, parse_mode: Option<&str>) -> Result<Marked, String> {
+    if text.len() > LONGEST_SOURCE {
+        return Err("text is too long".into());
     }
-    let wait = shared.second.mul_f64(body["timeout"].as_f64().unwrap_or_default());
-    let until = Instant::now() + wait;
-    let allowed = |update: &Value| {
-        let kinds = body["allowed_updates"].as_array();
-        kinds.is_none_or(|kinds| kinds.iter().filter_map(Value::as_str).any(|kind| update[kind].is_object()))
-    };
-    loop {
-        if state.polls != me {
-            return error(
-                409,
-                "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
-            );
-        }
-        let mut found: Vec<_> =
-            state.waiting.iter().map(|(_, update)| update.clone()).filter(allowed).collect();
-        let left = until.saturating_duration_since(Instant::now());
-        if !found.is_empty() || left.is_zero() {
-            if state.backwards {
-                found.reverse();
-            }
-            return ok(json!(found));
-        }
-        state = shared.changed.wait_timeout(state, left.min(Duration::from_millis(200))).unwrap().0;
-    }
-}
-
-/// The text and the buttons, checked.
-fn content(body: &Value) -> Result<(String, Vec<Button>), String> {
-    let raw = body["text"].as_str().ok_or("text is missing")?;
-    let text = match body["parse_mode"].as_str() {
-        None => raw.to_owned(),
-        Some("HTML") => html::parse(raw).map_err(|problem| format!("can't parse entities: {problem}"))?,
+    let marked = match parse_mode {
+        None => Marked { text: text.chars().collect(), entities: vec![] },
+        Some("HTML") => html::parse(text).map_err(|problem| format!("can't parse entities: {problem}"))?,
         Some(mode) => return Err(format!("unsupported parse_mode {mode}")),
     };
-    let text = text.trim().to_owned();
-    if text.is_empty() {
+    let marked = displayed(marked);
+    let plain = marked.plain();
+    if cleaning::is_empty(&plain) {
         return Err("message text is empty".into());
     }
-    if text.encode_utf16().count() > LONGEST_TEXT {
+    if plain.encode_utf16().count() > LONGEST_TEXT {
         return Err("message is too long".into());
     }
-    let rows = body["reply_markup"]["inline_keyboard"].as_array().cloned().unwrap_or_default();
-    let buttons: Vec<_> = rows.iter().flat_map(|row| row.as_array().into_iter().flatten()).collect();
-    if buttons.len() > MOST_BUTTONS {
+    Ok(marked)
+}
+
+/// What stands in a message and under it, checked.
+struct Content {
+    marked: Marked,
+    rows: Vec<Vec<Button>>,
+    force_reply: bool,
+}
+
+fn content(body: &Value) -> Result<Content, String> {
+    let raw = body["text"].as_str().ok_or("message text is empty")?;
+    let marked = seen(raw, body["parse_mode"].as_str())?;
+    let markup = &body["reply_markup"];
+    let force_reply = markup["force_reply"] == true;
+    let placeholder = markup["input_field_placeholder"].as_str();
+    if placeholder.is_some_and(|text| !(1..=LONGEST_PLACEHOLDER).contains(&text.chars().count())) {
+        return Err("the input field's placeholder has 1 to 64 characters".into());
+    }
+    if force_reply && markup.get("inline_keyboard").is_some() {
+        return Err("can't parse reply keyboard markup: it is one kind or another".into());
+    }
+    let rows = markup["inline_keyboard"].as_array().cloned().unwrap_or_default();
+    let read = |row: &Value| row.as_array().into_iter().flatten().map(button).collect::<Result<Vec<_>, _>>();
+    let rows = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let total: usize = rows.iter().map(Vec::len).sum();
+    if total > MOST_BUTTONS || rows.iter().any(|row| row.is_empty() || row.len() > MOST_IN_A_ROW) {
         return Err("reply markup is too long".into());
     }
-    Ok((text, buttons.into_iter().map(button).collect::<Result<_, _>>()?))
+    Ok(Content { marked, rows, force_reply })
 }
 
 fn button(button: &Value) -> Result<Button, String> {
-    let label =
-        button["text"].as_str().filter(|label| !label.trim().is_empty()).ok_or("button text is empty")?;
+    let label = cleaning::clean(button["text"].as_str().unwrap_or_default()).trim().to_owned();
+    if label.is_empty() {
+        return Err("can't parse inline keyboard button: text is empty".into());
+    }
     let data = button["callback_data"].as_str().map(str::to_owned);
     let url = button["url"].as_str().map(str::to_owned);
     if data.as_ref().is_some_and(|data| !(1..=LONGEST_DATA).contains(&data.len()))
@@ -138,20 +145,30 @@ fn button(button: &Value) -> Result<Button, String> {
     {
         return Err("BUTTON_DATA_INVALID".into());
     }
-    Ok(Button { label: label.to_owned(), data, url })
+    if let Some(url) = url.as_ref().filter(|url| !is_link(url)) {
+        return Err(format!("inline keyboard button URL '{url}' is invalid: Wrong HTTP URL"));
+    }
+    Ok(Button { label, data, url })
+}
+
+/// A name without a dot is no host, unless it is an IPv6 address.
+fn is_link(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    matches!(scheme, "http" | "https") && (host.contains('.') || host.starts_with('['))
 }
 
 fn send(shared: &Shared, body: &Value) -> Reply {
-    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is missing") };
+    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is empty") };
     match content(body) {
         Err(problem) => refuse(shared, &problem),
-        Ok((text, buttons)) => post(shared, chat, body, text, buttons, None),
+        Ok(content) => post(shared, "sendMessage", chat, body, content, None),
     }
 }
 
 fn send_document(shared: &Shared, body: &Value) -> Reply {
     let Some(chat) = body["chat_id"].as_str().and_then(|chat| chat.parse().ok()) else {
-        return refuse(shared, "chat_id is missing");
+        return refuse(shared, "chat_id is empty");
     };
     let reply: Value = body["reply_parameters"]
         .as_str()
@@ -159,34 +176,45 @@ fn send_document(shared: &Shared, body: &Value) -> Reply {
         .unwrap_or_default();
     let file = (body["document"]["name"].as_str(), body["document"]["text"].as_str());
     let (Some(name), Some(text)) = file else { return refuse(shared, "there is no document in the request") };
+    if text.is_empty() {
+        return refuse(shared, "file must be non-empty");
+    }
     let body =
         json!({ "disable_notification": body["disable_notification"] == "true", "reply_parameters": reply });
-    post(shared, chat, &body, String::new(), vec![], Some((name.to_owned(), text.to_owned())))
+    let content = Content { marked: Marked::default(), rows: vec![], force_reply: false };
+    post(shared, "sendDocument", chat, &body, content, Some((name.to_owned(), text.to_owned())))
 }
 
 fn post(
     shared: &Shared,
+    method: &str,
     chat: i64,
     body: &Value,
-    text: String,
-    buttons: Vec<Button>,
+    content: Content,
     file: Option<(String, String)>,
 ) -> Reply {
     let mut state = shared.state();
+    if let Some((code, words)) = state.shut.get(&chat).cloned() {
+        return error(code, &words);
+    }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
         return too_many(seconds);
     }
     state.last_message += 1;
     let id = state.last_message;
+    state.made.push(Made { method: method.to_owned(), chat, message: id });
     let html = body["text"].as_str().unwrap_or_default().to_owned();
     let silent = body["disable_notification"] == true;
     let reply_to = body["reply_parameters"]["message_id"].as_i64();
     state.messages.push(Message {
         id,
         chat,
-        text,
+        text: content.marked.plain(),
+        marked: content.marked,
         html,
-        buttons,
+        buttons: content.rows.concat(),
+        rows: content.rows,
+        force_reply: content.force_reply,
         silent,
         reply_to,
         file,
@@ -201,27 +229,41 @@ fn edit(shared: &Shared, body: &Value) -> Reply {
     let (Some(chat), Some(id)) = (body["chat_id"].as_i64(), body["message_id"].as_i64()) else {
         return refuse(shared, "chat_id or message_id is missing");
     };
-    let (text, buttons) = match content(body) {
+    let content = match content(body) {
         Ok(content) => content,
         Err(problem) => return refuse(shared, &problem),
     };
+    if content.force_reply {
+        return refuse(shared, "inline keyboard expected");
+    }
     let mut state = shared.state();
+    if let Some((code, words)) = state.shut.get(&chat).cloned() {
+        return error(code, &words);
+    }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
         return too_many(seconds);
     }
+    state.made.push(Made { method: "editMessageText".to_owned(), chat, message: id });
     let found = state
         .messages
         .iter_mut()
         .find(|message| message.chat == chat && message.id == id && !message.deleted);
     let Some(message) = found else { return error(400, "Bad Request: message to edit not found") };
-    let html = body["text"].as_str().unwrap_or_default().to_owned();
-    if (&message.html, &message.buttons) == (&html, &buttons) {
+    if (&message.marked, &message.rows) == (&content.marked, &content.rows) {
         return error(
             400,
             "Bad Request: message is not modified: specified new message content and reply markup are exactly the same",
         );
     }
-    *message = Message { text, html, buttons, edits: message.edits + 1, ..message.clone() };
+    *message = Message {
+        text: content.marked.plain(),
+        marked: content.marked,
+        html: body["text"].as_str().unwrap_or_default().to_owned(),
+        buttons: content.rows.concat(),
+        rows: content.rows,
+        edits: message.edits + 1,
+        ..message.clone()
+    };
     shared.changed.notify_all();
     ok(json!({ "message_id": id, "chat": { "id": chat } }))
 }
@@ -229,8 +271,10 @@ fn edit(shared: &Shared, body: &Value) -> Reply {
 fn delete(shared: &Shared, body: &Value) -> Reply {
     let mut state = shared.state();
     let (chat, id) = (body["chat_id"].as_i64(), body["message_id"].as_i64());
-    let found =
-        state.messages.iter_mut().find(|message| Some(message.chat) == chat && Some(message.id) == id);
+    let found = state
+        .messages
+        .iter_mut()
+        .find(|message| Some(message.chat) == chat && Some(message.id) == id && !message.deleted);
     match found {
         Some(message) => {
             message.deleted = true;
@@ -255,5 +299,34 @@ fn answer(shared: &Shared, body: &Value) -> Reply {
         Some(Some(_)) | None => {
             error(400, "Bad Request: query is too old and response timeout expired or query ID is invalid")
         }
+    }
+}
+
+fn set_commands(shared: &Shared, body: &Value) -> Reply {
+    let commands = body["commands"].as_array().cloned().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let mut known = Vec::new();
+    for command in &commands {
+        let (name, words) = (command["command"].as_str(), command["description"].as_str());
+        let (Some(name), Some(words)) = (name, words) else { return refuse(shared, "BOT_COMMAND_INVALID") };
+        if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+            return refuse(shared, "BOT_COMMAND_INVALID");
+        }
+        if !(1..=256).contains(&words.chars().count()) {
+            return refuse(shared, "BOT_COMMAND_DESCRIPTION_INVALID");
+        }
+        known.push((name.to_owned(), words.to_owned()));
+    }
+    shared.state().commands = known;
+    ok(json!(true))
+}
+
+fn get_file(shared: &Shared, body: &Value) -> Reply {
+    let id = body["file_id"].as_str().unwrap_or_default();
+    match shared.state().files.get(id) {
+        Some(bytes) => {
+            ok(json!({ "file_id": id, "file_size": bytes.len(), "file_path": format!("photos/{id}") }))
+        }
+        None => error(400, "Bad Request: invalid file_id"),
     }
 }

@@ -1,10 +1,17 @@
-//! A stand-in for Telegram's Bot API, on loopback: as strict as the real one about markup, lengths and how often
-//! a bot may speak, and able to fail. Tests play the people.
+//! A stand-in for Telegram's Bot API, on loopback: as strict as the real one about markup, what it changes in texts,
+//! lengths, links, how often a bot may speak and what it hears in groups, and able to fail. Each rule names its
+//! source where it stands. Tests play the people.
 
 mod calls;
+mod cleaning;
 mod html;
+mod picture;
 mod server;
 mod state;
+mod updates;
+
+pub use calls::seen;
+pub use html::{Entity, Marked};
 
 use crate::patience::eventually;
 use serde_json::{Value, json};
@@ -14,6 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub const TOKEN: &str = "110201543:FAKE-token_for-tests";
+/// The bot itself, as `getMe` tells it.
+pub const BOT: i64 = 110_201_543;
+pub const NAME: &str = "aye_test_bot";
 
 pub struct Telegram {
     pub url: String,
@@ -26,9 +36,15 @@ pub struct Message {
     pub chat: i64,
     /// As people see it.
     pub text: String,
+    /// The same, with what is marked in it.
+    pub marked: Marked,
     /// As the bot sent it.
     pub html: String,
     pub buttons: Vec<Button>,
+    /// The same buttons, as they stand.
+    pub rows: Vec<Vec<Button>>,
+    /// It asks whoever it names to reply.
+    pub force_reply: bool,
     pub silent: bool,
     pub reply_to: Option<i64>,
     /// Its name and text.
@@ -108,6 +124,44 @@ impl Telegram {
         let mut state = self.shared.state();
         state.every = None;
         state.faults.clear();
+    }
+
+    /// From now on this chat is closed to the bot; Telegram says so with this code and these words.
+    pub fn shut(&self, chat: i64, code: u16, words: &str) {
+        self.shared.state().shut.insert(chat, (code, words.to_owned()));
+    }
+
+    pub fn open_again(&self, chat: i64) {
+        self.shared.state().shut.remove(&chat);
+    }
+
+    /// The bot hears everything that is said in groups.
+    pub fn without_privacy(&self) {
+        self.shared.state().hears_all = true;
+    }
+
+    /// Somebody set a webhook for this bot.
+    pub fn set_webhook(&self, url: &str) {
+        self.shared.state().webhook = url.to_owned();
+        self.poll_from_elsewhere();
+    }
+
+    /// The commands that the bot offers in people's menus.
+    pub fn commands(&self) -> Vec<(String, String)> {
+        self.shared.state().commands.clone()
+    }
+
+    /// Every call that was let through to a chat: the method and the message it made or changed.
+    pub fn made(&self, chat: i64) -> Vec<(String, i64)> {
+        let state = self.shared.state();
+        let here = state.made.iter().filter(|made| made.chat == chat);
+        here.map(|made| (made.method.clone(), made.message)).collect()
+    }
+
+    /// A picture as somebody sends it, by the name under which the bot can fetch it.
+    pub fn photo(&self, id: &str, bytes: &[u8]) -> Value {
+        self.shared.state().files.insert(id.to_owned(), bytes.to_vec());
+        json!([{ "file_id": id, "file_unique_id": id, "width": 90, "height": 90, "file_size": bytes.len() }])
     }
 
     /// Batches of updates come last first.
@@ -201,11 +255,7 @@ impl Telegram {
     }
 
     pub fn reply(&self, user: i64, to: &Message, text: &str) -> i64 {
-        self.send(
-            user,
-            to.chat,
-            json!({"text": text, "reply_to_message": {"message_id": to.id, "chat": {"id": to.chat}}}),
-        )
+        self.send(user, to.chat, json!({"text": text, "reply_to_message": replied(to)}))
     }
 
     /// A message with these fields; returns the number of its update.
@@ -225,6 +275,9 @@ impl Telegram {
         });
         for (name, value) in fields.as_object().into_iter().flatten() {
             message[name] = value.clone();
+        }
+        if chat < 0 && !state.hears_all && !updates::is_for_the_bot(&message) {
+            return state.last_update;
         }
         let update = state.update(json!({ field: message }));
         self.shared.changed.notify_all();
@@ -249,6 +302,12 @@ impl Telegram {
         self.shared.state().polls += 1;
         self.shared.changed.notify_all();
     }
+}
+
+/// A message of the bot's, as a reply to it names it.
+pub fn replied(to: &Message) -> Value {
+    let from = json!({ "id": BOT, "is_bot": true, "first_name": "Aye", "username": NAME });
+    json!({ "message_id": to.id, "chat": { "id": to.chat }, "from": from })
 }
 
 fn person(user: i64) -> Value {

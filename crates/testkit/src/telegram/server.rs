@@ -30,6 +30,14 @@ fn converse(stream: TcpStream, shared: &Shared) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let (path, kind, body) = request(&mut reader)?;
+        if let Some(id) = path.strip_prefix(&format!("/file/bot{}/photos/", shared.token)) {
+            let bytes = shared.state().files.get(id).cloned().unwrap_or_default();
+            writer
+                .write_all(format!("HTTP/1.1 200 X\r\nContent-Length: {}\r\n\r\n", bytes.len()).as_bytes())
+                .ok()?;
+            writer.write_all(&bytes).ok()?;
+            continue;
+        }
         let (status, reply) = match answer(shared, &path, &kind, &body) {
             Answer::Reply((status, reply)) => (status, reply.to_string()),
             Answer::Html(status) => (status, "<html>Bad Gateway</html>".to_owned()),

@@ -6,7 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Telegram's own limits, in its seconds.
+/// Telegram's own limits, in its seconds: "My bot is hitting limits" in Telegram's questions and answers on bots.
+/// Edits are counted like messages, which is stricter than the real service.
 const GAP_ALONE: f64 = 1.0;
 const GROUP_PER_MINUTE: usize = 20;
 const EVERYWHERE_PER_SECOND: usize = 30;
@@ -40,8 +41,24 @@ pub struct State {
     /// How often updates were confirmed up to a number.
     pub confirmed: Vec<i64>,
     pub backwards: bool,
+    /// Chats where the bot may not speak, and how it is told.
+    pub shut: HashMap<i64, (u16, String)>,
+    /// Privacy mode is off.
+    pub hears_all: bool,
+    pub webhook: String,
+    pub commands: Vec<(String, String)>,
+    /// What the bot can fetch, by its name.
+    pub files: HashMap<String, Vec<u8>>,
+    pub made: Vec<Made>,
     said: HashMap<i64, Vec<f64>>,
     quiet_until: HashMap<i64, f64>,
+}
+
+/// A call that made or changed a message.
+pub struct Made {
+    pub method: String,
+    pub chat: i64,
+    pub message: i64,
 }
 
 impl Shared {

@@ -1,7 +1,7 @@
 //! A run as one message that is edited while it goes: what it does, and in the end what it said and cost.
 
+use super::exact::prose;
 use super::html::{LONGEST, Page, cut, label, length};
-use aye_core::visible::visible;
 use aye_core::{Agent, AgentState};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -126,7 +126,7 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
         page = page.line().text("· ").text(step);
     }
     if let Some(said) = progress.said().filter(|said| !said.trim().is_empty()) {
-        page = page.line().line().text(&tail_of(&said));
+        page = page.line().line().written(&tail_of(&said));
     }
     if let Some(trouble) = &progress.trouble {
         page = page.line().line().text("⚠️ ").text(&label(trouble, TEXT));
@@ -139,10 +139,10 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
 
 /// The newest of a text that grows.
 fn tail_of(text: &str) -> String {
-    let text = visible(text.trim());
+    let text = prose(text.trim());
     let units = length(&text);
     if units <= TEXT {
-        return text.into_owned();
+        return text;
     }
     let (start, _) = cut(&text, units - TEXT);
     format!("…{}", &text[start.len()..])
@@ -161,8 +161,8 @@ fn finished(name: &str, progress: &Progress, end: &End) -> (Page, Option<String>
     if !figures.is_empty() {
         foot = foot.line().dim(&figures);
     }
-    let words = visible(end.words.trim());
-    let whole = head.clone().line().line().text(&words).line().page(&foot);
+    let words = prose(end.words.trim());
+    let whole = head.clone().line().line().written(&words).line().page(&foot);
     if words.is_empty() {
         return (head.page(&foot), None);
     }
@@ -171,8 +171,8 @@ fn finished(name: &str, progress: &Progress, end: &End) -> (Page, Option<String>
     }
     let (start, _) = cut(&words, LONGEST - head.length() - foot.length() - FRAME);
     let page =
-        head.line().line().text(start).text("…").line().dim("All of it is in the file below.").page(&foot);
-    (page.fitting(), Some(words.into_owned()))
+        head.line().line().written(start).text("…").line().dim("All of it is in the file below.").page(&foot);
+    (page.fitting(), Some(words))
 }
 
 fn figures(progress: &Progress, end: &End) -> String {

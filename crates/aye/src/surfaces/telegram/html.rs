@@ -1,15 +1,21 @@
 //! Text for Telegram: marked up for those who can show it, plain for when that is refused, and counted as
 //! Telegram counts it, in UTF-16 units after its markup is taken out.
 
-use aye_core::visible::{one_line, visible};
+use super::exact;
 
 /// The longest message Telegram takes.
 pub const LONGEST: usize = 4096;
+/// The longest text with its markup, in bytes.
+const LONGEST_SOURCE: usize = 32_000;
+/// Beyond a hundred blocks of code Telegram drops their markup, and with it where each of them ends.
+const MOST_BLOCKS: usize = 100;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     html: String,
     plain: String,
+    /// Blocks and stretches of code.
+    blocks: usize,
 }
 
 impl Page {
@@ -26,7 +32,7 @@ impl Page {
     }
 
     pub fn fits(&self) -> bool {
-        self.length() <= LONGEST
+        self.length() <= LONGEST && self.html.len() <= LONGEST_SOURCE && self.blocks <= MOST_BLOCKS
     }
 
     /// The beginning of a page that is too long, without its markup.
@@ -35,33 +41,50 @@ impl Page {
             return self;
         }
         let (start, _) = cut(&self.plain, LONGEST - 2);
-        Self::default().text(start).text("…")
+        let mut page = Self::default().written(start);
+        page.html.push('…');
+        page.plain.push('…');
+        page
     }
 
-    /// Text of any origin; what it hides is shown.
-    pub fn text(mut self, text: &str) -> Self {
-        let shown = visible(text);
-        escape(&shown, &mut self.html);
-        self.plain += &shown;
+    /// Text of any origin; what Telegram would change and what hides is shown.
+    pub fn text(self, text: &str) -> Self {
+        self.written(&exact::prose(text))
+    }
+
+    /// What `exact` has written already.
+    pub fn written(mut self, shown: &str) -> Self {
+        escape(shown, &mut self.html);
+        self.plain += shown;
         self
     }
 
     pub fn bold(self, text: &str) -> Self {
-        self.tagged("b", &one_line(text))
+        self.tagged("b", &exact::words(text))
     }
 
     pub fn dim(self, text: &str) -> Self {
-        self.tagged("i", &one_line(text))
+        self.tagged("i", &exact::words(text))
     }
 
-    pub fn code(self, text: &str) -> Self {
-        self.tagged("code", &one_line(text))
+    /// What the signs in this page stand for.
+    pub fn legend(self) -> Self {
+        match exact::legend(&self.plain) {
+            Some(legend) => self.tagged("i", &legend).line(),
+            None => self,
+        }
     }
 
-    /// A block that keeps its lines and spaces.
-    pub fn pre(self, text: &str) -> Self {
-        let text = visible(text);
-        self.tagged("pre", text.trim_end_matches('\n'))
+    /// Code on one line, every character of it.
+    pub fn code(mut self, text: &str) -> Self {
+        self.blocks += 1;
+        self.tagged("code", &exact::line(text))
+    }
+
+    /// A block that keeps its lines and spaces, every character of it.
+    pub fn pre(mut self, text: &str) -> Self {
+        self.blocks += 1;
+        self.tagged("pre", &exact::block(text))
     }
 
     pub fn line(self) -> Self {
@@ -71,6 +94,7 @@ impl Page {
     pub fn page(mut self, other: &Page) -> Self {
         self.html += &other.html;
         self.plain += &other.plain;
+        self.blocks += other.blocks;
         self
     }
 
@@ -118,7 +142,7 @@ pub fn cut(text: &str, most: usize) -> (&str, bool) {
 
 /// A label for a button: one line, and short, because a phone shows no more. Never the only place of a text.
 pub fn label(text: &str, most: usize) -> String {
-    let line = one_line(text.trim());
+    let line = exact::words(text.trim());
     match cut(&line, most) {
         (whole, true) => whole.to_owned(),
         (start, false) => format!("{}…", start.trim_end()),
@@ -149,8 +173,8 @@ mod tests {
     #[test]
     fn markup_in_a_text_is_only_text_and_what_hides_is_shown() {
         let page = Page::default().bold("<b>&\"").text(" a\u{202e}b").pre("x < y\n").code("\n");
-        assert_eq!(page.html(), "<b>&lt;b&gt;&amp;&quot;</b> a\\u{202e}b<pre>x &lt; y</pre><code>\\n</code>");
-        assert_eq!(page.plain(), "<b>&\" a\\u{202e}bx < y\\n");
+        assert_eq!(page.html(), "<b>&lt;b&gt;&amp;&quot;</b> a\\u{202e}b<pre>x &lt; y⏎</pre><code>⏎</code>");
+        assert_eq!(page.plain(), "<b>&\" a\\u{202e}bx < y⏎⏎");
     }
 
     #[test]
@@ -158,6 +182,12 @@ mod tests {
         assert_eq!(Page::default().bold("a<").text("😀").length(), 4);
         assert!(Page::default().text(&"<".repeat(LONGEST)).fits());
         assert!(!Page::default().text(&"😀".repeat(LONGEST / 2 + 1)).fits());
+    }
+
+    #[test]
+    fn more_blocks_than_telegram_marks_do_not_fit() {
+        let blocks = |count: usize| (0..count).fold(Page::default(), |page, _| page.code("x").text(" "));
+        assert!(blocks(100).fits() && !blocks(101).fits());
     }
 
     #[test]

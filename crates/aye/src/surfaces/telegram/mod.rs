@@ -7,6 +7,7 @@ mod card;
 mod commands;
 mod desk;
 mod ended;
+mod exact;
 mod form;
 mod gate;
 mod html;

@@ -1,6 +1,7 @@
 //! An ask and what is filled in of it, as a message with buttons. What cannot be shown whole cannot be
 //! approved here.
 
+use super::exact;
 use super::form::{Action, Draft, Wanted};
 use super::html::{LONGEST, Page, label, length, pieces};
 use aye_core::visible::visible;
@@ -208,7 +209,12 @@ fn session_rule(permission: &Permission) -> Option<String> {
 /// The display, and what of the input it does not show.
 fn what_runs(permission: &Permission) -> Page {
     let display = &permission.display;
-    let mut page = Page::default().pre(&display.text).line();
+    // A diff ends with a line break of its own.
+    let text = match display.kind {
+        DisplayKind::Diff => display.text.strip_suffix('\n').unwrap_or(&display.text),
+        DisplayKind::Command | DisplayKind::Json => &display.text,
+    };
+    let mut page = Page::default().pre(text).line();
     for (n, part) in display.parts.iter().enumerate() {
         page = page.dim(&format!("part {}: ", n + 1)).code(part).line();
     }
@@ -216,10 +222,9 @@ fn what_runs(permission: &Permission) -> Page {
         page = page.bold(&format!("⚠️ look closely: {caution}")).line();
     }
     for (field, value) in the_rest(permission) {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        page = page.dim(&format!("{field}: ")).text(&value).line();
+        page = page.code(field).text(": ").code(&value.to_string()).line();
     }
-    page
+    page.legend()
 }
 
 fn the_rest(permission: &Permission) -> Vec<(&String, &Value)> {
@@ -275,19 +280,22 @@ fn plan(ask: &Ask, plan: &str, draft: &Draft, asker: &Asker) -> Shown {
     Shown { parts, page, buttons, file }
 }
 
-/// A plan in one message, in several before it, or as a file.
+/// A plan in one message, in several before it, or as a file. Something of ours stands after it, because Telegram
+/// trims the end of a message.
 pub fn plan_text(plan: &str, head: impl Fn(Page) -> Page) -> (Vec<Page>, Page, Option<(String, String)>) {
-    let shown = visible(plan);
+    let shown = exact::prose(plan);
     if length(&shown) <= LONGEST - 2 * FRAME {
-        return (vec![], head(Page::default()).line().line().text(&shown), None);
+        let page = head(Page::default()).line().line().written(&shown).line().line();
+        return (vec![], page.dim("End of the plan."), None);
     }
     let cut = pieces(&shown, LONGEST - FRAME);
     if cut.len() > MOST_PARTS {
-        return (vec![], head(Page::default()), Some(("plan.md".to_owned(), shown.into_owned())));
+        return (vec![], head(Page::default()), Some(("plan.md".to_owned(), visible(plan).into_owned())));
     }
     let of = cut.len();
     let part = |(i, piece): (usize, &&str)| {
-        Page::default().dim(&format!("plan, part {} of {of}", i + 1)).line().line().text(piece)
+        let page = Page::default().dim(&format!("Plan, part {} of {of}", i + 1)).line().line().written(piece);
+        page.line().line().dim(if i + 1 < of { "It goes on below." } else { "End of the plan." })
     };
     (
         cut.iter().enumerate().map(part).collect(),

@@ -171,7 +171,7 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     <i>part 1: </i><code>rm -rf \u{202e}x</code>
     <i>part 2: </i><code>echo '&lt;b&gt;'</code>
     <b>⚠️ look closely: it hides something</b>
-    <i>timeout: </i>5
+    <code>timeout</code>: <code>5</code>
 
     For the session: allow Bash(rm:*) for this session
     | ✅ Allow once
@@ -220,6 +220,8 @@ fn a_plan_is_shown_whole_in_parts_or_as_a_file_without_approval() {
 
     1. **x**
     2. y
+
+    <i>End of the plan.</i>
     | ✅ Approve
     | ⛔ Refuse with feedback…
     | ⏸ Pause and outline
@@ -338,6 +340,8 @@ fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
 
     1. x
 
+    <i>End of the plan.</i>
+
     It was refused by itself. If you approve it within 25 s, the same plan passes when it comes again.
     | ✅ Approve plan
     | ⛔ Deny
@@ -439,6 +443,108 @@ proptest::proptest! {
                     break;
                 }
             }
+        }
+    }
+}
+
+/// What people see of a page, and each stretch of it that is marked like this.
+fn seen(page: &super::html::Page) -> aye_testkit::telegram::Marked {
+    aye_testkit::telegram::seen(page.html(), Some("HTML")).unwrap()
+}
+
+fn marked(page: &super::html::Page, kinds: &[&str]) -> Vec<String> {
+    let seen = seen(page);
+    let found = seen.entities.iter().filter(|entity| kinds.contains(&entity.kind));
+    found.map(|entity| seen.of(entity)).collect()
+}
+
+/// Text as people and attackers write it: what Telegram changes, what hides, what looks like our own signs.
+fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let odd = prop::sample::select(vec![
+        "\t",
+        "\r",
+        "\n",
+        " ",
+        "  \n",
+        "\u{0}",
+        "\u{1b}",
+        "\u{7f}",
+        "\u{a0}",
+        "\u{ad}",
+        "\u{30a}",
+        "\u{333}",
+        "\u{33f}",
+        "\u{200b}",
+        "\u{200c}",
+        "\u{200d}",
+        "\u{200e}",
+        "\u{200f}",
+        "\u{2028}",
+        "\u{202e}",
+        "\u{202f}",
+        "\u{2066}",
+        "\u{3000}",
+        "\u{feff}",
+        "\u{e0041}",
+        "⇥",
+        "␠",
+        "⏎",
+        "␍",
+        "\\u{9}",
+        "\\u{5c}",
+        "\\",
+        "\\t",
+        "u{9}",
+        "&lt;",
+        "&#9;",
+        "&",
+        "<b>",
+        "</pre>",
+        "<",
+        "\"",
+        "a",
+        "b",
+        "1",
+        "-",
+        "+",
+        "❤️",
+        "日",
+        "😀",
+        "👩\u{200d}💻",
+    ]);
+    let piece = prop_oneof![4 => odd.prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_telegram_displays_of_code_reads_back_as_the_code(text in any_text()) {
+        let page = |page: super::html::Page| page.text("🔐\n");
+        let block = page(super::html::Page::default()).pre(&text);
+        let line = page(super::html::Page::default()).code(&text);
+        let read = |page| marked(page, &["pre", "code"]).concat();
+        proptest::prop_assert_eq!(super::exact::read(&read(&block)), text.clone());
+        proptest::prop_assert_eq!(super::exact::read(&read(&line)), text);
+    }
+
+    #[test]
+    fn what_telegram_displays_of_a_plan_reads_back_as_the_plan_or_it_cannot_be_approved(
+        text in any_text(), times in 1..400_usize,
+    ) {
+        let plan = format!("x{}", text.repeat(times));
+        let ask = ask(Kind::Plan, json!({ "plan": plan }));
+        let shown = open(&ask, &Draft::default(), &asker());
+        if actions(&shown).contains(&Action::Approve) {
+            let pages = if shown.parts.is_empty() { std::slice::from_ref(&shown.page) } else { &shown.parts };
+            let read = |page| {
+                let text = seen(page).plain();
+                let start = text.find("\n\n").unwrap() + 2;
+                let end = text.rfind("\n\n").unwrap();
+                text[start..end].to_owned()
+            };
+            let all: String = pages.iter().map(read).collect();
+            proptest::prop_assert_eq!(super::exact::read(&all), plan);
         }
     }
 }
