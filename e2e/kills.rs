@@ -211,7 +211,8 @@ fn settle(
         Some(&"delivered" | &"unknown") => "confirmed",
         Some(_) => return,
     };
-    let told = world.post(&format!("/api/asks/{ask}/receipt"), token, &json!({"receipt": next}));
+    let told =
+        world.post(&format!("/api/asks/{ask}/receipt"), token, &json!({"receipt": next, "evidence": "seen"}));
     assert_eq!((told.status, &told.body["receipt"]), (200, &json!(next)), "{told:?}");
     receipts.insert(ask.to_owned(), next);
     world.saw_the_end_of(&told.body);

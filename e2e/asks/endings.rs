@@ -192,6 +192,10 @@ fn a_receipt_shows_what_it_was_concluded_from() {
     let refused = report("delivered", "written again");
     let why = "the receipt is disputed and cannot become delivered";
     assert_eq!((refused.status, refused.body), (409, json!({"error": why, "ask": disputed})));
+    for unfounded in [json!({"receipt": "confirmed"}), json!({"receipt": "confirmed", "evidence": " "})] {
+        let reply = room.hub.post(&path_of(&ask, "/receipt"), &room.bot, unfounded);
+        assert_eq!((reply.status, &reply.body["field"]), (422, &json!("evidence")));
+    }
     for receipt in [json!({}), json!({"receipt": "lost"}), json!({"receipt": null})] {
         let reply = room.hub.post(&path_of(&ask, "/receipt"), &room.bot, receipt);
         assert_eq!((reply.status, &reply.body["field"]), (422, &json!("receipt")));

@@ -47,7 +47,9 @@ impl Room {
     }
 
     fn receipt(&self, ask: &Value, receipt: &str) -> Reply {
-        self.hub.post(&path_of(ask, "/receipt"), &self.bot, json!({"receipt": receipt}))
+        // Only a confirmation has to say what it was concluded from.
+        let evidence = (receipt == "confirmed").then_some("seen");
+        self.hub.post(&path_of(ask, "/receipt"), &self.bot, json!({"receipt": receipt, "evidence": evidence}))
     }
 
     fn withdraw(&self, ask: &Value, withdrawal: Value) -> Reply {

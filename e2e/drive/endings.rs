@@ -31,7 +31,7 @@ fn an_agent_that_is_killed_in_the_middle_of_an_ask_takes_it_with_it() {
         {"do": "kill"}]));
     let ask = scene.ask();
     scene.make("go");
-    assert_eq!(scene.end(run).code(), Some(1));
+    assert_eq!(scene.end(run).code(), Some(128 + 9), "as a shell tells it");
     assert_eq!(scene.hub.ask(&ask)["state"], "withdrawn");
 }
 
@@ -135,8 +135,9 @@ fn an_agent_lives_in_a_session_of_its_own_and_cannot_type_into_our_terminal() {
     let run = scene.run(json!([{"do": "ask", "block": bash("toolu_1", "ls")}]));
     scene.ask();
     let agent = aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0]["pid"].as_u64().unwrap();
-    assert_eq!(session_of(agent), agent);
-    assert_ne!(session_of(run.id().into()), agent);
+    let leader = session_of(agent);
+    assert_eq!(session_of(leader), leader);
+    assert_ne!(session_of(run.id().into()), leader);
     scene.answer(once());
     scene.end(run);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod browsers;
+mod escapes;
 mod inside;
 mod roles;
 #[path = "../support/mod.rs"]

@@ -80,8 +80,11 @@ impl Phone {
     }
 
     fn receipt(&self, ask: &Value, receipt: &str) {
-        let told =
-            self.hub.post(&support::path_of(ask, "/receipt"), &self.agent, json!({ "receipt": receipt }));
+        let told = self.hub.post(
+            &support::path_of(ask, "/receipt"),
+            &self.agent,
+            json!({ "receipt": receipt, "evidence": "seen" }),
+        );
         assert_eq!(told.status, 200, "{}", told.body);
     }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
+
 pub struct Stat {
     pub name: String,
     fields: Vec<String>,
@@ -22,6 +24,19 @@ impl Stat {
 
     pub fn parent(&self) -> Option<u32> {
         self.fields.get(1)?.parse().ok().filter(|parent| *parent != 0)
+    }
+
+    /// The process that leads its session.
+    pub fn session(&self) -> Option<u32> {
+        self.fields.get(3)?.parse().ok()
+    }
+
+    pub fn has_terminal(&self) -> bool {
+        self.fields.get(4).is_some_and(|terminal| terminal != "0")
+    }
+
+    pub fn is_shell(&self) -> bool {
+        SHELLS.contains(&self.name.as_str())
     }
 
     pub fn threads(&self) -> Option<u32> {

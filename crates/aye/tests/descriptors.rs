@@ -34,21 +34,21 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
         }
     };
     // The first run sets up what the runtime keeps for all of them.
-    let Agent { mut child, .. } = spawn(&start(scripted_agent(), &dies, Stdin::Pipe)).unwrap();
-    child.wait().await.unwrap();
+    let Agent { mut process, .. } = spawn(&start(scripted_agent(), &dies, Stdin::Pipe)).unwrap();
+    process.wait().await.unwrap();
     let before = open_descriptors();
     for round in 0..100 {
         let stdin = if round % 2 == 0 { Stdin::Pty } else { Stdin::Pipe };
-        let Agent { mut child, mut input, output, errors } =
+        let Agent { mut process, mut input, output, errors } =
             spawn(&start(scripted_agent(), &dies, stdin)).unwrap();
         input.write_line(r#"{"type":"user","message":{"role":"user","content":"go"}}"#).await.unwrap();
-        assert_eq!(child.wait().await.unwrap().code(), Some(3));
-        drop((input, output, errors));
+        assert_eq!(process.wait().await.unwrap().code(), Some(3));
+        drop((process, input, output, errors));
 
-        let Agent { mut child, input, output, errors } =
+        let Agent { mut process, input, output, errors } =
             spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
-        child.kill().await.unwrap();
-        drop((input, output, errors));
+        process.kill().await.unwrap();
+        drop((process, input, output, errors));
 
         assert!(spawn(&start(Path::new("/nowhere/agent"), &[], stdin)).is_err());
     }

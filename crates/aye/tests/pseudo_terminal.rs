@@ -23,12 +23,12 @@ async fn every_byte_arrives_through_a_pseudo_terminal() {
         resume: None,
         stdin: Stdin::Pty,
     };
-    let Agent { mut child, mut input, output, errors } = spawn(&start).unwrap();
+    let Agent { mut process, mut input, output, errors } = spawn(&start).unwrap();
     let content = format!("\u{3}\u{4}\r\nü{}", "x".repeat(100_000));
     let prompt = json!({"type": "user", "message": {"role": "user", "content": content}});
     input.write_line(&prompt.to_string()).await.unwrap();
     let heard = || heard(&work.path().join("heard.jsonl"));
     eventually("the prompt", || heard().contains(&prompt).then_some(()));
     drop((input, output, errors));
-    child.wait().await.unwrap();
+    process.wait().await.unwrap();
 }

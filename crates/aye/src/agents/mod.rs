@@ -5,6 +5,7 @@ pub mod demo;
 pub mod display;
 pub mod lines;
 pub mod script;
+pub mod supervise;
 
 use aye_core::digest::hex;
 

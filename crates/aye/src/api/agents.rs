@@ -2,7 +2,7 @@ use super::App;
 use super::asks::WaitParams;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, are_related};
+use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -47,12 +47,20 @@ pub async fn register(
     Body(mut registration): Body<Registration>,
 ) -> Result<Reply<Agent>, Failure> {
     caller.speaks_for(&id)?;
-    // A process id means something only on this machine, and only the Unix socket shows that it is. Nobody
-    // names a process that is not their own.
-    registration.pid = registration.pid.filter(|pid| match peer {
-        Peer::Tcp(_) | Peer::Unix { pid: None, .. } => false,
-        Peer::Unix { pid: Some(peer), .. } => *pid != 1 && are_related(peer, *pid),
-    });
+    // A process id means something only on this machine, and only the Unix socket shows that it is.
+    let named = registration.pid.take();
+    let supervisor = registration.supervisor.take();
+    if let (Some(pid), Peer::Unix { pid: Some(caller), .. }) = (named, peer)
+        && app.hub.may_name(&id, caller, pid).await?
+    {
+        registration.pid = Some(pid);
+        if let Some(supervisor) = supervisor
+            && is_parent(supervisor, pid)
+            && app.hub.may_name_above(caller, supervisor).await?
+        {
+            registration.supervisor = Some(supervisor);
+        }
+    }
     Ok(ok(app.hub.register(id, registration).await?))
 }
 

@@ -1,6 +1,7 @@
 use super::Done;
+use crate::agents::claude::process::find;
 use crate::agents::claude::settings::{self, HookCommand};
-use crate::agents::random_name;
+use crate::agents::{random_name, supervise};
 use crate::client::Client;
 use crate::config::Config;
 use crate::home::Home;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -29,8 +30,8 @@ Examples:
   aye claude --model opus \"fix the build\"
   aye claude --continue
 
-Takes every argument that claude takes, and becomes that program; nothing is installed and nothing is left
-behind. For every session, however it is started: `aye hooks install`."
+Takes every argument that claude takes, and ends as it ends; nothing is installed and nothing is left behind. For
+every session, however it is started: `aye hooks install`."
 )]
 pub struct Claude {
     /// Arguments for claude itself
@@ -61,15 +62,20 @@ impl Claude {
                 );
             }
         }
-        // The runtime's threads and descriptors must not go into the other program.
-        drop(runtime);
-        let error = command.exec();
-        Err(error).with_context(|| {
+        let cannot_start = || {
             format!(
                 "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
                 program.display()
             )
-        })
+        };
+        if supervise::IS_KNOWN {
+            find(&program).with_context(cannot_start)?;
+            let code = runtime.block_on(supervise::supervise(&command))?;
+            return Ok(ExitCode::from(code));
+        }
+        // The runtime's threads and descriptors must not go into the other program.
+        drop(runtime);
+        Err(command.exec()).with_context(cannot_start)
     }
 }
 

@@ -23,6 +23,7 @@ mod verify;
 mod watch;
 
 use crate::agents::claude::process;
+use crate::agents::supervise;
 use crate::client::CallError;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{BAD, paint};
@@ -81,9 +82,15 @@ enum Command {
     Open(open::Open),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
-    /// Become another program, in a session of its own
+    /// Run another program in a session of its own, and keep all that it starts below this process
     #[command(name = process::ASIDE, hide = true)]
     Aside {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Become another program that ends when its parent does
+    #[command(name = supervise::BOUND, hide = true)]
+    Bound {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
@@ -165,9 +172,21 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),
         Command::Aside { command } => match command.split_first() {
-            Some((program, arguments)) => Err(process::leave_session(program, arguments)),
+            Some((program, arguments)) => {
+                // What the agent creates is not ours either.
+                rustix::process::umask(usual);
+                let code = small()?.block_on(process::run_aside(program, arguments))?;
+                Ok(ExitCode::from(code))
+            }
             None => anyhow::bail!("name the program"),
         },
+        Command::Bound { command } => {
+            rustix::process::umask(usual);
+            match command.split_first() {
+                Some((program, arguments)) => Err(supervise::become_bound(program, arguments)),
+                None => anyhow::bail!("name the program"),
+            }
+        }
     }
 }
 

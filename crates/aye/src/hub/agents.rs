@@ -29,9 +29,13 @@ pub struct Registration {
     /// The agent's own name for its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The agent's process. What runs inside it can never answer over the Unix socket.
+    /// The agent's process. What runs inside it can never answer over the Unix socket. Taken over the Unix socket
+    /// only, and only for a process below the caller's, or for the program above it that called it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The parent of that process, if it is there to adopt what the agent leaves behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Report>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,9 +186,15 @@ pub(super) fn commands_of(agent: &AgentId) -> String {
     format!("commands of {agent}")
 }
 
+/// With its start time, which names one process for ever.
+fn identified(pid: u32) -> Option<(u32, u64)> {
+    Some((pid, super::process_started(pid)?))
+}
+
 fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
     let before = tx.agent(&id)?;
-    let process = told.pid.and_then(|pid| Some((pid, super::process_started(pid)?)));
+    let process = told.pid.and_then(identified);
+    let supervisor = told.supervisor.and_then(identified);
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
     let row = AgentRow {
         profile: Profile {
@@ -202,10 +212,16 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
         lost: false,
         ..known
     };
-    if before.as_ref() == Some(&row) {
+    let is_news = before.as_ref() != Some(&row);
+    if is_news {
+        tx.put_agent(&row)?;
+    }
+    if let Some(supervisor) = supervisor {
+        tx.put_process(&id, supervisor)?;
+    }
+    if !is_news {
         return Ok(row);
     }
-    tx.put_agent(&row)?;
     if before.is_none() {
         let detail = json!({ "kind": row.profile.kind, "reach": row.profile.reach, "cwd": row.profile.cwd });
         tx.audit(now, "agent.registered", id.as_str(), Some(&id), None, detail)?;

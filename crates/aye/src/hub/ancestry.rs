@@ -1,9 +1,16 @@
 //! Which process runs inside which: what an agent starts must not answer the agent's own asks.
 
-use crate::processes::{Stat, line_of};
+use super::{Hub, Problem};
+use crate::processes::Stat;
+use crate::store;
+use aye_core::AgentId;
+use rustix::process::getuid;
+use std::os::unix::fs::MetadataExt;
 
 /// Deeper trees of processes are not looked at.
 const DEEPEST: usize = 256;
+/// How often processes that change are looked at again.
+const MOST_LOOKS: usize = 20;
 
 /// When a process started, in the system's own ticks; with the process id it names one process for ever.
 /// One that has ended and that nobody has taken notice of yet is gone.
@@ -14,15 +21,117 @@ pub fn process_started(pid: u32) -> Option<u64> {
     stat.started().filter(|_| !has_ended)
 }
 
-/// The process itself and all that started it, nearest first, each with its start time.
+/// The process itself and all that started it, nearest first, each with its start time. Empty where that cannot be
+/// seen: a line that is cut short would make what runs inside an agent look as if it did not.
 pub fn ancestors(pid: u32) -> Vec<(u32, u64)> {
-    line_of(pid, DEEPEST).filter_map(|pid| Some((pid, process_started(pid)?))).collect()
+    // Processes end and are adopted while they are looked at, so only what is seen twice counts.
+    let mut seen = line_to_the_first(pid);
+    for _ in 0..MOST_LOOKS {
+        let again = line_to_the_first(pid);
+        if again.is_some() && again == seen {
+            return seen.unwrap_or_default();
+        }
+        seen = again;
+    }
+    Vec::new()
 }
 
-/// Whether one of these processes started the other, at whatever remove.
-pub fn are_related(one: u32, other: u32) -> bool {
-    let has = |ancestors: Vec<(u32, u64)>, pid: u32| ancestors.iter().any(|(ancestor, _)| *ancestor == pid);
-    has(ancestors(one), other) || has(ancestors(other), one)
+/// None unless every process is seen, up to the one that nothing started.
+fn line_to_the_first(pid: u32) -> Option<Vec<(u32, u64)>> {
+    let mut line = Vec::new();
+    let mut next = Some(pid);
+    while let Some(pid) = next {
+        if line.len() == DEEPEST {
+            return None;
+        }
+        let stat = Stat::of(pid)?;
+        line.push((pid, stat.started()?));
+        next = stat.parent();
+    }
+    Some(line)
+}
+
+/// The processes from a caller up to one that it says is its agent's, both included; none if that process is not
+/// above the caller, or is one that no agent can be.
+///
+/// Whoever names a process makes everything below it an agent's, so that nothing there may answer. A hook has to
+/// name the program that called it, which is above itself; but neither what the hub itself runs in nor a shell
+/// that a person types into is an agent, nor is anything above that shell.
+fn way_up(caller: u32, pid: u32) -> Option<Vec<(u32, u64)>> {
+    let mut way = ancestors(caller);
+    let end = way.iter().position(|(ancestor, _)| *ancestor == pid)?;
+    way.truncate(end + 1);
+    let is_ours =
+        || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == getuid().as_raw());
+    let holds_the_hub = || is_below(std::process::id(), pid);
+    let has_a_person = || way.iter().any(|(pid, _)| is_typed_into(*pid));
+    let fits = caller == pid || (is_ours() && !holds_the_hub() && !has_a_person());
+    fits.then_some(way)
+}
+
+/// Whether this is a shell that leads a terminal's session.
+fn is_typed_into(pid: u32) -> bool {
+    Stat::of(pid).is_some_and(|stat| stat.is_shell() && stat.session() == Some(pid) && stat.has_terminal())
+}
+
+/// Whether a process runs inside another, or is the same.
+fn is_below(pid: u32, above: u32) -> bool {
+    ancestors(pid).iter().any(|(ancestor, _)| *ancestor == above)
+}
+
+/// Whether a process is the other's own child.
+pub fn is_parent(parent: u32, pid: u32) -> bool {
+    Stat::of(pid).and_then(|stat| stat.parent()) == Some(parent)
+}
+
+impl Hub {
+    /// The agent inside whose process a process runs. An agent that says it has ended still counts
+    /// while its process is there: saying so must not make anybody an operator.
+    pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
+        let ancestors = ancestors(pid);
+        // Whoever hides where they come from is not taken for a person.
+        if cfg!(target_os = "linux") && ancestors.is_empty() {
+            return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
+        }
+        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
+    }
+
+    /// Whether a caller on the Unix socket may say that this process is its agent's.
+    pub async fn may_name(&self, agent: &AgentId, caller: u32, pid: u32) -> Result<bool, Problem> {
+        if pid == 1 {
+            return Ok(false);
+        }
+        // What runs inside an agent cannot make the hub look at another process of it than the one it knows.
+        let known = self.agent_process(agent).await?;
+        let is_inside = |(known, _): &(u32, u64)| *known != pid && is_below(caller, *known);
+        if known.is_some_and(|known| is_inside(&known)) {
+            return Ok(false);
+        }
+        match is_below(pid, caller) {
+            true => Ok(true),
+            false => self.may_name_above(caller, pid).await,
+        }
+    }
+
+    /// The same for a process above the caller's.
+    pub async fn may_name_above(&self, caller: u32, pid: u32) -> Result<bool, Problem> {
+        let Some(mut way) = way_up(caller, pid) else { return Ok(false) };
+        let Some(named) = way.pop() else { return Ok(false) };
+        let read = move |db: &rusqlite::Connection| {
+            let is_known = store::agents::of_processes(db, &[named])?.is_some();
+            // Nothing inside an agent names what is above that agent.
+            Ok(is_known || store::agents::of_processes(db, &way)?.is_none())
+        };
+        Ok(self.inner.store.read(read).await?)
+    }
+
+    /// The agent's process, while it is there.
+    async fn agent_process(&self, agent: &AgentId) -> Result<Option<(u32, u64)>, Problem> {
+        let agent = agent.clone();
+        let row = self.inner.store.read(move |db| store::agents::agent(db, &agent)).await?;
+        let process = row.and_then(|row| row.profile.process);
+        Ok(process.filter(|(pid, started)| process_started(*pid) == Some(*started)))
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -40,6 +149,19 @@ mod tests {
         assert_eq!(above_child[1], me);
         assert_eq!(above_me[0], me);
         assert!(!above_me.contains(&above_child[0]));
+    }
+
+    #[test]
+    fn a_process_above_is_an_agents_only_if_no_person_types_into_it_and_no_hub_runs_in_it() {
+        let me = std::process::id();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (from_child, from_me) = (way_up(child.id(), me), way_up(me, me));
+        let elsewhere = way_up(me, child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(from_child, None, "this process is the hub's");
+        assert_eq!(from_me.map(|way| way.len()), Some(1));
+        assert_eq!(elsewhere, None, "it is not above");
     }
 
     #[test]

@@ -382,15 +382,4 @@ impl Hub {
         self.inner.credentials.admit(row);
         Ok(Session { token, page })
     }
-
-    /// The agent inside whose process a process runs. An agent that says it has ended still counts
-    /// while its process is there: saying so must not make anybody an operator.
-    pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
-        let ancestors = super::ancestors(pid);
-        // Whoever hides where they come from is not taken for a person.
-        if cfg!(target_os = "linux") && ancestors.is_empty() {
-            return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
-        }
-        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
-    }
 }

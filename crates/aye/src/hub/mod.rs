@@ -26,8 +26,8 @@ mod timers;
 
 pub use crate::store::{AskFilter, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
 pub use agents::{Command, Registration};
-pub use ancestry::are_related;
-use ancestry::{ancestors, process_started};
+pub use ancestry::is_parent;
+use ancestry::process_started;
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, Session, SignInError};

@@ -5,7 +5,9 @@ use super::change::change;
 use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, Answer, Ask, AskId, By, Event, Expiry, PlanVerdict, State, Withdrawal};
+use aye_core::{
+    AgentId, Answer, Ask, AskId, By, Event, Expiry, Invalid, PlanVerdict, Receipt, State, Withdrawal,
+};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -124,6 +126,10 @@ pub fn take_receipt(
     now: Timestamp,
 ) -> Result<Ask, Problem> {
     let ask = own_ask(tx, id, agent)?;
+    let says_from_what = delivery.evidence.as_ref().is_some_and(|evidence| !evidence.trim().is_empty());
+    if delivery.receipt == Receipt::Confirmed && !says_from_what {
+        return Err(Invalid::new("evidence", "must say what the confirmation was concluded from").into());
+    }
     change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)
 }
 

@@ -109,10 +109,13 @@ impl Tx<'_> {
             ":cost": profile.cost,
             ":created_at": row.created_at.as_millisecond(),
         })?;
-        if let Some((pid, started)) = profile.process {
-            let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
-            self.connection.prepare_cached(sql)?.execute((pid, started, profile.id.as_str()))?;
-        }
+        profile.process.map_or(Ok(()), |process| self.put_process(&profile.id, process))
+    }
+
+    /// From here on, what runs inside this process runs inside the agent.
+    pub fn put_process(&self, agent: &AgentId, (pid, started): (u32, u64)) -> Result<(), StoreError> {
+        let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
+        self.connection.prepare_cached(sql)?.execute((pid, started, agent.as_str()))?;
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! The agent's process and the pipes to it.
 
+use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
 use anyhow::Context;
 use rustix::fs::{Access, OFlags, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::ffi::{OsStr, OsString};
@@ -12,15 +13,20 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long a supervisor may take to end its agent by force.
+const LONGEST_END: Duration = Duration::from_secs(2);
 
 /// How to start an agent.
 #[derive(Debug, Clone)]
 pub struct Start<'a> {
-    /// This program itself, which becomes the agent's once it has left our session.
+    /// This program itself, which supervises the agent in a session of its own.
     pub ourselves: &'a Path,
     pub program: &'a Path,
     pub arguments: &'a [OsString],
@@ -54,40 +60,74 @@ impl Input {
 
 /// An agent that runs, and our ends of its pipes.
 pub struct Agent {
-    pub child: Child,
+    pub process: AgentProcess,
     pub input: Input,
     pub output: ChildStdout,
     /// What it complains about; never straight to a terminal on which approvals are typed.
     pub errors: ChildStderr,
 }
 
-impl Agent {
+/// The supervisor that leads the agent's session. Dropping it ends the agent.
+pub struct AgentProcess(Child);
+
+impl AgentProcess {
+    /// The agent itself and everything it starts is below this one.
+    pub fn id(&self) -> Option<u32> {
+        self.0.id()
+    }
+
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.0.wait().await
+    }
+
     /// Ends the agent and whatever it started and left behind in its session.
-    pub async fn kill(child: &mut Child) -> io::Result<()> {
-        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        if let Some(Err(error)) = leader.map(|leader| kill_process_group(leader, Signal::KILL)) {
-            tracing::debug!(%error, "the agent leads no group");
+    pub async fn kill(&mut self) -> io::Result<ExitStatus> {
+        // Its supervisor takes notice of its end; by the group alone both would end, and nobody did.
+        if let Some(Err(error)) = self.leader().map(|leader| kill_process(leader, FORCE)) {
+            tracing::debug!(%error, "the supervisor has ended");
         }
-        child.kill().await
+        let ended = timeout(LONGEST_END, self.0.wait()).await;
+        self.kill_group();
+        match ended {
+            Ok(status) => status,
+            Err(_) => self.0.wait().await,
+        }
+    }
+
+    fn leader(&self) -> Option<Pid> {
+        self.0.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+    }
+
+    fn kill_group(&self) {
+        let Some(leader) = self.leader() else { return };
+        // Until it has left our session it leads no group.
+        let killed = kill_process_group(leader, Signal::KILL).or_else(|_| kill_process(leader, Signal::KILL));
+        if let Err(error) = killed {
+            tracing::debug!(%error, "the agent could not be killed");
+        }
     }
 }
 
-/// The command that [`leave_session`] serves.
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
+}
+
+/// The command that [`run_aside`] serves.
 pub const ASIDE: &str = "aside";
 
-/// Becomes the program that is named, in a session of its own: a program that shares our terminal could type
-/// answers into it.
-pub fn leave_session(program: &OsStr, arguments: &[OsString]) -> anyhow::Error {
-    use std::os::unix::process::CommandExt;
-    if let Err(error) = rustix::process::setsid() {
-        return anyhow::Error::new(error).context("cannot leave this session");
-    }
-    let failed = std::process::Command::new(program).args(arguments).exec();
-    anyhow::Error::new(failed).context(format!("cannot start {}", program.display()))
+/// Runs the program that is named in a session of its own: a program that shares our terminal could type answers
+/// into it.
+pub async fn run_aside(program: &OsStr, arguments: &[OsString]) -> anyhow::Result<u8> {
+    rustix::process::setsid().context("cannot leave this session")?;
+    let mut command = std::process::Command::new(program);
+    command.args(arguments);
+    supervise(&command).await.with_context(|| format!("cannot run {}", program.display()))
 }
 
 /// Where a program is, as the system would look for it.
-fn find(program: &Path) -> Option<PathBuf> {
+pub fn find(program: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<_> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
     if program.components().count() > 1 {
@@ -120,7 +160,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
         command.arg(format!("--resume={session}"));
     }
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env("AYE_DRIVEN", "1");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ours = match start.stdin {
         Stdin::Pipe => {
             command.stdin(Stdio::piped());
@@ -140,7 +180,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
         (None, Some(pipe)) => Input::Pipe(pipe),
         (None, None) => anyhow::bail!("the agent has no input"),
     };
-    Ok(Agent { child, input, output, errors })
+    Ok(Agent { process: AgentProcess(child), input, output, errors })
 }
 
 /// Raw, so that no byte is echoed, changed or taken for a command, and no line is too long.

@@ -4,7 +4,7 @@
 use super::activity::Rest;
 use super::courier::{self, Raising, Report};
 use super::drive::{Driver, Effect, Event};
-use super::process::{self, Agent, Input, Start};
+use super::process::{self, Agent, AgentProcess, Input, Start};
 use super::told::Told;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::client::Client;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::BufReader;
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -78,7 +78,7 @@ pub struct Running {
     complaints: mpsc::Receiver<Event>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
-    child: Child,
+    process: AgentProcess,
     stays: bool,
     prompt: String,
 }
@@ -112,11 +112,11 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         resume: run.resume.as_deref(),
         stdin: run.stdin,
     };
-    let Agent { child, input, output, errors } = process::spawn(&start)?;
+    let Agent { process, input, output, errors } = process::spawn(&start)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let profile = json!({
         "kind": run.kind, "reach": "driven", "host": host, "cwd": run.cwd.to_string_lossy(), "state": "working",
-        "title": title(&run.prompt), "pid": child.id(),
+        "title": title(&run.prompt), "pid": process.id(),
     });
     client.put(&format!("/api/agents/{}", run.id), profile).await?;
 
@@ -151,7 +151,7 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         complaints,
         tasks,
         reporter,
-        child,
+        process,
         stays: run.stays,
         prompt: run.prompt,
     })
@@ -175,7 +175,7 @@ impl Running {
                     continue;
                 }
                 // Something it started may hold its output open for ever.
-                _ = self.child.wait(), if last_words.is_none() => {
+                _ = self.process.wait(), if last_words.is_none() => {
                     last_words = Some(Instant::now() + LAST_WORDS);
                     continue;
                 }
@@ -200,8 +200,8 @@ impl Running {
                 }
             };
         }
-        let Self { desk, lines, complaints, tasks, reporter, child, .. } = self;
-        desk.end((lines, complaints), tasks, reporter, child).await
+        let Self { desk, lines, complaints, tasks, reporter, process, .. } = self;
+        desk.end((lines, complaints), tasks, reporter, process).await
     }
 }
 
@@ -346,7 +346,7 @@ impl Desk {
         (mut lines, mut complaints): (mpsc::Receiver<Event>, mpsc::Receiver<Event>),
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
-        mut child: Child,
+        mut process: AgentProcess,
     ) -> anyhow::Result<ExitStatus> {
         let closing = self.driver.handle(Event::Closing);
         self.carry_out(closing).await;
@@ -358,7 +358,7 @@ impl Desk {
                 let event = tokio::select! {
                     event = lines.recv() => event,
                     Some(complaint) = complaints.recv() => Some(complaint),
-                    _ = child.wait(), if last_words.is_none() => {
+                    _ = process.wait(), if last_words.is_none() => {
                         last_words = Some(Instant::now() + LAST_WORDS);
                         continue;
                     }
@@ -372,14 +372,11 @@ impl Desk {
                 let effects = self.driver.handle(complaint);
                 self.carry_out(effects).await;
             }
-            child.wait().await
+            process.wait().await
         };
         let status = match timeout(LONGEST_GOODBYE, goodbye).await {
             Ok(status) => status?,
-            Err(_) => {
-                Agent::kill(&mut child).await.context("the agent does not end")?;
-                child.wait().await?
-            }
+            Err(_) => process.kill().await.context("the agent does not end")?,
         };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;

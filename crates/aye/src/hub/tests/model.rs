@@ -133,7 +133,7 @@ async fn perform(desk: &mut Desk, model: &mut BTreeMap<u8, Modelled>, act: Act) 
         }
         Act::Receipt { key, receipt } => {
             let Some(known) = model.get_mut(&key) else { return };
-            let delivery = Delivery { receipt, evidence: None };
+            let delivery = Delivery { receipt, evidence: Some("seen".into()) };
             let result = desk.hub.receipt(known.ask.id.clone(), agent("agent"), delivery).await;
             match known.receipt {
                 Some(current) if current == receipt => assert!(result.is_ok()),

@@ -149,7 +149,7 @@ fn profile(session: &Session, process: Option<&Process>, news: Value) -> Value {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut profile = json!({
         "kind": "claude", "reach": "hooked", "host": host, "cwd": session.cwd, "session": session.id,
-        "pid": process.map(|process| process.pid),
+        "pid": process.map(|process| process.pid), "supervisor": Process::supervisor(),
     });
     if let (Some(profile), Value::Object(news)) = (profile.as_object_mut(), news) {
         profile.extend(news);

@@ -1,10 +1,10 @@
 //! The process of the agent that called us: perhaps our parent, perhaps behind a shell.
 
+use crate::agents::supervise::SUPERVISOR;
 use crate::processes::{Stat, line_of};
 use rustix::process::{Pid, getppid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 const DEEPEST: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,10 +23,15 @@ impl Process {
             return Some(Self::known(parent));
         }
         let above = || line_of(parent, DEEPEST);
-        let is_shell = |pid: &u32| Stat::of(*pid).is_some_and(|stat| SHELLS.contains(&stat.name.as_str()));
+        let is_shell = |pid: &u32| Stat::of(*pid).is_some_and(|stat| stat.is_shell());
         let told = named.filter(|named| above().any(|pid| pid == *named));
         let pid = told.or_else(|| above().find(|pid| !is_shell(pid))).unwrap_or(parent);
         Some(Self::known(pid))
+    }
+
+    /// Our process right above the agent, if `aye claude` started it.
+    pub fn supervisor() -> Option<u32> {
+        std::env::var(SUPERVISOR).ok()?.parse().ok()
     }
 
     pub fn myself() -> Self {
