@@ -236,7 +236,16 @@ fn every_file_is_its_owners_alone_whatever_the_umask() {
     let agent = hub.agent("a1");
     hub.raise(&agent, "a1", "k1", "question", yes_or_no());
     assert_eq!(mode(&hub.home), 0o700);
-    let names = ["agent.key", "aye.db", "aye.db-shm", "aye.db-wal", "aye.lock", "aye.sock", "operator.token"];
+    let names = [
+        "agent.key",
+        "aye.db",
+        "aye.db-shm",
+        "aye.db-wal",
+        "aye.lock",
+        "aye.sock",
+        "chain.key",
+        "operator.token",
+    ];
     assert_eq!(modes(&hub.home), names.map(|name| (name.to_owned(), 0o600)));
 }
 

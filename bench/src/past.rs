@@ -2,7 +2,7 @@
 
 use crate::asks::body;
 use anyhow::Context;
-use aye_core::trail::{Chain, Line};
+use aye_core::trail::{Chain, ChainKey, Line};
 use aye_core::{Answer, AskId, Body, Digest, Kind};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
@@ -32,7 +32,7 @@ pub fn extend(database: &Path, total: usize) -> anyhow::Result<()> {
     let tx = connection.transaction()?;
     let found: usize = tx.query_row("SELECT count(*) FROM asks", [], |row| row.get(0))?;
     let texts = (0..TEXTS).map(text).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut past = Past { chain: chain(&tx)?, tx: &tx };
+    let mut past = Past { chain: chain(&tx)?, key: key(database)?, tx: &tx };
     for n in found..total {
         past.ask(n, &texts[n % TEXTS], n + CHANGES_KEPT / 2 >= total)?;
     }
@@ -55,6 +55,17 @@ fn text(n: usize) -> anyhow::Result<Text> {
     Ok(Text { kind, digest: Digest::of("/work", &body), body: body.to_json().to_string(), answer })
 }
 
+/// The hub's own key, beside the database that the hub made.
+fn key(database: &Path) -> anyhow::Result<ChainKey> {
+    let text = std::fs::read_to_string(database.with_file_name("chain.key"))?;
+    let digits = text.get(..64).context("chain.key is damaged")?;
+    let mut bytes = [0; 32];
+    for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&digits[at..at + 2], 16)?;
+    }
+    Ok(ChainKey::new(bytes))
+}
+
 fn chain(tx: &Transaction) -> anyhow::Result<Chain> {
     let head = tx
         .query_row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1", [], |row| {
@@ -66,6 +77,7 @@ fn chain(tx: &Transaction) -> anyhow::Result<Chain> {
 
 struct Past<'a> {
     chain: Chain,
+    key: ChainKey,
     tx: &'a Transaction<'a>,
 }
 
@@ -140,7 +152,7 @@ impl Past<'_> {
             ask: ask.map(|ask| ask.as_str().to_owned()),
             detail,
         };
-        let hash = line.hash(&self.chain.head);
+        let hash = line.hash(&self.chain.head, Some(&self.key));
         self.tx
             .prepare_cached(
                 "INSERT INTO audit (seq, at, kind, who, agent, ask, detail, hash)

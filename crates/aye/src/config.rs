@@ -5,6 +5,7 @@ mod telegram;
 pub use telegram::TelegramSection;
 
 use crate::url::HubUrl;
+use aye_core::digest::sha256_hex;
 use aye_policy::{Policy, PolicyFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -94,13 +95,37 @@ pub struct Config {
 #[error("{0}")]
 pub struct ConfigError(String);
 
+/// The digest of the file as it is now; one that is not there is an empty one.
+pub fn digest_of(path: &Path) -> std::io::Result<String> {
+    read(path).map(|bytes| digest(&bytes))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", sha256_hex(bytes))
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}
+
 impl Config {
     /// A file that is not there is an empty one.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(ConfigError(format!("cannot be read: {error}"))),
+        Self::load_with_digest(path).0
+    }
+
+    /// And the digest of what was read, if it could be.
+    pub fn load_with_digest(path: &Path) -> (Result<Self, ConfigError>, Option<String>) {
+        let unreadable = |error: &dyn std::fmt::Display| ConfigError(format!("cannot be read: {error}"));
+        match read(path) {
+            Ok(bytes) => {
+                let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error));
+                (text.and_then(Self::parse), Some(digest(&bytes)))
+            }
+            Err(error) => (Err(unreadable(&error)), None),
         }
     }
 

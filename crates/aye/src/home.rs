@@ -3,6 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use aye_core::Text;
 use aye_core::digest::{hex, sha256_hex};
+use aye_core::trail::ChainKey;
 use etcetera::BaseStrategy;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -16,6 +17,15 @@ const LONGEST_SOCKET_PATH: usize = 103;
 #[derive(Debug, Clone)]
 pub struct Home {
     path: PathBuf,
+}
+
+/// What `chain.key` holds: the key, and the line of the trail that was the first to be written with it.
+#[derive(Clone)]
+pub struct ChainKeyFile {
+    pub key: ChainKey,
+    pub line: u64,
+    /// The hash of the line before that.
+    pub after: String,
 }
 
 /// Held by the one hub that uses a home; released by the system when that hub ends, however it ends.
@@ -132,6 +142,31 @@ impl Home {
 
     pub fn write_operator_token(&self, token: &str) -> std::io::Result<()> {
         write_private(&self.operator_token(), format!("{token}\n").as_bytes())
+    }
+
+    pub fn chain_key_file(&self) -> PathBuf {
+        self.path.join("chain.key")
+    }
+
+    /// The key of the trail, once there is one.
+    pub fn chain_key(&self) -> std::io::Result<Option<ChainKeyFile>> {
+        let text = match fs::read(self.chain_key_file()) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let read = || {
+            let mut words = std::str::from_utf8(&text).ok()?.split_ascii_whitespace();
+            let key = ChainKey::new(unhex(words.next()?.as_bytes())?);
+            Some(ChainKeyFile { key, line: words.next()?.parse().ok()?, after: words.next()?.to_owned() })
+        };
+        let damaged = "it is damaged: put it back from a copy, or remove it; the hub then makes a new one, and the trail says so";
+        read().map(Some).ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, damaged))
+    }
+
+    pub fn write_chain_key(&self, file: &ChainKeyFile) -> std::io::Result<()> {
+        let text = format!("{}\n{} {}\n", hex(file.key.bytes()), file.line, file.after);
+        write_private(&self.chain_key_file(), text.as_bytes())
     }
 
     /// What the agents' tokens are derived from; made at the first start.

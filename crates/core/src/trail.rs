@@ -1,9 +1,11 @@
 //! The audit trail: what happened, in order, each line bound to the one before it.
 
-use crate::digest::{canonical, sha256_hex};
+use crate::digest::{canonical, hex, sha256_hex};
+use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::Sha256;
 
 /// The hash before the first line.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -22,10 +24,43 @@ pub struct Line {
 }
 
 impl Line {
-    /// The hash of this line, which the next line is bound to.
-    pub fn hash(&self, previous: &str) -> String {
+    /// The hash of this line, which the next line is bound to. Without the key, nobody can make one that fits.
+    pub fn hash(&self, previous: &str, key: Option<&ChainKey>) -> String {
         let line = serde_json::to_value(self).unwrap_or(Value::Null);
-        sha256_hex(format!("{previous}\n{}", canonical(&line)).as_bytes())
+        let text = format!("{previous}\n{}", canonical(&line));
+        match key {
+            Some(key) => key.tag("line of the trail", &text),
+            None => sha256_hex(text.as_bytes()),
+        }
+    }
+}
+
+/// A secret of the hub's, with which it marks what it wrote or said itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChainKey([u8; 32]);
+
+impl ChainKey {
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Names the key without giving it away.
+    pub fn id(&self) -> String {
+        self.tag("name of this key", "")[..16].to_owned()
+    }
+
+    /// The MAC of a text. One made for a purpose is good for no other.
+    pub fn tag(&self, purpose: &str, text: &str) -> String {
+        // HMAC fills a short key up with zeros, so this is the key itself.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(format!("aye {purpose}\n{text}").as_bytes());
+        hex(&mac.finalize().into_bytes())
     }
 }
 
@@ -51,13 +86,18 @@ pub enum Broken {
 }
 
 impl Chain {
-    pub fn follow(&mut self, line: &Line, hash: &str) -> Result<(), Broken> {
-        let expected = self.lines + 1;
-        if line.seq != expected {
-            return Err(Broken::Gap { expected, found: line.seq });
-        }
-        if line.hash(&self.head) != hash {
+    pub fn follow(&mut self, line: &Line, hash: &str, key: Option<&ChainKey>) -> Result<(), Broken> {
+        if line.seq == self.lines + 1 && line.hash(&self.head, key) != hash {
             return Err(Broken::Changed(line.seq));
+        }
+        self.pass_by(line.seq, hash)
+    }
+
+    /// A line whose key is not at hand: only its place can be checked.
+    pub fn pass_by(&mut self, seq: u64, hash: &str) -> Result<(), Broken> {
+        let expected = self.lines + 1;
+        if seq != expected {
+            return Err(Broken::Gap { expected, found: seq });
         }
         self.lines = expected;
         self.head = hash.to_owned();
@@ -70,7 +110,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn written(count: u64) -> Vec<(Line, String)> {
+    fn written(count: u64, key: Option<&ChainKey>) -> Vec<(Line, String)> {
         let mut previous = GENESIS.to_owned();
         let line = |seq| Line {
             seq,
@@ -83,39 +123,50 @@ mod tests {
         };
         (1..=count)
             .map(|seq| {
-                previous = line(seq).hash(&previous);
+                previous = line(seq).hash(&previous, key);
                 (line(seq), previous.clone())
             })
             .collect()
     }
 
-    fn follow(lines: &[(Line, String)]) -> Result<Chain, Broken> {
+    fn follow(lines: &[(Line, String)], key: Option<&ChainKey>) -> Result<Chain, Broken> {
         let mut chain = Chain::default();
         for (line, hash) in lines {
-            chain.follow(line, hash)?;
+            chain.follow(line, hash, key)?;
         }
         Ok(chain)
     }
 
     #[test]
     fn a_whole_chain_verifies_to_its_last_hash() {
-        let lines = written(3);
-        assert_eq!(follow(&lines).unwrap(), Chain { head: lines[2].1.clone(), lines: 3 });
+        let lines = written(3, None);
+        assert_eq!(follow(&lines, None).unwrap(), Chain { head: lines[2].1.clone(), lines: 3 });
     }
 
     #[test]
     fn a_changed_a_missing_and_a_swapped_line_break_it() {
-        let mut changed = written(3);
+        let mut changed = written(3, None);
         changed[1].0.who = "somebody else".into();
-        assert_eq!(follow(&changed), Err(Broken::Changed(2)));
+        assert_eq!(follow(&changed, None), Err(Broken::Changed(2)));
 
-        let mut cut = written(3);
+        let mut cut = written(3, None);
         cut.remove(1);
-        assert_eq!(follow(&cut), Err(Broken::Gap { expected: 2, found: 3 }));
+        assert_eq!(follow(&cut, None), Err(Broken::Gap { expected: 2, found: 3 }));
 
-        let mut rewritten = written(3);
+        let mut rewritten = written(3, None);
         rewritten[1].0.who = "somebody else".into();
-        rewritten[1].1 = rewritten[1].0.hash(&rewritten[0].1);
-        assert_eq!(follow(&rewritten), Err(Broken::Changed(3)));
+        rewritten[1].1 = rewritten[1].0.hash(&rewritten[0].1, None);
+        assert_eq!(follow(&rewritten, None), Err(Broken::Changed(3)));
+    }
+
+    #[test]
+    fn keyed_lines_fit_with_their_key_and_with_no_other() {
+        let (key, other) = (ChainKey::new([1; 32]), ChainKey::new([2; 32]));
+        let lines = written(3, Some(&key));
+        assert_eq!(follow(&lines, Some(&key)).unwrap().lines, 3);
+        assert_eq!(follow(&lines, Some(&other)), Err(Broken::Changed(1)));
+        assert_eq!(follow(&lines, None), Err(Broken::Changed(1)));
+        assert_ne!(key.id(), other.id());
+        assert_ne!(key.tag("a", "b"), key.tag("b", "a"));
     }
 }

@@ -2,7 +2,10 @@ use super::{Done, ERROR, say, say_json};
 use crate::client::{CallError, Client};
 use crate::config::Config;
 use crate::home::Home;
-use crate::store::{self, audit};
+use crate::store::{
+    self,
+    verify::{Against, verify},
+};
 use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
 use clap::Args;
@@ -137,8 +140,13 @@ fn trail(home: &Home) -> Finding {
     }
     let verified = store::open_to_read(&path)
         .map_err(anyhow::Error::from)
-        .and_then(|mut connection| Ok(audit::verify(&mut connection, None)?));
+        .and_then(|mut connection| Ok(verify(&mut connection, &Against::in_home(home)?, |_, _| {})?));
     match verified {
+        Ok(verified) if !verified.unchecked.is_empty() => Finding::wrong(
+            "trail",
+            verified.unchecked.join(" "),
+            "put chain.key back from a copy; what it says of the past stays unchecked without it",
+        ),
         Ok(verified) => {
             Finding::fine("trail", format!("whole: {} lines, {} asks", verified.lines, verified.asks))
         }

@@ -106,6 +106,7 @@ pub const DECLINED: u8 = 2;
 pub const NOBODY_IN_TIME: u8 = 3;
 pub const ALREADY_ENDED: u8 = 4;
 pub const INVALID: u8 = 5;
+pub const UNCHECKED: u8 = 6;
 pub const INTERRUPTED: u8 = 130;
 
 pub fn run() -> ExitCode {

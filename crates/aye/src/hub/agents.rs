@@ -243,7 +243,7 @@ fn end(
 ) -> Result<(), Problem> {
     tx.audit(now, "agent.ended", who, Some(agent), None, json!({}))?;
     settle_all(tx, agent, who, undelivered, now)?;
-    tx.end_grants_of(agent, now)?;
+    tx.end_grants_of(agent, who, now)?;
     Ok(tx.forget_outline(agent)?)
 }
 

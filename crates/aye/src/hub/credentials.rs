@@ -10,7 +10,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -81,7 +80,7 @@ impl Credentials {
         let rows = store.read(store::tokens::all).await?;
         let agent_key = home.agent_key()?;
         let in_force =
-            rows.into_iter().filter(|(_, in_force)| *in_force).map(|(row, _)| entry(row)).collect();
+            rows.into_iter().filter(|(_, revoked)| revoked.is_none()).map(|(row, _)| entry(row)).collect();
         let credentials = Self {
             in_force: RwLock::new(in_force),
             sign_in_codes: Mutex::default(),
@@ -94,7 +93,7 @@ impl Credentials {
             credentials.revoke_owners(store, clock.now()).await?;
             let id = format!("{OWNER}{}", random_hex::<6>()?);
             let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
-            record(store, &row, "hub", clock.now()).await?;
+            record(store, &row, "hub").await?;
             home.write_operator_token(&token).context("cannot write operator.token")?;
             credentials.admit(row);
         }
@@ -216,23 +215,16 @@ fn token_with_id(
 
 async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<(), Problem> {
     let (token, who) = (id.to_owned(), who.to_owned());
-    let work = move |tx: &mut Tx| {
-        if !tx.revoke_token(&token, now)? {
-            return Err(Problem::NoSuchToken);
-        }
-        Ok(tx.audit(now, "token.revoked", &who, None, None, json!({ "token": token }))?)
+    let work = move |tx: &mut Tx| match tx.revoke_token(&token, &who, now)? {
+        true => Ok(()),
+        false => Err(Problem::NoSuchToken),
     };
     store.write(work).await
 }
 
-async fn record(store: &Store, row: &TokenRow, who: &str, now: Timestamp) -> Result<(), StoreError> {
+async fn record(store: &Store, row: &TokenRow, who: &str) -> Result<(), StoreError> {
     let (row, who) = (row.clone(), who.to_owned());
-    let work = move |tx: &mut Tx| {
-        tx.put_token(&row)?;
-        let detail = json!({ "token": row.id, "role": row.role, "name": row.name });
-        tx.audit(now, "token.created", &who, row.agent.as_ref(), None, detail)
-    };
-    store.write(work).await
+    store.write(move |tx: &mut Tx| tx.make_token(&row, &who)).await
 }
 
 const NO_RANDOMNESS: Problem = Problem::Conflict("the system has no randomness for a token");
@@ -246,7 +238,7 @@ impl Hub {
         let now = self.inner.clock.now();
         let (token, row) = random_token(role, name, None, now).map_err(|_| NO_RANDOMNESS)?;
         let _turn = self.inner.credentials.turn(&row.id).await;
-        record(&self.inner.store, &row, who, now).await?;
+        record(&self.inner.store, &row, who).await?;
         self.inner.credentials.admit(row);
         Ok(token)
     }
@@ -287,11 +279,8 @@ impl Hub {
             if tx.is_token_revoked(&kept.id)? {
                 return Err(Problem::NotAllowed("the token of this agent was revoked"));
             }
-            if tx.put_token_if_new(&kept)? {
-                let detail = json!({ "token": kept.id, "role": kept.role, "name": kept.name });
-                tx.audit(now, "token.created", &who, kept.agent.as_ref(), None, detail)?;
-            } else if keep {
-                tx.keep_token(&kept.id)?;
+            if !tx.make_token_if_new(&kept, &who)? && keep {
+                tx.keep_token(&kept.id, &who, now)?;
             }
             Ok(())
         };
@@ -314,21 +303,22 @@ impl Hub {
         let _turn = self.inner.credentials.turn(&id).await;
         if !self.inner.credentials.is_kept(&id) {
             self.inner.credentials.dismiss(&id);
-            self.inner.store.write(move |tx| tx.forget_token(&id)).await?;
+            let now = self.inner.clock.now();
+            self.inner.store.write(move |tx| tx.forget_token(&id, now)).await?;
         }
         Ok(())
     }
 
     pub async fn tokens(&self) -> Result<Vec<CredentialInfo>, Problem> {
         let rows = self.inner.store.read(store::tokens::all).await?;
-        let info = |(row, in_force): (TokenRow, bool)| CredentialInfo {
+        let info = |(row, revoked): (TokenRow, Option<Timestamp>)| CredentialInfo {
             id: row.id,
             role: row.role,
             agent: row.agent,
             name: row.name,
             surface: row.surface,
             created_at: row.created_at,
-            revoked: !in_force,
+            revoked: revoked.is_some(),
         };
         Ok(rows.into_iter().map(info).collect())
     }
@@ -378,7 +368,7 @@ impl Hub {
         let (token, row) = token.map_err(|_| NO_RANDOMNESS)?;
         let _turn = self.inner.credentials.turn(&row.id).await;
         let page = self.inner.credentials.page_secret(&row.id).ok_or(NO_RANDOMNESS)?;
-        record(&self.inner.store, &row, "sign-in link", now).await.map_err(Problem::from)?;
+        record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
         self.inner.credentials.admit(row);
         Ok(Session { token, page })
     }

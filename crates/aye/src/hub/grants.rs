@@ -8,7 +8,6 @@ use aye_policy::{Grant, ToolCall};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// A session's grants end with it, and with the working day at the latest.
 const SESSION: SignedDuration = SignedDuration::from_hours(12);
@@ -71,9 +70,7 @@ pub fn keep(
     };
     // The ask that made it names it: one ask makes at most one grant.
     let id = format!("g-{}", ask.id);
-    tx.put_grant(&id, &grant)?;
-    let detail = json!({ "grant": id, "words": grant.words() });
-    Ok(tx.audit(now, "grant.made", &by.to_string(), Some(&ask.agent), Some(&ask.id), detail)?)
+    Ok(tx.make_grant(&id, &grant, ask)?)
 }
 
 impl Hub {
@@ -96,11 +93,9 @@ impl Hub {
 
     pub async fn revoke_grant(&self, id: String, who: String) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let work = move |tx: &mut Tx| {
-            if !tx.end_grant(&id, now)? {
-                return Err(Problem::NoSuchGrant);
-            }
-            Ok(tx.audit(now, "grant.revoked", &who, None, None, json!({ "grant": id }))?)
+        let work = move |tx: &mut Tx| match tx.revoke_grant(&id, &who, now)? {
+            true => Ok(()),
+            false => Err(Problem::NoSuchGrant),
         };
         self.inner.store.write(work).await
     }

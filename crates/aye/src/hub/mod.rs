@@ -88,7 +88,7 @@ impl Hub {
             count.commit(commit.group);
             tell.publish(commit.changes);
         };
-        let store = Store::open(&home.database(), committed)?;
+        let store = Store::open(home, clock.now(), committed)?;
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
@@ -97,7 +97,8 @@ impl Hub {
         let inner =
             Inner { store, feed, clock, life, credentials, policy, attendance, meters, claims, sooner };
         let hub = Self { inner: Arc::new(inner) };
-        hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION") })).await?;
+        let config = hub.inner.policy.digest();
+        hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION"), "config": config })).await?;
         Ok(hub)
     }
 

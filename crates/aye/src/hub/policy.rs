@@ -27,25 +27,33 @@ pub struct PolicyInForce {
 #[derive(Clone)]
 struct Loaded {
     policy: Arc<Policy>,
+    /// Of the file that was last read, whether or not it made sense.
+    digest: Option<String>,
     problem: Option<String>,
 }
 
 impl PolicyInForce {
     /// A file that is broken from the start decides nothing: everything goes to a person.
     pub fn read(home: &Home) -> Self {
-        let (policy, problem) = match Config::load(&home.config()) {
+        let (read, digest) = Config::load_with_digest(&home.config());
+        let (policy, problem) = match read {
             Ok(config) => (config.policy, None),
             Err(error) => (Policy::default(), Some(error.to_string())),
         };
         if let Some(problem) = &problem {
             tracing::error!(%problem, "config.toml is broken, so everything goes to a person until it is mended");
         }
-        let loaded = Loaded { policy: Arc::new(policy), problem };
+        let loaded = Loaded { policy: Arc::new(policy), digest, problem };
         Self { file: home.config(), places: Arc::new(home.places()), loaded: RwLock::new(loaded) }
     }
 
     fn loaded(&self) -> Loaded {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The digest of the file that was last read.
+    pub fn digest(&self) -> Option<String> {
+        self.loaded().digest
     }
 
     pub fn file(&self) -> &Path {
@@ -75,25 +83,30 @@ impl Hub {
     /// Reads the file again, and tells of it if that changed anything.
     pub async fn reload_policy(&self) -> Result<(), Problem> {
         let before = self.inner.policy.loaded();
-        let after = match Config::load(&self.inner.policy.file) {
-            Ok(config) => Loaded { policy: Arc::new(config.policy), problem: None },
-            Err(error) => Loaded { policy: before.policy.clone(), problem: Some(error.to_string()) },
+        let (read, digest) = Config::load_with_digest(&self.inner.policy.file);
+        let after = match read {
+            Ok(config) => Loaded { policy: Arc::new(config.policy), digest, problem: None },
+            Err(error) => Loaded { policy: before.policy.clone(), digest, problem: Some(error.to_string()) },
         };
-        if after.problem == before.problem && after.policy == before.policy {
+        let changes_nothing = after.problem == before.problem && after.policy == before.policy;
+        if changes_nothing && after.digest == before.digest {
             return Ok(());
         }
         match &after.problem {
+            _ if changes_nothing => {}
             None => tracing::info!("the policy was read anew and is in force"),
             Some(problem) => {
                 tracing::error!(%problem, "config.toml is broken; the old policy stays in force")
             }
         }
         let notice = policy_notice(after.problem.as_deref());
+        let detail = json!({ "about": "policy", "problem": after.problem, "config": after.digest });
         let now = self.inner.clock.now();
         *self.inner.policy.loaded.write().unwrap_or_else(PoisonError::into_inner) = after;
         let work = move |tx: &mut Tx| {
-            tx.audit(now, "policy.read", "hub", None, None, notice.clone())?;
-            Ok(tx.publish_notice(notice)?)
+            tx.audit(now, "policy.read", "hub", None, None, detail)?;
+            // What else stands in the file, surfaces need not hear of.
+            if changes_nothing { Ok(()) } else { Ok(tx.publish_notice(notice)?) }
         };
         self.inner.store.write(work).await
     }

@@ -1,12 +1,37 @@
-use super::asks::unreadable;
+use super::asks::{time, unreadable};
 use super::{StoreError, Tx};
-use aye_core::AgentId;
+use aye_core::digest::{canonical, sha256_hex};
+use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+/// A grant as it is kept.
+pub struct GrantRow {
+    pub id: String,
+    pub agent: Option<String>,
+    pub folder: String,
+    pub tool: String,
+    pub grant: Grant,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl GrantRow {
+    pub fn digest(&self) -> String {
+        digest(&self.grant)
+    }
+}
+
+/// What the trail says a grant was, so that one that was changed shows.
+fn digest(grant: &Grant) -> String {
+    let whole = serde_json::to_value(grant).unwrap_or_default();
+    format!("sha256:{}", sha256_hex(canonical(&whole).as_bytes()))
+}
 
 impl Tx<'_> {
-    pub fn put_grant(&self, id: &str, grant: &Grant) -> Result<(), StoreError> {
+    /// Makes a grant that follows from an ask, and says so in the trail.
+    pub fn make_grant(&mut self, id: &str, grant: &Grant, ask: &Ask) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO grants (id, agent, folder, tool, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
@@ -18,7 +43,8 @@ impl Tx<'_> {
             &grant.tool,
             body,
         ))?;
-        Ok(())
+        let detail = json!({ "grant": id, "words": grant.words(), "digest": digest(grant) });
+        self.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)
     }
 
     pub fn grants_for(&self, folder: &str, tool: &str) -> Result<Vec<(String, Grant)>, StoreError> {
@@ -30,17 +56,54 @@ impl Tx<'_> {
     }
 
     /// Whether there was such a grant in force.
-    pub fn end_grant(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
+    pub fn revoke_grant(&mut self, id: &str, who: &str, at: Timestamp) -> Result<bool, StoreError> {
         let sql = "UPDATE grants SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
-        Ok(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1)
+        let revoked = self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1;
+        if revoked {
+            self.audit(at, "grant.revoked", who, None, None, json!({ "grant": id }))?;
+        }
+        Ok(revoked)
     }
 
     /// What was allowed for a session ends with it.
-    pub fn end_grants_of(&self, agent: &AgentId, at: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE grants SET ended_at = ?2 WHERE agent = ?1 AND ended_at IS NULL";
-        self.connection.prepare_cached(sql)?.execute((agent.as_str(), at.as_millisecond()))?;
+    pub fn end_grants_of(&mut self, agent: &AgentId, who: &str, at: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE grants SET ended_at = ?2 WHERE agent = ?1 AND ended_at IS NULL RETURNING id";
+        let ended = {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let ids = statement.query_map((agent.as_str(), at.as_millisecond()), |row| row.get(0))?;
+            ids.collect::<Result<Vec<String>, _>>()?
+        };
+        for id in ended {
+            self.audit(at, "grant.ended", who, Some(agent), None, json!({ "grant": id }))?;
+        }
         Ok(())
     }
+}
+
+/// Every grant there ever was.
+pub fn all(connection: &Connection) -> Result<Vec<GrantRow>, StoreError> {
+    let mut statement = connection.prepare(ROWS)?;
+    let rows = statement.query_map([], |row| Ok(read_whole(row)))?;
+    rows.map(|row| row?).collect()
+}
+
+pub fn find(connection: &Connection, id: &str) -> Result<Option<GrantRow>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("{ROWS} WHERE id = ?1"))?;
+    statement.query_row([id], |row| Ok(read_whole(row))).optional()?.transpose()
+}
+
+const ROWS: &str = "SELECT id, body, agent, folder, tool, ended_at FROM grants";
+
+fn read_whole(row: &Row) -> Result<GrantRow, StoreError> {
+    let (id, grant) = read_row(row)?;
+    Ok(GrantRow {
+        id,
+        grant,
+        agent: row.get(2)?,
+        folder: row.get(3)?,
+        tool: row.get(4)?,
+        ended_at: row.get::<_, Option<i64>>(5)?.map(time).transpose()?,
+    })
 }
 
 pub fn in_force(connection: &Connection) -> Result<Vec<(String, Grant)>, StoreError> {

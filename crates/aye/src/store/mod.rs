@@ -7,15 +7,17 @@ pub mod commands;
 pub mod counts;
 pub mod grants;
 pub mod history;
+mod keying;
 pub mod memory;
 pub mod outbox;
 pub mod outlines;
 pub mod tokens;
+pub mod verify;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
 pub use asks::{AskFilter, Decider};
-pub use audit::{AuditFilter, Verified, VerifyError};
+pub use audit::AuditFilter;
 pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
@@ -24,6 +26,9 @@ pub use tokens::TokenRow;
 pub use writer::MOST_UNAWAITED;
 pub use writer::{Commit, Place, Tx};
 
+use crate::home::Home;
+use aye_core::trail::ChainKey;
+use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
@@ -41,6 +46,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_passkeys.sql"),
     include_str!("migrations/0009_tool_calls.sql"),
 ];
+/// Later ones belong to hubs that key their trail from the start.
+const LAST_UNKEYED_SCHEMA: usize = 4;
 const READERS: usize = 4;
 const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KB: i64 = 32 * 1024;
@@ -72,6 +79,10 @@ pub enum OpenError {
     Newer { path: PathBuf, found: usize, known: usize },
     #[error("cannot open {path}: {why}")]
     Io { path: PathBuf, why: std::io::Error },
+    #[error("cannot use {path}: {why}")]
+    Key { path: PathBuf, why: std::io::Error },
+    #[error("the trail cannot be read: {0}")]
+    Trail(#[from] StoreError),
     #[error("cannot open {path}: {why}")]
     Sqlite { path: PathBuf, why: rusqlite::Error },
 }
@@ -80,6 +91,7 @@ pub enum OpenError {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
+    key: ChainKey,
     readers: Arc<Readers>,
 }
 
@@ -91,18 +103,25 @@ struct Readers {
 impl Store {
     /// Opens the database for the one hub that writes it. `committed` is called with each commit, in
     /// order, after it is on disk.
-    pub fn open(path: &Path, committed: impl Fn(Commit) + Send + 'static) -> Result<Self, OpenError> {
+    pub fn open(
+        home: &Home,
+        now: Timestamp,
+        committed: impl Fn(Commit) + Send + 'static,
+    ) -> Result<Self, OpenError> {
+        let path = &home.database();
         let io = |why| OpenError::Io { path: path.to_owned(), why };
         let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
         private_file(path).map_err(io)?;
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
+        let key = keying::begin(&connection, home, now)?;
         let readers =
             (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, Box::new(committed)).map_err(io)?;
+        let writer = Writer::start(connection, key.clone(), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
+            key,
             readers: Arc::new(Readers {
                 idle: Mutex::new(readers),
                 permits: Arc::new(Semaphore::new(READERS)),
@@ -126,6 +145,11 @@ impl Store {
     /// A place in the queue for a change that nobody waits for; none when it had better be waited for.
     pub fn place(&self) -> Option<Place> {
         self.writer.place()
+    }
+
+    /// The key of the trail, with which the hub also marks what it says before it is written.
+    pub fn key(&self) -> &ChainKey {
+        &self.key
     }
 
     /// Whether changes are under way that nobody waits for.

@@ -11,7 +11,7 @@ fn note(tx: &mut Tx, kind: &str) -> Result<(), StoreError> {
 }
 
 fn open(dir: &tempfile::TempDir) -> Store {
-    Store::open(&dir.path().join("aye.db"), |_| {}).unwrap()
+    Store::open(&Home::at(dir.path()), now(), |_| {}).unwrap()
 }
 
 fn look(dir: &tempfile::TempDir) -> Connection {
@@ -37,8 +37,9 @@ async fn a_change_that_fails_leaves_nothing_behind_and_spoils_nobody_elses() {
         Ok(())
     };
     audit::read(&look(&dir), &AuditFilter::default(), each).unwrap();
-    assert_eq!(kinds, ["first", "second"]);
-    assert_eq!(audit::verify(&mut look(&dir), None).unwrap().lines, 2);
+    assert_eq!(kinds, ["chain.keyed", "first", "second"]);
+    let against = verify::Against::in_home(&Home::at(dir.path())).unwrap();
+    assert_eq!(verify::verify(&mut look(&dir), &against, |_, _| {}).unwrap().lines, 3);
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn changes_that_wait_share_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let (told, commits) = mpsc::sync_channel(100);
     let committed = move |commit: Commit| told.send(commit.group).unwrap();
-    let store = Store::open(&dir.path().join("aye.db"), committed).unwrap();
+    let store = Store::open(&Home::at(dir.path()), now(), committed).unwrap();
     let (go, wait) = mpsc::sync_channel::<()>(0);
     let first = store.write(move |tx| {
         wait.recv().unwrap();
@@ -85,7 +86,10 @@ async fn a_database_of_a_newer_program_is_left_alone() {
     open(&dir).close().await;
     let path = dir.path().join("aye.db");
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(Store::open(&path, |_| {}), Err(OpenError::Newer { found: 99, .. })));
+    assert!(matches!(
+        Store::open(&Home::at(dir.path()), now(), |_| {}),
+        Err(OpenError::Newer { found: 99, .. })
+    ));
     assert!(matches!(open_to_read(&path), Err(OpenError::Newer { .. })));
 }
 

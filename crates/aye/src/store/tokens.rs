@@ -1,8 +1,10 @@
 use super::asks::{time, unreadable};
 use super::{StoreError, Tx};
+use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
 use rusqlite::Connection;
+use serde_json::{Value, json};
 
 /// A credential as it is kept: never the token itself, only its hash.
 #[derive(Debug, Clone)]
@@ -20,8 +22,24 @@ pub struct TokenRow {
     pub created_at: Timestamp,
 }
 
+impl TokenRow {
+    /// What the trail says of it when it is made: enough to show if it is changed later.
+    pub fn told(&self) -> Value {
+        json!({
+            "token": self.id, "role": self.role, "name": self.name, "surface": self.surface, "kept": self.kept,
+            "digest": format!("sha256:{}", sha256_hex(&self.hash)),
+        })
+    }
+}
+
 impl Tx<'_> {
-    pub fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
+    /// Makes a token, and says so in the trail.
+    pub fn make_token(&mut self, token: &TokenRow, who: &str) -> Result<(), StoreError> {
+        self.put_token(token)?;
+        self.audit(token.created_at, "token.created", who, token.agent.as_ref(), None, token.told())
+    }
+
+    fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
@@ -39,14 +57,16 @@ impl Tx<'_> {
     }
 
     /// Whether it was not there yet; another one of that name gives way.
-    pub fn put_token_if_new(&self, token: &TokenRow) -> Result<bool, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2")?;
-        let new = !statement.exists((&token.id, &token.hash))?;
+    pub fn make_token_if_new(&mut self, token: &TokenRow, who: &str) -> Result<bool, StoreError> {
+        let new = {
+            let mut statement =
+                self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2")?;
+            !statement.exists((&token.id, &token.hash))?
+        };
         if new {
             // One of that name with another secret comes from an earlier agent.key.
             self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([&token.id])?;
-            self.put_token(token)?;
+            self.make_token(token, who)?;
         }
         Ok(new)
     }
@@ -58,33 +78,38 @@ impl Tx<'_> {
         Ok(statement.exists([id])?)
     }
 
-    pub fn keep_token(&self, id: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached("UPDATE tokens SET kept = 1 WHERE id = ?1")?.execute([id])?;
-        Ok(())
+    pub fn keep_token(&mut self, id: &str, who: &str, at: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE tokens SET kept = 1 WHERE id = ?1 AND kept = 0";
+        match self.connection.prepare_cached(sql)?.execute([id])? {
+            0 => Ok(()),
+            _ => self.audit(at, "token.kept", who, None, None, json!({ "token": id })),
+        }
     }
 
     /// A revoked token stays, so that it is never handed out again.
-    pub fn forget_token(&self, id: &str) -> Result<(), StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL AND kept = 0")?;
-        statement.execute([id])?;
-        Ok(())
+    pub fn forget_token(&mut self, id: &str, at: Timestamp) -> Result<(), StoreError> {
+        let sql = "DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL AND kept = 0";
+        match self.connection.prepare_cached(sql)?.execute([id])? {
+            0 => Ok(()),
+            _ => self.audit(at, "token.forgotten", "hub", None, None, json!({ "token": id })),
+        }
     }
 
     /// Whether there was such a token in force.
-    pub fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?;
-        Ok(statement.execute((id, at.as_millisecond()))? == 1)
+    pub fn revoke_token(&mut self, id: &str, who: &str, at: Timestamp) -> Result<bool, StoreError> {
+        let sql = "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+        let revoked = self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1;
+        if revoked {
+            self.audit(at, "token.revoked", who, None, None, json!({ "token": id }))?;
+        }
+        Ok(revoked)
     }
 }
 
-/// Every token, with whether it is still in force.
-pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, bool)>, StoreError> {
+/// Every token, and when it was revoked.
+pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
     let mut statement = connection.prepare(
-        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at IS NULL, kept FROM tokens ORDER BY created_at",
+        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept FROM tokens ORDER BY created_at",
     )?;
     let mut rows = statement.query([])?;
     let mut tokens = Vec::new();
@@ -101,7 +126,7 @@ pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, bool)>, StoreError>
             kept: row.get(8)?,
             created_at: time(row.get(6)?)?,
         };
-        tokens.push((token, row.get(7)?));
+        tokens.push((token, row.get::<_, Option<i64>>(7)?.map(time).transpose()?));
     }
     Ok(tokens)
 }

@@ -3,7 +3,7 @@
 
 use super::outbox::Change;
 use super::{StoreError, audit};
-use aye_core::trail::Chain;
+use aye_core::trail::{Chain, ChainKey};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +19,7 @@ pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {
     pub(super) connection: &'a Connection,
+    pub(super) key: &'a ChainKey,
     pub(super) chain: Chain,
     pub(super) changes: Vec<Change>,
 }
@@ -78,6 +79,7 @@ impl Place {
 impl Writer {
     pub fn start(
         connection: Connection,
+        key: ChainKey,
         committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
@@ -85,7 +87,7 @@ impl Writer {
         let goes_well = well.clone();
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&connection, receiver, &*committed, &goes_well))?;
+            .spawn(move || write_groups(&connection, &key, receiver, &*committed, &goes_well))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -156,6 +158,7 @@ where
 
 fn write_groups(
     connection: &Connection,
+    key: &ChainKey,
     mut jobs: mpsc::Receiver<Job>,
     committed: &dyn Fn(Commit),
     well: &AtomicBool,
@@ -171,7 +174,7 @@ fn write_groups(
                 continue;
             }
         };
-        let mut tx = Tx { connection, chain, changes: Vec::new() };
+        let mut tx = Tx { connection, key, chain, changes: Vec::new() };
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {

@@ -49,7 +49,7 @@ async fn an_allow_is_answered_before_it_is_on_disk_and_its_whole_record_follows(
     assert!(changes.try_recv().is_err(), "nobody is told before it is on disk");
     drop(stall);
     assert_eq!(desk.hub.ask(&ask.id).await.unwrap(), ask);
-    assert_eq!(desk.trail().await.split_off(3), ["ask.raised", "ask.answered"]);
+    assert_eq!(desk.trail().await.split_off(4), ["ask.raised", "ask.answered"]);
     let told = changes.try_recv().unwrap();
     assert!(matches!(&told.subject, Subject::Ask(told) if **told == ask), "{told:?}");
     let counted = desk.hub.inner.meters.counted();

@@ -152,7 +152,7 @@ async fn an_agent_that_falls_silent_is_lost_and_found_again_and_its_asks_stay_op
     desk.hub.heard(&agent("agent")).await.unwrap();
     assert_eq!(state().await, "waiting");
     let trail = desk.trail().await;
-    assert_eq!(trail[2..], ["agent.registered", "ask.raised", "agent.lost", "agent.found"]);
+    assert_eq!(trail[3..], ["agent.registered", "ask.raised", "agent.lost", "agent.found"]);
 }
 
 #[tokio::test]

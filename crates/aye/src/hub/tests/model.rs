@@ -187,8 +187,10 @@ proptest! {
                 perform(&mut desk, &mut model, act).await;
                 agrees(&desk, &model).await;
             }
-            let mut connection = store::open_to_read(&Home::at(desk.dir.path()).database()).unwrap();
-            let verified = store::audit::verify(&mut connection, None).unwrap();
+            let home = Home::at(desk.dir.path());
+            let mut connection = store::open_to_read(&home.database()).unwrap();
+            let against = store::verify::Against::in_home(&home).unwrap();
+            let verified = store::verify::verify(&mut connection, &against, |_, _| {}).unwrap();
             assert_eq!(verified.asks, model.len() as u64);
         });
     }

@@ -1,7 +1,11 @@
 //! The audit trail: it tells all that happened, and shows whatever was changed behind its back.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod keyed;
+mod rows;
 
 use serde_json::{Value, json};
 use std::fs;
@@ -42,6 +46,7 @@ fn log_tells_what_happened_and_finds_it_by_agent_ask_person_kind_and_time() {
     assert_eq!(
         all,
         [
+            "chain.keyed",
             "token.created",
             "hub.started",
             "token.created",
@@ -65,7 +70,7 @@ fn log_tells_what_happened_and_finds_it_by_agent_ask_person_kind_and_time() {
     assert_eq!(log(&["--who", "ann"]), ["ask.answered", "ask.answered"]);
     assert_eq!(log(&["--kind", "ask"]), ["ask.raised", "ask.answered", "ask.raised", "ask.answered"]);
     assert_eq!(log(&["--kind", "ask.raised", "--agent", "daily"]), ["ask.raised"]);
-    assert_eq!(log(&["--limit", "2"]), all[10..]);
+    assert_eq!(log(&["--limit", "2"]), all[11..]);
     assert_eq!(log(&["--since", "1h"]), all);
     assert_eq!(log(&["--until", "1h"]), Vec::<String>::new());
     assert_eq!(log(&["--since", "2020-01-01T00:00:00Z", "--until", "3d"]), Vec::<String>::new());
@@ -140,6 +145,11 @@ fn verify_works_without_a_hub_and_knows_a_head_noted_earlier() {
 
 /// Changes the database behind the program's back, as its owner always can.
 fn tamper(hub: &Hub, sql: &str) {
+    unguarded(hub).execute_batch(sql).unwrap();
+}
+
+/// The database without anything in it that refuses changes.
+fn unguarded(hub: &Hub) -> rusqlite::Connection {
     let database = rusqlite::Connection::open(hub.home.join("aye.db")).unwrap();
     let triggers: Vec<String> = {
         let mut names = database.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").unwrap();
@@ -149,7 +159,15 @@ fn tamper(hub: &Hub, sql: &str) {
         database.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
     }
     database.pragma_update(None, "foreign_keys", false).unwrap();
-    database.execute_batch(sql).unwrap();
+    database
+}
+
+/// Verify refuses, and says this.
+fn is_found(hub: &Hub, why: &str) {
+    let broken = hub.aye(&["verify"]);
+    assert_eq!((code(&broken), printed(&broken)), (Some(1), String::new()), "{broken:?}");
+    let words = complained(&broken);
+    assert!(words.starts_with("aye: the trail is not whole: ") && words.contains(why), "{why}: {words}");
 }
 
 #[test]

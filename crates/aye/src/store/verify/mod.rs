@@ -1,0 +1,130 @@
+//! Checks the trail: that it is whole, and that asks, grants, tokens and the policy are as it says. Every kind of
+//! line has its checker, which takes the lines in order and in the end compares what they told with what is there.
+
+mod asks;
+mod chain;
+mod grants;
+mod policy;
+mod tokens;
+
+use super::audit::read_line;
+use super::{LAST_UNKEYED_SCHEMA, StoreError, schema_version};
+use crate::home::{ChainKeyFile, Home};
+use asks::Asks;
+use aye_core::trail::{Broken, Line};
+use chain::Following;
+use grants::Grants;
+use policy::PolicyRead;
+use rusqlite::Connection;
+use tokens::Tokens;
+
+/// What the trail is checked against, beside the database.
+#[derive(Default)]
+pub struct Against {
+    pub key: Option<ChainKeyFile>,
+    /// The digest of `config.toml` as it is now.
+    pub config: Option<String>,
+    /// A head that was noted earlier.
+    pub contains: Option<String>,
+}
+
+impl Against {
+    pub fn in_home(home: &Home) -> std::io::Result<Self> {
+        let config = crate::config::digest_of(&home.config()).ok();
+        Ok(Self { key: home.chain_key()?, config, contains: None })
+    }
+}
+
+/// What a check of the trail found when it found nothing wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    pub lines: u64,
+    pub asks: u64,
+    pub grants: u64,
+    pub tokens: u64,
+    pub head: String,
+    /// What could not be checked, and why.
+    pub unchecked: Vec<String>,
+    /// What is good to know.
+    pub remarks: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    #[error("the chain is broken: {0}")]
+    Chain(#[from] Broken),
+    #[error("the keyed part of the trail: {0}")]
+    Keyed(String),
+    #[error("the trail does not contain that head: its end was cut off, or it is another trail")]
+    Cut,
+    #[error("asks were raised or ended behind the trail's back")]
+    Untold,
+    #[error("ask {ask}: {problem}")]
+    Ask { ask: String, problem: &'static str },
+    #[error("grant {grant}: {problem}")]
+    Grant { grant: String, problem: &'static str },
+    #[error("token {token}: {problem}")]
+    Token { token: String, problem: &'static str },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for VerifyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Follows the chain from its first line, and compares what it tells with the database. `progress` is told how many
+/// lines of how many are done.
+pub fn verify(
+    connection: &mut Connection,
+    against: &Against,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Verified, VerifyError> {
+    let db = &connection.transaction()?;
+    let total = db.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?;
+    let mut chain = Following::new(against);
+    let (mut asks, mut grants) = (Asks::new(db), Grants::new(db));
+    let (mut tokens, mut policy) = (Tokens::default(), PolicyRead::default());
+    let mut statement =
+        db.prepare("SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line = read_line(row)?;
+        chain.take(&line, &row.get::<_, String>("hash")?)?;
+        match topic(&line) {
+            "ask" | "receipt" => asks.take(&line)?,
+            "grant" => grants.take(&line)?,
+            "token" => tokens.take(&line)?,
+            "agent" => grants.take_agent(&line),
+            "policy" | "hub" => policy.take(&line),
+            // Nothing in the database depends on the others.
+            _ => {}
+        }
+        progress(line.seq, total);
+    }
+    let asks = asks.finish()?;
+    let grants = grants.finish()?;
+    let tokens = tokens.finish(db)?;
+    let mut verified = Verified {
+        lines: chain.lines(),
+        asks,
+        grants,
+        tokens,
+        head: chain.head().to_owned(),
+        unchecked: Vec::new(),
+        remarks: policy.remarks(against),
+    };
+    let is_old = schema_version(db)? <= LAST_UNKEYED_SCHEMA;
+    chain.finish(is_old, &mut verified)?;
+    Ok(verified)
+}
+
+/// What a line is about: the first word of its kind.
+fn topic(line: &Line) -> &str {
+    line.kind.split('.').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
