@@ -430,12 +430,7 @@ fn what_an_agent_says_is_shown_and_never_obeyed() {
     let body = json!({"questions": [{"question": hostile, "header": hostile,
         "options": [{"label": format!("1{hostile}"), "description": hostile, "preview": hostile}]}]});
     let question = raise(&hub, "k1", "question", body);
-    let permission = raise(
-        &hub,
-        "k2",
-        "permission",
-        json!({"tool": hostile, "input": {"command": hostile}, "display": {"kind": "command", "text": hostile}}),
-    );
+    let permission = raise(&hub, "k2", "permission", json!({"tool": hostile, "input": {"command": hostile}}));
     let plan = raise(&hub, "k3", "plan", json!({"plan": hostile}));
     let withdraw = json!({"why": "cancelled"});
     let mut outputs = vec![hub.aye(&["list"])];

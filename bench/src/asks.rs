@@ -49,8 +49,7 @@ pub fn body(n: usize) -> (bool, Value) {
         let command =
             format!("cargo test --package service-{n} --locked -- --nocapture && git status --short");
         let input = json!({"command": command, "description": "Run the tests and look at what changed"});
-        let display = json!({"kind": "command", "text": command});
-        (false, json!({"tool": "Bash", "input": input, "display": display, "scopes": [{"scope": "once"}]}))
+        (false, json!({"tool": "Bash", "input": input, "scopes": [{"scope": "once"}]}))
     }
 }
 

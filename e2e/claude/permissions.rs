@@ -22,7 +22,7 @@ fn a_permission_for_once_is_for_once() {
     let story = running(&["touch first", "touch second"]);
     let run = story.run(&[]);
     let first = story.answer(json!({"decision": "allow", "scope": "once"}));
-    assert_eq!(first["body"]["display"], json!({"kind": "command", "text": "touch first"}));
+    assert_eq!(first["display"]["text"], "touch first");
     story.model.result_of("toolu_0");
     assert!(story.has("first"));
     let second = story.answer(json!({"decision": "deny", "message": "once was enough"}));
@@ -87,8 +87,8 @@ fn a_file_is_shown_as_a_diff_and_written_as_edited() {
     let story = Story::new(vec![vec![tool("toolu_w", "Write", input("hello\n"))]]);
     let run = story.run(&[]);
     let ask = story.ask();
-    assert_eq!(ask["body"]["display"]["kind"], "diff");
-    assert!(ask["body"]["display"]["text"].as_str().unwrap().contains("+hello"));
+    assert_eq!(ask["display"]["kind"], "diff");
+    assert!(ask["display"]["text"].as_str().unwrap().contains("+hello"));
     let mut edited = ask["body"]["input"].clone();
     edited["content"] = "good day\n".into();
     story.answer(json!({"decision": "allow", "scope": "once", "input": edited}));

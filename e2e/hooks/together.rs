@@ -40,7 +40,7 @@ fn a_permission_is_denied_with_a_message_from_elsewhere() {
     let stage = Stage::new(Model::scripted(vec![vec![touch("toolu_b", "made")]]));
     stage.aye_claude(&["do it"]);
     let ask = stage.answer(json!({"decision": "deny", "message": "not on a friday"}));
-    assert_eq!(ask["body"]["display"], json!({"kind": "command", "text": "touch made"}));
+    assert_eq!(ask["display"]["text"], "touch made");
     assert!(stage.model.told("toolu_b").contains("not on a friday"));
     assert_eq!(stage.model.result_of("toolu_b")["is_error"], true);
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");

@@ -2,7 +2,6 @@ use super::*;
 
 fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command, "description": "harmless, surely"},
-        "display": {"kind": "command", "text": command},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(make:*) for this session"}]})
 }
 
@@ -26,7 +25,8 @@ fn every_button_of_a_permission_does_what_it_says() {
         );
         let message = phone.shown(&format!("make '{label}' <x>"));
         assert!(message.html.contains("<pre>make"), "{}", message.html);
-        assert!(message.text.contains("For the session: allow Bash(make:*) for this session"));
+        let rule = "For the session: the agent's own rule: allow Bash(make:*) for this session";
+        assert!(message.text.contains(rule), "{}", message.text);
         assert!(
             message.text.contains("description: \"harmless, surely\""),
             "nothing of the input is left out"
@@ -85,19 +85,13 @@ fn what_cannot_be_shown_whole_has_no_allow_but_a_file_and_a_link() {
 #[test]
 fn a_diff_is_shown_as_it_is() {
     let phone = Phone::new();
-    let diff = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-<old>\n+<new>\n";
     phone.raise(
         "k",
         "permission",
-        json!({"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "<old>", "new_string": "<new>"},
-        "display": {"kind": "diff", "text": diff}}),
+        json!({"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "<old>", "new_string": "<new>"}}),
     );
     let message = phone.shown("+<new>");
-    assert!(
-        message.text.contains("file_path: \"a.txt\"") && !message.text.contains("old_string"),
-        "{}",
-        message.text
-    );
+    assert!(message.text.contains("--- a.txt") && !message.text.contains("old_string"), "{}", message.text);
     assert_eq!(
         message.labels(),
         ["✅ Allow once", "⛔ Deny", "⛔ Deny with reason…"],

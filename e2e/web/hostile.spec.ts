@@ -28,7 +28,6 @@ const bodies = (text: string): [string, Body][] => [
     {
       tool: text,
       input: { command: text, [text]: text },
-      display: { kind: 'command', text },
       scopes: [{ scope: 'once' }, { scope: 'session', rule: text }],
     },
   ],
@@ -36,8 +35,7 @@ const bodies = (text: string): [string, Body][] => [
     'permission',
     {
       tool: 'Edit',
-      input: { file_path: text },
-      display: { kind: 'diff', text, hunks: [{ old_start: 1, new_start: 1, lines: text.split('\n').map((line) => `+${line}`) }] },
+      input: { file_path: text, old_string: text, new_string: `${text} again` },
       scopes: [{ scope: 'once' }],
     },
   ],

@@ -8,7 +8,7 @@ test('a command is allowed once, for the session or always, and says what that m
   for (let i = 0; i < 3; i += 1) asks.push(await bot.raise('permission', command(`cargo test --package p${i}`, scopes)));
   await hub.open(page);
   await expect(page.getByText('Run cargo test until this session ends')).toBeVisible();
-  await expect(page.getByText('Exactly this, in this folder, for 90 days')).toBeVisible();
+  await expect(page.getByText(/run exactly `cargo test --package p0` in .*, by every agent, for 90 days/)).toBeVisible();
   for (const [i, name] of ['Allow once', 'Allow for this session', 'Always allow'].entries()) {
     await expect(page.getByRole('region', { name: 'What would run' })).toContainText(`cargo test --package p${i}`);
     await (await ready(page)).getByRole('button', { name }).click();
@@ -102,11 +102,7 @@ test('a diff stands side by side where there is room, and below each other where
   await bot.raise('permission', {
     tool: 'Edit',
     input: { file_path: 'src/limits.rs', old_string: 'const MOST: usize = 10;', new_string: 'const MOST: usize = 100;' },
-    display: {
-      kind: 'diff',
-      text: '--- src/limits.rs\n+++ src/limits.rs',
-      hunks: [{ old_start: 1, new_start: 1, lines: [' // How many.', '-const MOST: usize = 10;', '+const MOST: usize = 100;'] }],
-    },
+    before: { places: [{ old_start: 2, new_start: 2, above: ['// How many.'] }] },
     scopes: [{ scope: 'once' }],
   });
   await page.setViewportSize({ width: 1500, height: 900 });
@@ -120,7 +116,7 @@ test('a diff stands side by side where there is room, and below each other where
 
 test('a number that a browser cannot hold is not approved here', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const raw = `{"key":"big","agent":"bot","kind":"permission","body":{"tool":"Pay","input":{"command":"pay","account":9007199254740993},"display":{"kind":"command","text":"pay"}}}`;
+  const raw = `{"key":"big","agent":"bot","kind":"permission","body":{"tool":"Bash","input":{"command":"pay","account":9007199254740993}}}`;
   const raised = await fetch(`${hub.address}/api/asks`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${bot.token}`, 'Content-Type': 'application/json' },

@@ -105,27 +105,14 @@ export async function everything(hub: Hub): Promise<Scene> {
   );
   const edit = await site.raise('permission', {
     tool: 'Edit',
-    input: { file_path: 'src/limits.rs', old_string: 'const MOST: usize = 10;', new_string: 'const MOST: usize = 100;' },
-    display: {
-      kind: 'diff',
-      text: '--- src/limits.rs\n+++ src/limits.rs',
-      hunks: [
-        {
-          old_start: 1,
-          new_start: 1,
-          lines: [
-            ' //! What a page may hold.',
-            ' ',
-            '-/// How many notes fit on a page.',
-            '-const MOST: usize = 10;',
-            '+/// How many notes fit on a page; searching shows as many.',
-            '+const MOST: usize = 50;',
-            ' ',
-            ' pub fn fits(notes: &[Note]) -> bool {',
-            '+    debug_assert!(MOST > 0);',
-            '     notes.len() <= MOST',
-          ],
-        },
+    input: {
+      file_path: 'src/limits.rs',
+      old_string: '/// How many notes fit on a page.\nconst MOST: usize = 10;',
+      new_string: '/// How many notes fit on a page; searching shows as many.\nconst MOST: usize = 50;',
+    },
+    before: {
+      places: [
+        { old_start: 3, new_start: 3, above: ['//! What a page may hold.', ''], below: ['', 'pub fn fits(notes: &[Note]) -> bool {'] },
       ],
     },
     scopes: [{ scope: 'once' }, { scope: 'session', rule: 'Edit files in src/ until this session ends' }],

@@ -182,7 +182,6 @@ export const database = {
 export const command = (text: string, scopes: Body[] = [{ scope: 'once' }]): Body => ({
   tool: 'Bash',
   input: { command: text, description: 'runs it' },
-  display: { kind: 'command', text },
   scopes,
 });
 

@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::digest::Digest;
+use crate::display::{Before, Display, Extras};
 use crate::ids::{AgentId, AskId, Key, Text};
 use crate::invalid::{Invalid, decode};
 use crate::lifecycle::{Receipt, State};
@@ -9,6 +10,7 @@ use crate::proof::Proof;
 use crate::who::By;
 use jiff::Timestamp;
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -77,6 +79,14 @@ impl Body {
             Body::Question(_) => Kind::Question,
             Body::Permission(_) => Kind::Permission,
             Body::Plan(_) => Kind::Plan,
+        }
+    }
+
+    /// The same body as it would be raised today; only asks of older versions differ from it.
+    pub fn as_raised_now(&self) -> Self {
+        match self {
+            Body::Permission(permission) => Body::Permission(permission.clone().without_foreign_words()),
+            Body::Question(_) | Body::Plan(_) => self.clone(),
         }
     }
 
@@ -189,49 +199,63 @@ impl TryFrom<QuestionDraft> for Question {
 
 /// May this tool run with this input?
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "PermissionDraft")]
+#[serde(try_from = "StoredPermission")]
 #[non_exhaustive]
 pub struct Permission {
     pub tool: String,
     pub input: Map<String, Value>,
-    pub display: Display,
+    /// What an adapter once said of an ask raised before the hub made displays itself. The digest of such an ask
+    /// covers it; nobody is shown it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    display: Option<Value>,
     pub scopes: Vec<ScopeOffer>,
 }
 
-/// A permission before it is checked. Without a display, the whole input is shown as JSON.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// A permission as it was written down, kept as it stands: its digest covers every word.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PermissionDraft {
-    pub tool: String,
-    pub input: Map<String, Value>,
-    pub display: Option<Display>,
-    pub scopes: Option<Vec<ScopeOffer>>,
+struct StoredPermission {
+    tool: String,
+    input: Map<String, Value>,
+    display: Option<Value>,
+    scopes: Option<Vec<ScopeOffer>>,
 }
 
-impl TryFrom<PermissionDraft> for Permission {
+impl TryFrom<StoredPermission> for Permission {
     type Error = String;
 
-    fn try_from(draft: PermissionDraft) -> Result<Self, String> {
-        if draft.tool.trim().is_empty() {
+    fn try_from(stored: StoredPermission) -> Result<Self, String> {
+        if stored.tool.trim().is_empty() {
             return Err("the tool must have a name".into());
         }
-        let display = draft.display.unwrap_or_else(|| {
-            Display::new(DisplayKind::Json, serde_json::to_string_pretty(&draft.input).unwrap_or_default())
-        });
-        let scopes = draft.scopes.unwrap_or_else(|| vec![ScopeOffer::once()]);
+        let scopes = stored.scopes.unwrap_or_else(|| vec![ScopeOffer::once()]);
         let mut seen = HashSet::new();
         if scopes.is_empty() || !scopes.iter().all(|offer| seen.insert(offer.scope)) {
             return Err("scopes must offer at least one, and each only once".into());
         }
-        Ok(Self { tool: draft.tool, input: draft.input, display, scopes })
+        Ok(Self { tool: stored.tool, input: stored.input, display: stored.display, scopes })
     }
 }
 
 impl Permission {
-    /// Whether what is displayed is the input itself, and not only somebody's word for it.
-    pub fn displays_its_input(&self) -> bool {
-        let whole = serde_json::to_string_pretty(&self.input).unwrap_or_default();
-        self.display.kind == DisplayKind::Json && self.display.text == whole
+    /// As it is raised: what the hub would grant is put into words by the hub, so other words for it are dropped.
+    pub fn new(
+        tool: String,
+        input: Map<String, Value>,
+        scopes: Option<Vec<ScopeOffer>>,
+    ) -> Result<Self, String> {
+        Self::try_from(StoredPermission { tool, input, display: None, scopes })
+            .map(Self::without_foreign_words)
+    }
+
+    fn without_foreign_words(mut self) -> Self {
+        self.display = None;
+        for offer in &mut self.scopes {
+            if offer.scope == Scope::Once || offer.keeper() == Keeper::Hub {
+                offer.rule = None;
+            }
+        }
+        self
     }
 
     pub fn offer(&self, scope: Scope) -> Option<&ScopeOffer> {
@@ -239,43 +263,42 @@ impl Permission {
     }
 }
 
-/// What a person sees before approving.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Display {
-    pub kind: DisplayKind,
-    pub text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hunks: Option<Vec<Hunk>>,
-    /// The commands that a compound command consists of, each for itself.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<String>,
-    /// Why a command may do more than its parts show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caution: Option<String>,
+/// A body as an adapter raises it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub enum RaisedBody {
+    Question(Questions),
+    Permission(RaisedPermission),
+    Plan(Plan),
 }
 
-impl Display {
-    pub fn new(kind: DisplayKind, text: String) -> Self {
-        Self { kind, text, hunks: None, parts: Vec::new(), caution: None }
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RaisedPermission {
+    tool: String,
+    input: Map<String, Value>,
+    scopes: Option<Vec<ScopeOffer>>,
+    /// What the agent's machine says of the file that would change; outside the digest, dropped when the ask ends.
+    before: Option<Before>,
+    /// Older adapters send one. The hub makes its own.
+    #[schemars(skip)]
+    #[serde(rename = "display")]
+    _display: Option<IgnoredAny>,
+}
+
+impl RaisedBody {
+    /// The body that the digest covers, and what is only shown beside it.
+    pub fn decode(kind: Kind, body: Value) -> Result<(Body, Option<Before>), Invalid> {
+        match kind {
+            Kind::Permission => {
+                let raised: RaisedPermission = decode(body)?;
+                let permission = Permission::new(raised.tool, raised.input, raised.scopes)
+                    .map_err(|problem| Invalid::new("", problem))?;
+                Ok((Body::Permission(permission), raised.before))
+            }
+            Kind::Question | Kind::Plan => Body::decode(kind, body).map(|body| (body, None)),
+        }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DisplayKind {
-    Command,
-    Diff,
-    Json,
-}
-
-/// A part of a unified diff; each line begins with a space, `+` or `-`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Hunk {
-    pub old_start: u64,
-    pub new_start: u64,
-    pub lines: Vec<String>,
 }
 
 /// How far an approval reaches.
@@ -297,7 +320,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A scope on offer, with the rule it would add in words.
+/// A scope on offer. `rule` is the agent's own word for a rule that the agent keeps; what the hub keeps is put into
+/// words by the hub (`display.grants`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeOffer {
@@ -349,6 +373,8 @@ pub struct Ask {
     /// Which of the agent's sub-agents asks, in words; none where the agent itself does.
     pub sub_agent: Option<String>,
     pub body: Body,
+    /// Shown beside a permission while it is open; outside the digest.
+    pub extras: Extras,
     pub digest: Digest,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
@@ -357,9 +383,19 @@ pub struct Ask {
     pub state: State,
 }
 
+impl Ask {
+    /// What a person sees of a permission.
+    pub fn display(&self) -> Option<Display> {
+        match &self.body {
+            Body::Permission(permission) => Some(Display::of(permission, &self.extras)),
+            Body::Question(_) | Body::Plan(_) => None,
+        }
+    }
+}
+
 impl Serialize for Ask {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut ask = serializer.serialize_struct("Ask", 18)?;
+        let mut ask = serializer.serialize_struct("Ask", 20)?;
         ask.serialize_field("id", &self.id)?;
         ask.serialize_field("key", &self.key)?;
         ask.serialize_field("agent", &self.agent)?;
@@ -375,6 +411,7 @@ impl Serialize for Ask {
             Proof::Passkey => ask.serialize_field("proof", &self.proof)?,
         }
         ask.serialize_field("body", &self.body)?;
+        ask.serialize_field("display", &self.display())?;
         ask.serialize_field("state", self.state.name())?;
         ask.serialize_field("receipt", &self.state.receipt())?;
         ask.serialize_field("answer", &self.state.answer())?;
@@ -403,6 +440,8 @@ pub struct AskView {
     #[schemars(default)]
     pub proof: Proof,
     pub body: Body,
+    /// What a person sees of a permission, made by the hub from tool and input; null for questions and plans.
+    pub display: Option<Display>,
     /// `open`, `answered`, `expired` or `withdrawn`.
     pub state: String,
     pub receipt: Option<Receipt>,
@@ -428,6 +467,7 @@ struct AskDraft {
     #[serde(default)]
     proof: Proof,
     body: Value,
+    display: Option<Value>,
     state: String,
     receipt: Option<Receipt>,
     answer: Option<Value>,
@@ -440,6 +480,11 @@ impl AskView {
     pub fn from_json(value: Value) -> Result<Self, Invalid> {
         let draft: AskDraft = decode(value)?;
         let answer = draft.answer.map(|answer| Answer::decode(draft.kind, answer)).transpose();
+        let body = Body::decode(draft.kind, draft.body).map_err(|invalid| invalid.under("body"))?;
+        let display = match &body {
+            Body::Permission(permission) => Some(Display::checked(draft.display, permission)),
+            Body::Question(_) | Body::Plan(_) => None,
+        };
         Ok(Self {
             id: draft.id,
             key: draft.key,
@@ -452,7 +497,8 @@ impl AskView {
             created_at: draft.created_at,
             deadline: draft.deadline,
             proof: draft.proof,
-            body: Body::decode(draft.kind, draft.body).map_err(|invalid| invalid.under("body"))?,
+            body,
+            display,
             state: draft.state,
             receipt: draft.receipt,
             answer: answer.map_err(|invalid| invalid.under("answer"))?,
@@ -500,15 +546,50 @@ mod tests {
         );
     }
 
+    fn raised(body: Value) -> Result<(Value, Option<Before>), Invalid> {
+        RaisedBody::decode(Kind::Permission, body).map(|(body, before)| (body.to_json(), before))
+    }
+
     #[test]
-    fn a_permission_without_a_display_shows_its_whole_input() {
-        let body = Body::decode(Kind::Permission, json!({"tool": "X", "input": {"b": 1, "a": 2}})).unwrap();
-        assert_eq!(
-            body.to_json(),
-            json!({"tool": "X", "input": {"b": 1, "a": 2},
-                   "display": {"kind": "json", "text": "{\n  \"b\": 1,\n  \"a\": 2\n}"},
-                   "scopes": [{"scope": "once"}]})
-        );
+    fn a_display_that_is_raised_is_dropped_and_one_that_was_stored_is_kept() {
+        let stored = json!({"tool": "Bash", "input": {"command": "bash evil.sh"},
+            "display": {"kind": "command", "text": "git status"}, "scopes": [{"scope": "once"}]});
+        let body = Body::decode(Kind::Permission, stored.clone()).unwrap();
+        assert_eq!(body.to_json(), stored, "its digest covers it");
+        for display in [stored["display"].clone(), json!("nonsense"), Value::Null] {
+            let mut body = stored.clone();
+            body["display"] = display;
+            let today =
+                json!({"tool": "Bash", "input": {"command": "bash evil.sh"}, "scopes": [{"scope": "once"}]});
+            assert_eq!(raised(body).unwrap(), (today, None));
+        }
+    }
+
+    #[test]
+    fn words_for_what_the_hub_would_grant_are_not_taken_from_who_asks() {
+        let scopes = json!([
+            {"scope": "once", "rule": "only looks"},
+            {"scope": "session", "rule": "Bash(git status)", "kept_by": "agent"},
+            {"scope": "always", "rule": "only git status", "kept_by": "hub"}]);
+        let (body, _) = raised(json!({"tool": "Bash", "input": {}, "scopes": scopes})).unwrap();
+        let kept = json!([
+            {"scope": "once"},
+            {"scope": "session", "rule": "Bash(git status)", "kept_by": "agent"},
+            {"scope": "always", "kept_by": "hub"}]);
+        assert_eq!(body["scopes"], kept);
+    }
+
+    #[test]
+    fn what_the_machine_says_of_the_file_is_outside_the_body_and_bounded() {
+        let with = |before: Value| raised(json!({"tool": "Write", "input": {}, "before": before}));
+        let places = json!({"places": [{"old_start": 1, "new_start": 1, "removed": ["x"]}]});
+        let (body, before) = with(places).unwrap();
+        assert_eq!(body, json!({"tool": "Write", "input": {}, "scopes": [{"scope": "once"}]}));
+        assert_eq!(before.unwrap().places[0].removed, ["x"]);
+        let long = json!({"places": [{"old_start": 1, "new_start": 1, "removed": ["x".repeat(64 * 1024)]}]});
+        assert!(with(long).unwrap_err().problem.contains("65536 bytes"));
+        let smuggled = json!({"places": [{"old_start": 1, "new_start": 1, "removed": ["x\n+y"]}]});
+        assert!(with(smuggled).unwrap_err().problem.contains("line break"));
     }
 
     #[test]
@@ -554,6 +635,7 @@ mod tests {
                 },
             },
             body: body.clone(),
+            extras: Extras::default(),
         };
         let view = AskView::from_json(serde_json::to_value(&ask).unwrap()).unwrap();
         let expected = AskView {
@@ -569,6 +651,7 @@ mod tests {
             deadline: None,
             proof: Proof::Passkey,
             body,
+            display: None,
             state: "answered".into(),
             receipt: Some(Receipt::Unknown),
             answer: ask.state.answer().cloned(),

@@ -1,7 +1,8 @@
 //! A permission in few lines, for small surfaces. It always says how much it leaves out, and is never the only
 //! thing shown where approving is possible.
 
-use crate::ask::{DisplayKind, Permission};
+use crate::ask::Permission;
+use crate::display::{Display, DisplayKind, Extras};
 use crate::visible::{one_line, visible};
 
 const LINES_OF_EACH: usize = 4;
@@ -19,13 +20,14 @@ pub struct Compact {
 
 impl Permission {
     pub fn compact(&self) -> Compact {
-        match (self.display.kind, &self.display.hunks) {
+        let display = Display::of(self, &Extras::default());
+        match (display.kind, &display.hunks) {
             (DisplayKind::Diff, Some(hunks)) => {
                 let lines: Vec<_> = hunks.iter().flat_map(|hunk| &hunk.lines).map(String::as_str).collect();
                 change(&lines)
             }
             (DisplayKind::Command | DisplayKind::Json, _) | (DisplayKind::Diff, None) => {
-                beginning(&self.display.text)
+                beginning(&display.text)
             }
         }
     }
@@ -72,21 +74,15 @@ fn cut(line: &str) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{Body, Kind};
     use serde_json::{Value, json};
 
-    fn compact(display: Value) -> Compact {
-        let body = json!({"tool": "T", "input": {}, "display": display});
-        match Body::decode(Kind::Permission, body).unwrap() {
-            Body::Permission(permission) => permission.compact(),
-            Body::Question(_) | Body::Plan(_) => unreachable!(),
-        }
+    fn compact(tool: &str, input: Value) -> Compact {
+        let Value::Object(input) = input else { panic!("no object") };
+        Permission::new(tool.into(), input, None).unwrap().compact()
     }
 
-    fn diff(lines: &[String]) -> Compact {
-        compact(
-            json!({"kind": "diff", "text": "x", "hunks": [{"old_start": 1, "new_start": 1, "lines": lines}]}),
-        )
+    fn command(command: &str) -> Compact {
+        compact("Bash", json!({ "command": command }))
     }
 
     fn shown(text: &str, left_out: Option<&str>) -> Compact {
@@ -95,30 +91,29 @@ mod tests {
 
     #[test]
     fn a_command_is_shown_up_to_two_hundred_characters() {
-        let short = compact(json!({"kind": "command", "text": "ls -la"}));
+        let short = command("ls -la");
         assert_eq!(short, shown("ls -la", None));
-        let long = compact(json!({"kind": "command", "text": "ü".repeat(250)}));
+        let long = command(&"ü".repeat(250));
         assert_eq!(long, shown(&"ü".repeat(200), Some("50 more characters")));
     }
 
     #[test]
     fn an_edit_shows_four_lines_of_each_side() {
-        let lines: Vec<_> = (0..6)
-            .map(|n| format!("-old {n}"))
-            .chain((0..5).map(|n| format!("+new {n}")))
-            .chain([" same".into()])
-            .collect();
+        let lines = |name: &str, count: usize| {
+            (0..count).map(|n| format!("{name} {n}")).collect::<Vec<_>>().join("\n")
+        };
+        let edit = json!({"file_path": "a", "old_string": lines("old", 6), "new_string": lines("new", 5)});
         assert_eq!(
-            diff(&lines),
+            compact("Edit", edit),
             shown("-old 0\n-old 1\n-old 2\n-old 3\n+new 0\n+new 1\n+new 2\n+new 3", Some("3 more lines"))
         );
     }
 
     #[test]
     fn a_new_file_shows_eight_lines_and_long_ones_are_cut() {
-        let lines: Vec<_> =
-            (0..9).map(|n| format!("+{n}{}", "x".repeat(if n == 0 { 80 } else { 1 }))).collect();
-        let seen = diff(&lines);
+        let lines: String =
+            (0..9).map(|n| format!("{n}{}\n", "x".repeat(if n == 0 { 80 } else { 1 }))).collect();
+        let seen = compact("Write", json!({"file_path": "a", "content": lines}));
         assert_eq!(seen.left_out.as_deref(), Some("1 more line, 1 line cut short"));
         assert_eq!(seen.text.lines().count(), 8);
         assert_eq!(seen.text.lines().next().unwrap().chars().count(), 61);
@@ -126,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_hides_is_made_visible_here_too() {
-        let seen = compact(json!({"kind": "command", "text": "ls \u{202e}x"}));
+        let seen = command("ls \u{202e}x");
         assert!(seen.text.contains("202E") || seen.text.contains("202e"), "{}", seen.text);
     }
 }

@@ -7,6 +7,7 @@ pub mod answer;
 pub mod ask;
 pub mod compact;
 pub mod digest;
+pub mod display;
 pub mod ids;
 pub mod invalid;
 pub mod json;
@@ -20,10 +21,11 @@ pub mod who;
 pub use agent::{Agent, AgentState, Reach, Report};
 pub use answer::{Answer, Choice, PlanVerdict, Reply, Verdict};
 pub use ask::{
-    Ask, AskView, Body, Display, DisplayKind, Hunk, Keeper, Kind, Offer, Permission, Plan, Question,
-    QuestionDraft, Questions, Scope, ScopeOffer,
+    Ask, AskView, Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions,
+    RaisedBody, Scope, ScopeOffer,
 };
 pub use digest::Digest;
+pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place};
 pub use ids::{AgentId, AnswerKey, AskId, Key, Text};
 pub use invalid::Invalid;
 pub use lifecycle::{Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};

@@ -31,6 +31,31 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Whether text could be taken for what [`visible`] makes of another: it has an escape of its own in it.
+pub fn looks_escaped(text: &str) -> bool {
+    text.contains("\\u{") || text.contains("\\r")
+}
+
+/// JSON in which everything hidden is escaped as JSON escapes it: the same value, safe to look at.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Outside of strings only a line break is hidden, and inside of them it is escaped already.
+    let hidden = |c: char| c != '\n' && is_hidden(c);
+    if !json.contains(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out += &format!("\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Control characters, characters that reorder or join text, and characters that show nothing.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -70,6 +95,18 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(visible("a\u{200b}b\u{feff}c\u{e0041}"), "a\\u{200b}b\\u{feff}c\\u{e0041}");
         assert_eq!(visible("a\u{2028}b"), "a\\u{2028}b");
+    }
+
+    #[test]
+    fn json_keeps_its_value_and_shows_what_it_hides() {
+        let value =
+            serde_json::json!({"a\u{9b}": ["\u{202e}x\u{e0041}\r\n\t\u{1b}\u{85}", 1.5], "plain": "é 日本"});
+        for json in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            let shown = visible_json(&json);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+            assert!(!shown.contains(|c: char| c != '\n' && is_hidden(c)), "{shown}");
+            assert!(shown.contains("\\u202ex\\udb40\\udc41") && shown.contains("é 日本"), "{shown}");
+        }
     }
 
     #[test]

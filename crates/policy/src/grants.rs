@@ -68,6 +68,14 @@ impl Exactly {
         let plain = call.script().map_or(Err(Opaque::Unparsable), |script| script.plain);
         plain.map(Exactly::Command).map_err(NotGrantable::Opaque)
     }
+
+    /// What would be allowed, in plain words.
+    pub fn words(&self, tool: &str) -> String {
+        match self {
+            Exactly::Command(command) => format!("run exactly `{}`", one_line(command)),
+            Exactly::Input(_) => format!("use {} with exactly the input that was shown", one_line(tool)),
+        }
+    }
 }
 
 impl Grant {
@@ -79,11 +87,16 @@ impl Grant {
         by: By,
         at: Timestamp,
     ) -> Result<Self, NotGrantable> {
+        let (folder, tool) = (call.cwd.to_owned(), call.tool.to_owned());
+        Ok(Self { agent, folder, tool, exactly: Self::exactly(call)?, expires_at, by, at })
+    }
+
+    /// What a grant for this call would be for, where there can be one.
+    pub fn exactly(call: &ToolCall) -> Result<Exactly, NotGrantable> {
         if plain_path(call.cwd).is_none() {
             return Err(NotGrantable::Folder);
         }
-        let (folder, tool) = (call.cwd.to_owned(), call.tool.to_owned());
-        Ok(Self { agent, folder, tool, exactly: Exactly::of(call)?, expires_at, by, at })
+        Exactly::of(call)
     }
 
     /// Whether it allows what [`Exactly::of`] made of a call by this agent, in this folder, with this tool.
@@ -105,12 +118,7 @@ impl Grant {
 
     /// What it allows, in plain words: `run exactly "cargo test" in /src/web until …`.
     pub fn words(&self) -> String {
-        let what = match &self.exactly {
-            Exactly::Command(command) => format!("run exactly `{}`", one_line(command)),
-            Exactly::Input(_) => {
-                format!("use {} with exactly the input that was shown", one_line(&self.tool))
-            }
-        };
+        let what = self.exactly.words(&self.tool);
         let whom = if self.agent.is_some() { ", this agent only," } else { "" };
         let end =
             self.expires_at.map_or_else(|| "until it is revoked".to_owned(), |end| format!("until {end}"));

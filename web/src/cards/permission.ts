@@ -1,16 +1,16 @@
 /** What of a permission's input a person may change, and whether a browser can hold it. */
 
-import type { Json, PermissionBody } from '../lib/types';
+import type { Json, PermissionAsk, ScopeOffer } from '../lib/types';
 
-type Input = PermissionBody['input'];
+type Input = PermissionAsk['body']['input'];
 
 /** The command itself, where it is what is shown. */
-export function ownWords(body: PermissionBody): boolean {
-  return body.display.kind === 'command' && body.input['command'] === body.display.text;
+export function ownWords(ask: PermissionAsk): boolean {
+  return ask.display.kind === 'command';
 }
 
-export function editable(body: PermissionBody): string {
-  return ownWords(body) ? body.display.text : JSON.stringify(body.input, null, 2);
+export function editable(ask: PermissionAsk): string {
+  return ownWords(ask) ? ask.display.text : JSON.stringify(ask.body.input, null, 2);
 }
 
 export interface Edited {
@@ -18,9 +18,9 @@ export interface Edited {
   problem?: string;
 }
 
-export function edited(body: PermissionBody, text: string): Edited {
-  if (ownWords(body)) {
-    return text.trim() ? { value: { ...body.input, command: text } } : { problem: 'There is no command left.' };
+export function edited(ask: PermissionAsk, text: string): Edited {
+  if (ownWords(ask)) {
+    return text.trim() ? { value: { ...ask.body.input, command: text } } : { problem: 'There is no command left.' };
   }
   try {
     const value: Json = JSON.parse(text);
@@ -39,17 +39,16 @@ export function holdsExactly(value: Json): boolean {
   return true;
 }
 
-/** The fields that the display does not show, as text. */
-export function otherFields(body: PermissionBody): [string, string][] {
-  if (body.display.kind === 'json') return [];
-  const { kind, hunks } = body.display;
-  const shown = (name: string, value: Json): boolean => {
-    if (kind === 'command') return name === 'command' && value === body.display.text;
-    // Hunks show what changes, and not where.
-    return !hunks?.length && typeof value === 'string' && body.display.text.includes(value);
-  };
+/** The fields that stand beside what is shown, as text. */
+export function otherFields({ display }: PermissionAsk): [string, string][] {
   const text = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
-  return Object.entries(body.input)
-    .filter(([name, value]) => !shown(name, value))
-    .map(([name, value]) => [name, text(value)]);
+  const file: [string, string][] = display.file === undefined ? [] : [['file', display.file]];
+  return [...file, ...Object.entries(display.rest).map(([name, value]): [string, string] => [name, text(value)])];
+}
+
+/** What a scope means beyond this once; none where it cannot be had. */
+export function scopeWords(ask: PermissionAsk, offer: ScopeOffer): string | null {
+  if (offer.scope === 'once') return '';
+  const keeper = offer.kept_by ?? (offer.rule === undefined ? 'hub' : 'agent');
+  return keeper === 'agent' ? `The agent's own rule: ${offer.rule ?? ''}` : (ask.display.grants?.[offer.scope] ?? null);
 }

@@ -10,6 +10,8 @@ export interface Row {
   kind: 'same' | 'changed' | 'removed' | 'added' | 'gap';
   old: Side | null;
   new: Side | null;
+  /** What a gap says of the line above it. */
+  note?: string;
 }
 
 /** The rows of a diff's hunks: what was removed stands beside what was added in its place. */
@@ -34,6 +36,10 @@ export function rowsOf(hunks: Hunk[]): Row[] {
         removed.push({ number: before++, text });
       } else if (line.startsWith('+')) {
         added.push({ number: after++, text });
+      } else if (line.startsWith('\\')) {
+        settle();
+        // About the line above: it ends its file without a line break.
+        rows.push({ kind: 'gap', old: null, new: null, note: text.trim() });
       } else {
         settle();
         rows.push({ kind: 'same', old: { number: before++, text }, new: { number: after++, text } });

@@ -41,8 +41,23 @@ export interface QuestionBody {
 export interface PermissionBody {
   tool: string;
   input: { [key: string]: Json };
-  display: { kind: 'command' | 'diff' | 'json'; text: string; hunks?: Hunk[]; parts?: string[]; caution?: string };
   scopes: ScopeOffer[];
+}
+/** What a person sees of a permission, made by the hub from tool and input. */
+export interface Display {
+  kind: 'command' | 'diff' | 'json';
+  title: string;
+  text: string;
+  file?: string;
+  hunks?: Hunk[];
+  /** Removed and unchanged lines are what the agent's machine says of the file. */
+  before?: boolean;
+  /** What of the input the fields above do not show. */
+  rest: { [key: string]: Json };
+  parts?: string[];
+  caution?: string;
+  /** What the hub would allow from then on, for each scope that it keeps. */
+  grants?: { session?: string; always?: string };
 }
 export interface PlanBody {
   plan: string;
@@ -95,6 +110,7 @@ export interface QuestionAsk extends AskBase {
 export interface PermissionAsk extends AskBase {
   kind: 'permission';
   body: PermissionBody;
+  display: Display;
   answer: PermissionAnswer | null;
 }
 export interface PlanAsk extends AskBase {

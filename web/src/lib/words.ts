@@ -14,9 +14,7 @@ export function subject(ask: Ask, most = 160): string {
       return glimpse(first?.question ?? '', most) + (more.length ? ` (+${more.length})` : '');
     }
     case 'permission': {
-      const { tool, display, input } = ask.body;
-      const file = display.kind === 'diff' ? input['file_path'] : null;
-      return glimpse(`${tool}: ${typeof file === 'string' ? file : display.text}`, most);
+      return glimpse(`${ask.body.tool}: ${ask.display.file ?? ask.display.text}`, most);
     }
     case 'plan':
       return glimpse((ask.body.plan.trim().split('\n')[0] ?? '').replace(/^#+\s*/, ''), most);

@@ -77,8 +77,6 @@ fn asks() -> Vec<(Kind, Value)> {
             json!({
                 "tool": "Edit",
                 "input": {"file_path": "src/limits.rs", "old_string": "const MOST: usize = 10;", "new_string": "const MOST: usize = 100;"},
-                "display": {"kind": "diff", "text": "--- src/limits.rs\n+++ src/limits.rs\n@@ -1,2 +1,2 @@\n // How many notes fit on a page.\n-const MOST: usize = 10;\n+const MOST: usize = 100;",
-                    "hunks": [{"old_start": 1, "new_start": 1, "lines": [" // How many notes fit on a page.", "-const MOST: usize = 10;", "+const MOST: usize = 100;"]}]},
                 "scopes": [{"scope": "once"}, {"scope": "session", "rule": "Edit files in src/ until this session ends"}],
             }),
         ),

@@ -2,7 +2,6 @@
 
 pub mod claude;
 pub mod demo;
-pub mod display;
 pub mod lines;
 pub mod script;
 pub mod supervise;

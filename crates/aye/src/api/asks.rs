@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, AnswerKey, Ask, AskId, Digest, Invalid, Key, Kind, Receipt, Withdrawal};
+use aye_core::{AgentId, AnswerKey, Ask, AskId, Digest, Invalid, Key, Kind, RaisedBody, Receipt, Withdrawal};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub struct RaiseBody {
     pub key: Key,
     pub agent: AgentId,
     pub kind: Kind,
-    #[schemars(with = "aye_core::Body")]
+    #[schemars(with = "aye_core::RaisedBody")]
     pub body: Value,
     /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
     #[schemars(with = "Option<String>")]
@@ -80,10 +80,13 @@ pub async fn raise(
     Body(body): Body<RaiseBody, LARGE>,
 ) -> Result<Reply<Ask>, Failure> {
     caller.speaks_for(&body.agent)?;
+    let (asked, before) =
+        RaisedBody::decode(body.kind, body.body).map_err(|invalid| invalid.under("body"))?;
     let raise = Raise {
         key: body.key,
         agent: body.agent,
-        body: aye_core::Body::decode(body.kind, body.body).map_err(|invalid| invalid.under("body"))?,
+        body: asked,
+        before,
         timeout: body.timeout.map(|timeout| duration(&timeout)).transpose()?,
         tool_use_id: body.tool_use_id,
         sub_agent: body.sub_agent,

@@ -3,7 +3,7 @@
 
 use super::Problem;
 use crate::store::{StoreError, Tx};
-use aye_core::{AgentId, Answer, Ask, Event, Receipt, State, Step, step};
+use aye_core::{AgentId, Answer, Ask, Event, Extras, Receipt, State, Step, step};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub fn apply(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> 
     if !written {
         return Err(StoreError::Unreadable(format!("ask {} changed behind the hub's back", ask.id)).into());
     }
-    let ask = Ask { state, ..ask };
+    let ask = Ask { state, extras: if ends { Extras::default() } else { ask.extras }, ..ask };
     let (kind, detail) = audit_line(&ask, ends);
     tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;
     tx.publish_ask(&ask)?;

@@ -83,6 +83,11 @@ impl Reading {
         }
     }
 
+    /// Whether the agent is still what it was when this was read.
+    pub fn is_about(&self, agent: &AgentRow) -> bool {
+        (&agent.profile.kind, &agent.profile.cwd) == (&self.about.0, &self.about.1)
+    }
+
     /// The rule that wants a person asked, which no answer will name.
     pub fn rule_that_asks(&self) -> Option<String> {
         let by_rule = self.decision.action == Action::Ask && self.decision.source != Source::Nothing;
@@ -114,7 +119,7 @@ pub fn decide(
     now: Timestamp,
 ) -> Result<Ask, Problem> {
     // The agent moved while its call was read: what was read is not what was asked.
-    if (&agent.profile.kind, &agent.profile.cwd) != (&reading.about.0, &reading.about.1) {
+    if !reading.is_about(agent) {
         return Ok(ask);
     }
     let rule = reading.decision.source.to_string();

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A session's grants end with it, and with the working day at the latest.
-const SESSION: SignedDuration = SignedDuration::from_hours(12);
-const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * 90);
+pub(super) const SESSION: SignedDuration = SignedDuration::from_hours(12);
+pub(super) const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * 90);
 
 /// A grant as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,9 +42,9 @@ pub fn keep(
     else {
         return Ok(());
     };
-    let Some(offer) = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Hub) else {
+    if permission.offer(*scope).is_none_or(|offer| offer.keeper() != Keeper::Hub) {
         return Ok(());
-    };
+    }
     let (only, lasts) = match scope {
         Scope::Once => return Ok(()),
         Scope::Session => (Some(ask.agent.clone()), SESSION),
@@ -61,12 +61,11 @@ pub fn keep(
     };
     let grant = match granted {
         Ok(grant) => grant,
-        // Promised to the person, so it is refused rather than forgotten.
-        Err(why) if offer.kept_by.is_some() => {
+        // Whoever allows it for longer counts on that, so it is refused rather than forgotten.
+        Err(why) => {
             let problem = format!("this can be allowed once, not for longer: {why}");
             return Err(Invalid::new("answer.scope", problem).into());
         }
-        Err(_) => return Ok(()),
     };
     // The ask that made it names it: one ask makes at most one grant.
     let id = format!("g-{}", ask.id);

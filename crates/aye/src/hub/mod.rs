@@ -11,6 +11,7 @@ mod claims;
 mod clock;
 mod credentials;
 mod decide;
+mod extras;
 mod feed;
 mod grants;
 mod launch;
@@ -97,6 +98,7 @@ impl Hub {
         let inner =
             Inner { store, feed, clock, life, credentials, policy, attendance, meters, claims, sooner };
         let hub = Self { inner: Arc::new(inner) };
+        hub.fill_in_extras().await?;
         let config = hub.inner.policy.digest();
         hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION"), "config": config })).await?;
         Ok(hub)

@@ -1,9 +1,9 @@
 use super::allow::Allowed;
 use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
-use super::{Hub, Problem};
+use super::{Hub, Problem, extras};
 use crate::store::{self, AgentRow, Tx};
-use aye_core::{AgentId, Ask, AskId, Body, Digest, Key, Proof, Report, State};
+use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, Proof, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -13,6 +13,8 @@ pub struct Raise {
     pub key: Key,
     pub agent: AgentId,
     pub body: Body,
+    /// What the agent's machine says of the file that would change.
+    pub before: Option<Before>,
     pub timeout: Option<SignedDuration>,
     pub tool_use_id: Option<String>,
     pub sub_agent: Option<String>,
@@ -40,6 +42,7 @@ impl Raise {
             tool_use_id: self.tool_use_id,
             sub_agent: self.sub_agent,
             body: self.body,
+            extras: Extras::default(),
             created_at: now,
             deadline,
             proof,
@@ -52,22 +55,29 @@ impl Raise {
 struct Look {
     raise: Raise,
     reading: Reading,
+    /// For a person to see; what a rule allows nobody looks at.
+    extras: Extras,
     allowed: Option<Allowed>,
 }
 
 impl Look {
     fn at(
-        raise: Raise,
+        mut raise: Raise,
         id: &AskId,
         (agent, key_is_used): (Option<AgentRow>, bool),
         lookup: &Lookup,
         now: Timestamp,
     ) -> Self {
+        let before = raise.before.take();
         let known = agent.is_some() && !key_is_used;
         let agent = agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), now));
         let reading = lookup.read(&raise.body, &agent);
         let allowed = known.then(|| Allowed::of(&raise, id, &agent, &reading, now)).flatten();
-        Self { raise, reading, allowed }
+        let extras = match &allowed {
+            Some(_) => Extras::default(),
+            None => extras::of(&raise.body, before, &agent, &lookup.places),
+        };
+        Self { raise, reading, extras, allowed }
     }
 }
 
@@ -81,7 +91,7 @@ impl Hub {
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let raise = Raise { timeout, ..raise };
         let claim = self.inner.claims.claim(&raise.agent, &raise.key).await;
-        let Look { raise, reading, allowed } = self.look(raise, id.clone(), now).await?;
+        let Look { raise, reading, extras, allowed } = self.look(raise, id.clone(), now).await?;
         let claim = match allowed {
             Some(allowed) => match self.record_later(allowed, claim) {
                 Ok(ask) => return Ok(Raised { ask, new: true }),
@@ -89,7 +99,9 @@ impl Hub {
             },
             None => claim,
         };
-        let work = move |tx: &mut Tx| record(tx, raise, id, reading, now).map(|recorded| (recorded, claim));
+        let work = move |tx: &mut Tx| {
+            record(tx, raise, id, (reading, extras), now).map(|recorded| (recorded, claim))
+        };
         let ((raised, asking), _claim) = self.inner.store.write(work).await?;
         if raised.new {
             self.inner.meters.raised(&raised.ask, asking);
@@ -126,7 +138,7 @@ fn record(
     tx: &mut Tx,
     raise: Raise,
     id: AskId,
-    reading: Reading,
+    (reading, mut extras): (Reading, Extras),
     now: Timestamp,
 ) -> Result<(Raised, Option<String>), Problem> {
     let agent = match tx.agent(&raise.agent)? {
@@ -134,7 +146,9 @@ fn record(
         None => register_script(tx, &raise.agent, now)?,
     };
     if let Some(ask) = tx.ask_by_key(&raise.agent, &raise.key)? {
-        return match ask.digest == Digest::of(&agent.profile.cwd, &raise.body) {
+        // An ask of an older version may have been raised with more words than are taken today.
+        let known = Digest::of(&ask.cwd, &ask.body.as_raised_now());
+        return match known == Digest::of(&agent.profile.cwd, &raise.body) {
             true => Ok((Raised { ask, new: false }, None)),
             false => Err(Problem::KeyReused),
         };
@@ -142,7 +156,10 @@ fn record(
     revive(tx, &agent)?;
     let asking = reading.rule_that_asks();
     let proof = reading.proof_for(&raise.body);
-    let ask = raise.open(id, &agent.profile.cwd, proof, now);
+    if !reading.is_about(&agent) {
+        extras.grants = Grants::default();
+    }
+    let ask = Ask { extras, ..raise.open(id, &agent.profile.cwd, proof, now) };
     enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {

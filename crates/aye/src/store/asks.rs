@@ -1,18 +1,14 @@
 use super::{AgentRow, StoreError, Tx, agents};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Proof, Receipt, State,
-    Withdrawal,
+    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Extras, Key, Kind, Proof, Receipt,
+    State, Withdrawal,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-pub(super) const COLUMNS: &str =
-    "id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
-    state, answer, by, answer_key, why, ended_at, receipt, evidence";
 
 #[derive(Debug, Clone, Default)]
 pub struct AskFilter {
@@ -49,9 +45,12 @@ impl Tx<'_> {
 
     /// Takes the ask as it is raised, open.
     pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
+        let extras = (ask.body.kind() == Kind::Permission).then(|| serde_json::to_string(&ask.extras));
+        let extras = extras.transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
+                 extras)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?;
         statement.execute((
             ask.id.as_str(),
@@ -66,6 +65,7 @@ impl Tx<'_> {
             ask.created_at.as_millisecond(),
             ask.deadline.map(Timestamp::as_millisecond),
             (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()?,
+            extras,
         ))?;
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Tx<'_> {
         let by = state.by().map(serde_json::to_string).transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
             "UPDATE asks SET state = :state, answer = :answer, by = :by, answer_key = :key, why = :why,
-                 ended_at = :ended_at, receipt = :receipt
+                 ended_at = :ended_at, receipt = :receipt, extras = NULL
              WHERE id = :id AND state = 'open'",
         )?;
         let changed = statement.execute(named_params! {
@@ -95,6 +95,19 @@ impl Tx<'_> {
             ":receipt": state.receipt().map(Receipt::as_str),
         })?;
         Ok(changed == 1)
+    }
+
+    pub fn permissions_without_extras(&self) -> Result<Vec<Ask>, StoreError> {
+        let sql = "SELECT * FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+        rows.map(|row| row?).collect()
+    }
+
+    pub fn set_extras(&self, id: &AskId, extras: &Extras) -> Result<(), StoreError> {
+        let extras = serde_json::to_string(extras).map_err(unreadable)?;
+        self.connection.execute("UPDATE asks SET extras = ?2 WHERE id = ?1", (id.as_str(), extras))?;
+        Ok(())
     }
 
     pub fn set_receipt(&self, id: &AskId, from: Receipt, to: &Delivery) -> Result<bool, StoreError> {
@@ -161,13 +174,12 @@ impl Tx<'_> {
 }
 
 pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreError> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM asks WHERE id = ?1"))?;
+    let mut statement = connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
     statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
 }
 
 fn ask_by_key(connection: &Connection, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM asks WHERE agent = ?1 AND key = ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached("SELECT * FROM asks WHERE agent = ?1 AND key = ?2")?;
     let found = statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
     found.transpose()
 }
@@ -220,14 +232,26 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
         agent: name(row, "agent")?,
         cwd: row.get("cwd")?,
         tool_use_id: row.get("tool_use_id")?,
-        sub_agent: row.get("sub_agent")?,
+        sub_agent: newer(row, "sub_agent")?,
+        extras: match newer(row, "extras")? {
+            Some(extras) => serde_json::from_str(&extras).map_err(unreadable)?,
+            None => Extras::default(),
+        },
         digest: Digest::from(row.get::<_, String>("digest")?),
         created_at: time(row.get("created_at")?)?,
         deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,
-        proof: row.get::<_, Option<String>>("proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
+        proof: newer(row, "proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
         state: read_state(row, kind)?,
         body,
     })
+}
+
+/// A column that a database of an older version, opened only to look, does not have.
+fn newer(row: &Row, column: &str) -> Result<Option<String>, StoreError> {
+    match row.get(column) {
+        Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
+        read => Ok(read?),
+    }
 }
 
 fn read_state(row: &Row, kind: Kind) -> Result<State, StoreError> {

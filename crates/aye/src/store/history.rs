@@ -1,6 +1,6 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
-use super::asks::{COLUMNS, read_row};
+use super::asks::read_row;
 use super::{AskFilter, Decider, StoreError};
 use aye_core::{AgentId, Ask, AskId, Kind};
 use rusqlite::{Connection, ToSql};
@@ -70,7 +70,7 @@ pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, Sto
     }
     let index = if agent.is_some() && condition == OPEN { "INDEXED BY asks_open" } else { "" };
     let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT {COLUMNS} FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
+    let sql = format!("SELECT * FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params.as_slice(), |row| Ok(read_row(row)))?;
     rows.map(|row| row?).collect()

@@ -130,6 +130,7 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
                 sub_agent: None,
                 digest: aye_core::Digest::of("", &body),
                 body,
+                extras: aye_core::Extras::default(),
                 created_at: now(),
                 deadline: None,
                 proof: aye_core::Proof::None,

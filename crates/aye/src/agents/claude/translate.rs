@@ -1,8 +1,6 @@
 //! What Claude Code asks for, as an ask.
 
 use super::wire::CanUseTool;
-use crate::agents::display;
-use aye_core::ask::PermissionDraft;
 use aye_core::{
     Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text,
 };
@@ -85,7 +83,6 @@ fn permission(
     cwd: &Path,
     places: &aye_policy::Home,
 ) -> Result<Permission, Unshowable> {
-    let display = display::of(&tool.tool_name, &input, cwd);
     let suggested = tool.permission_suggestions.as_deref().unwrap_or_default();
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
@@ -93,10 +90,8 @@ fn permission(
         let call =
             ToolCall { agent_kind: "claude", cwd: &cwd, tool: &tool.tool_name, input: &input, home: places };
         if Exactly::of(&call).is_ok() {
-            let offer =
-                |scope, rule: &str| ScopeOffer { scope, rule: Some(rule.into()), kept_by: Some(Keeper::Hub) };
-            scopes.push(offer(Scope::Session, "exactly this, in this folder, for the rest of this session"));
-            scopes.push(offer(Scope::Always, "exactly this, in this folder, by every agent, for 90 days"));
+            let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };
+            scopes.extend([Scope::Session, Scope::Always].map(offer));
         }
     } else {
         for scope in [Scope::Session, Scope::Always] {
@@ -107,9 +102,7 @@ fn permission(
             }
         }
     }
-    let draft =
-        PermissionDraft { tool: tool.tool_name.clone(), input, display: Some(display), scopes: Some(scopes) };
-    Ok(Permission::try_from(draft)?)
+    Ok(Permission::new(tool.tool_name.clone(), input, Some(scopes))?)
 }
 
 /// The agent's own suggestions as they shall be kept: for the session what is about this tool, for always

@@ -178,7 +178,7 @@ impl Screen {
         let Some(ask) = self.asks.front() else { return };
         let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
         let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
-        text += body_text(&ask.body).trim_end();
+        text += body_text(ask).trim_end();
         let here = if self.can_type { format!("{} ", hint(&ask.body)) } else { String::new() };
         text += &format!("\n{}", paint(DIM, format_args!("{here}Or elsewhere: aye answer {} …", ask.id)));
         self.line(&text);

@@ -74,6 +74,7 @@ fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
         key: Key::try_from(key).unwrap(),
         agent: agent(name),
         body: Body::decode(Kind::Plan, json!({ "plan": plan })).unwrap(),
+        before: None,
         timeout: timeout.map(SignedDuration::from_secs),
         tool_use_id: None,
         sub_agent: None,

@@ -28,6 +28,7 @@ impl Desk {
             key: Key::try_from(key).unwrap(),
             agent: agent("agent"),
             body: Body::decode(kind, body).unwrap(),
+            before: None,
             timeout: None,
             tool_use_id: None,
             sub_agent: None,

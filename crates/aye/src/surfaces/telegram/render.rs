@@ -5,8 +5,7 @@ use super::exact;
 use super::form::{Action, Draft, Wanted};
 use super::html::{LONGEST, Page, label, length, pieces};
 use aye_core::visible::visible;
-use aye_core::{Ask, Body, DisplayKind, Permission, Question, Scope};
-use serde_json::Value;
+use aye_core::{Ask, Body, Display, DisplayKind, Keeper, Permission, Question, Scope};
 
 /// Telegram shows no more buttons under one message.
 const MOST_BUTTONS: usize = 90;
@@ -170,7 +169,8 @@ fn question_buttons(asked: &Question, at: usize, draft: &Draft, pickable: bool) 
 fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) -> Shown {
     let head = Page::default().text("🔐 May ").bold(&permission.tool).text(" run?");
     let head = whence(head, ask, asker).line();
-    let rule = session_rule(permission);
+    let display = Display::of(permission, &ask.extras);
+    let rule = session_rule(permission, &display);
     let mut foot = Page::default();
     if let Some(rule) = &rule {
         foot = foot.line().text("For the session: ").text(rule);
@@ -178,7 +178,7 @@ fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) 
     if let Some(typing) = &draft.typing {
         foot = typing_hint(foot.line(), typing.what);
     }
-    let whole = head.clone().page(&what_runs(permission)).page(&foot);
+    let whole = head.clone().page(&what_runs(&display)).page(&foot);
     let mut buttons = Vec::new();
     let (page, file) = if whole.fits() {
         buttons.push(("✅ Allow once".to_owned(), Action::AllowOnce));
@@ -189,7 +189,7 @@ fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) 
     } else {
         let page = head.line().text("Too long to be shown whole here, so it cannot be allowed here. All of it is in the file below; allow it on the page or with ");
         let page = page.code(&format!("aye answer {} --allow", ask.id)).page(&foot);
-        (page, Some(("permission.txt".to_owned(), whole_text(ask, permission))))
+        (page, Some(("permission.txt".to_owned(), whole_text(ask, permission, &display))))
     };
     buttons.extend(refusals(draft));
     let buttons = buttons.into_iter().filter(|(_, action)| permission_offers(permission, action)).collect();
@@ -201,14 +201,16 @@ fn permission_offers(permission: &Permission, action: &Action) -> bool {
 }
 
 /// Exactly what "for the session" would add.
-fn session_rule(permission: &Permission) -> Option<String> {
+fn session_rule(permission: &Permission, display: &Display) -> Option<String> {
     let offer = permission.offer(Scope::Session)?;
-    Some(offer.rule.clone().unwrap_or_else(|| "exactly this, for the rest of this session".into()))
+    match offer.keeper() {
+        Keeper::Agent => Some(format!("the agent's own rule: {}", offer.rule.as_deref().unwrap_or_default())),
+        Keeper::Hub => display.grants.session.clone(),
+    }
 }
 
 /// The display, and what of the input it does not show.
-fn what_runs(permission: &Permission) -> Page {
-    let display = &permission.display;
+fn what_runs(display: &Display) -> Page {
     // A diff ends with a line break of its own.
     let text = match display.kind {
         DisplayKind::Diff => display.text.strip_suffix('\n').unwrap_or(&display.text),
@@ -221,29 +223,16 @@ fn what_runs(permission: &Permission) -> Page {
     if let Some(caution) = &display.caution {
         page = page.bold(&format!("⚠️ look closely: {caution}")).line();
     }
-    for (field, value) in the_rest(permission) {
+    for (field, value) in &display.rest {
         page = page.code(field).text(": ").code(&value.to_string()).line();
     }
     page.legend()
 }
 
-fn the_rest(permission: &Permission) -> Vec<(&String, &Value)> {
-    let display = &permission.display;
-    let is_shown = |(field, value): &(&String, &Value)| match display.kind {
-        DisplayKind::Command => value.as_str() == Some(&display.text),
-        // A diff is made of these.
-        DisplayKind::Diff => matches!(field.as_str(), "content" | "old_string" | "new_string" | "edits"),
-        DisplayKind::Json => permission.displays_its_input(),
-    };
-    permission.input.iter().filter(|field| !is_shown(field)).collect()
-}
-
-fn whole_text(ask: &Ask, permission: &Permission) -> String {
+fn whole_text(ask: &Ask, permission: &Permission, display: &Display) -> String {
     let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
-    let text = format!(
-        "{} in {}\n\n{}\n\nThe whole input:\n{input}\n",
-        permission.tool, ask.cwd, permission.display.text
-    );
+    let text =
+        format!("{} in {}\n\n{}\n\nThe whole input:\n{input}\n", permission.tool, ask.cwd, display.text);
     visible(&text).into_owned()
 }
 

@@ -40,6 +40,7 @@ fn ask(kind: Kind, body: Value) -> Ask {
         sub_agent: None,
         digest: Digest::of("/src/web", &body),
         body,
+        extras: aye_core::Extras::default(),
         created_at: Timestamp::UNIX_EPOCH,
         deadline: None,
         proof: Proof::None,
@@ -162,9 +163,11 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 #[test]
 fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     let permission = json!({"tool": "Bash", "input": {"command": "rm -rf \u{202e}x && echo '<b>'", "timeout": 5},
-        "display": {"kind": "command", "text": "rm -rf \u{202e}x && echo '<b>'", "parts": ["rm -rf \u{202e}x", "echo '<b>'"], "caution": "it hides something"},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(rm:*) for this session"}]});
-    insta::assert_snapshot!(picture(&open(&ask(Kind::Permission, permission), &Draft::default(), &asker())), @r"
+    let mut asked = ask(Kind::Permission, permission);
+    asked.extras.parts = vec!["rm -rf \u{202e}x".into(), "echo '<b>'".into()];
+    asked.extras.caution = Some("it hides something".into());
+    insta::assert_snapshot!(picture(&open(&asked, &Draft::default(), &asker())), @r"
     🔐 May <b>Bash</b> run?
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
@@ -173,7 +176,7 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     <b>⚠️ look closely: it hides something</b>
     <code>timeout</code>: <code>5</code>
 
-    For the session: allow Bash(rm:*) for this session
+    For the session: the agent's own rule: allow Bash(rm:*) for this session
     | ✅ Allow once
     | ✅ Allow for session
     | ⛔ Deny
@@ -184,7 +187,7 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
 #[test]
 fn what_cannot_be_shown_whole_cannot_be_allowed() {
     let command = format!("echo {}", "x".repeat(LONGEST));
-    let permission = json!({"tool": "Bash", "input": {"command": command}, "display": {"kind": "command", "text": command}});
+    let permission = json!({"tool": "Bash", "input": {"command": command}});
     let shown = open(&ask(Kind::Permission, permission), &Draft::default(), &asker());
     insta::assert_snapshot!(picture(&shown), @"
     🔐 May <b>Bash</b> run?
@@ -202,8 +205,7 @@ fn what_cannot_be_shown_whole_cannot_be_allowed() {
 fn one_character_decides_whether_it_can_be_allowed() {
     let shown = |length: usize| {
         let text = "x".repeat(length);
-        let permission =
-            json!({"tool": "Bash", "input": {"command": text}, "display": {"kind": "command", "text": text}});
+        let permission = json!({"tool": "Bash", "input": {"command": text}});
         open(&ask(Kind::Permission, permission), &Draft::default(), &asker())
     };
     let fits = LONGEST + 1 - shown(1).page.length();
@@ -299,8 +301,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     <i>confirmed by the agent's own transcript</i>
     ");
     assert_eq!(too_late(&answered), "Already decided by Ann (telegram): SQLite · Dark mode, offline");
-    let permission =
-        json!({"tool": "Bash", "input": {"command": "ls"}, "display": {"kind": "command", "text": "ls"}});
+    let permission = json!({"tool": "Bash", "input": {"command": "ls"}});
     let denied = settled(
         ask(Kind::Permission, permission),
         json!({"decision": "deny", "message": "not now"}),

@@ -1,14 +1,11 @@
 //! Asks as text on a terminal. What an agent says is shown, never obeyed.
 
 pub mod notices;
+mod permission;
 pub mod style;
 
-use anstyle::Style;
 use aye_core::visible::{one_line, visible};
-use aye_core::{
-    Answer, AskView, Body, Choice, Display, DisplayKind, Permission, Plan, PlanVerdict, Question, Receipt,
-    Reply, Scope, Verdict,
-};
+use aye_core::{Answer, AskView, Body, Choice, Plan, PlanVerdict, Question, Receipt, Reply, Verdict};
 use jiff::Timestamp;
 use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 
@@ -20,12 +17,7 @@ pub fn summary(body: &Body, width: usize) -> String {
             let first = questions.questions.first().map_or("", |question| question.question.as_str());
             if more > 0 { format!("{first} (and {more} more)") } else { first.to_owned() }
         }
-        Body::Permission(permission) => {
-            let first = permission.display.text.lines().next().unwrap_or_default();
-            // A diff begins with the name of its file.
-            let first = first.strip_prefix("--- ").unwrap_or(first);
-            format!("{}: {first}", permission.tool)
-        }
+        Body::Permission(permission) => permission::summary(permission),
         Body::Plan(plan) => {
             plan.plan.as_str().lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
         }
@@ -74,7 +66,7 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
-    line(body_text(&ask.body).trim_end().to_owned());
+    line(body_text(ask).trim_end().to_owned());
     line(String::new());
     if ask.state == "open" {
         line(paint(DIM, how_to_answer(ask)));
@@ -85,14 +77,14 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
 }
 
 /// What is asked, whole.
-pub fn body_text(body: &Body) -> String {
-    match body {
+pub fn body_text(ask: &AskView) -> String {
+    match &ask.body {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;
             let each = questions.questions.iter().enumerate();
             each.map(|(i, q)| question(q, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
         }
-        Body::Permission(permission) => permission_text(permission),
+        Body::Permission(permission) => permission::whole(ask, permission),
         Body::Plan(Plan { plan }) => visible(plan.as_str()).into_owned(),
     }
 }
@@ -136,49 +128,6 @@ fn question(question: &Question, number: Option<usize>) -> String {
     };
     put(&mut out, format_args!("  {}", paint(DIM, hint)));
     out
-}
-
-fn permission_text(permission: &Permission) -> String {
-    let mut out = String::new();
-    put(&mut out, format_args!("May {} run?", paint(HEAD, one_line(&permission.tool))));
-    display(&mut out, &permission.display);
-    // A display made for people may leave things out; what will run is the input.
-    if !permission.displays_its_input() {
-        let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
-        put(&mut out, format_args!("\n{}", paint(DIM, "the whole input:")));
-        for line in input.lines() {
-            put(&mut out, format_args!("  {}", paint(DIM, visible(line))));
-        }
-    }
-    for offer in &permission.scopes {
-        let rule = offer.rule.as_deref().unwrap_or(match offer.scope {
-            Scope::Once => "this time only",
-            Scope::Session => "exactly this, for the rest of this session",
-            Scope::Always => "exactly this, by every agent in this folder, for 90 days",
-        });
-        put(
-            &mut out,
-            format_args!("  --scope {:<8} {}", offer.scope.to_string(), paint(DIM, one_line(rule))),
-        );
-    }
-    out
-}
-
-fn display(out: &mut String, display: &Display) {
-    for line in display.text.lines() {
-        let style = match (display.kind, line.chars().next()) {
-            (DisplayKind::Diff, Some('+')) => GOOD,
-            (DisplayKind::Diff, Some('-')) => BAD,
-            _ => Style::new(),
-        };
-        put(out, format_args!("  {}", paint(style, visible(line))));
-    }
-    for (n, part) in display.parts.iter().enumerate() {
-        put(out, format_args!("  {}", paint(DIM, format_args!("part {}: {}", n + 1, one_line(part)))));
-    }
-    if let Some(caution) = &display.caution {
-        put(out, format_args!("  {}", paint(BAD, format_args!("look closely: {}", one_line(caution)))));
-    }
 }
 
 fn how_to_answer(ask: &AskView) -> String {
