@@ -251,7 +251,7 @@ fn a_port_in_use_is_named_with_what_to_do() {
 fn links_name_localhost_and_nobody_else_can_listen_on_either_of_its_addresses() {
     let hub = Hub::start();
     let port = hub.address.strip_prefix("localhost:").expect("a name, which a passkey can belong to");
-    assert!(hub.link.starts_with(&format!("http://localhost:{port}/sign-in/")), "{}", hub.link);
+    assert!(hub.link.starts_with(&format!("http://localhost:{port}/sign-in#")), "{}", hub.link);
     let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
     assert!(made["url"].as_str().unwrap().starts_with(&format!("http://localhost:{port}/")), "{made}");
     for address in ["127.0.0.1", "[::1]"].map(|ip| format!("{ip}:{port}")) {
@@ -310,17 +310,14 @@ fn logs_and_secrets(level: &str) -> (String, Vec<String>, Vec<&'static str>) {
         let refused = hub.post("/api/asks/k3/answer", token, json!({}));
         assert!(matches!(refused.status, 401 | 403), "{refused:?}");
     }
-    let path = hub.link.strip_prefix(&format!("http://{}", hub.address)).unwrap().to_owned();
-    let signed_in = hub.call("GET", &path, &[], None);
-    let cookie = signed_in.header("set-cookie").unwrap();
-    let session = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
+    let browser = hub.browser_by(&hub.link).unwrap_or_else(|reply| panic!("{reply:?}"));
+    let session = browser.cookie.split_once('=').unwrap().1.to_owned();
     assert_eq!(hub.get("/api/me", &session).status, 401, "a browser's session is no bearer's");
-    let browser = format!("aye_session={session}");
-    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
-    let headers = [("Cookie", browser.as_str()), ("Aye-Page", page), ("Sec-Fetch-Site", "same-origin")];
+    let page = hub.page_token(&browser);
+    let headers = [("Cookie", &*browser.cookie), ("Aye-Page", &page), ("Sec-Fetch-Site", "same-origin")];
     assert_eq!(hub.call("GET", "/api/me", &headers, None).body["role"], "operator");
-    assert_eq!(hub.call("GET", &path, &[], None).status, 410);
-    let code = path.rsplit('/').next().unwrap().to_owned();
+    assert_eq!(hub.browser_by(&hub.link).err().map(|reply| reply.status), Some(410));
+    let code = support::browser::code_of(&hub.link).to_owned();
 
     let words = vec!["the-launch-word", "the-refused-word", "the-spoken-word", "the-denying-word"];
     let question = json!({"questions": [{"question": "What is the word?", "free_text": true}]});

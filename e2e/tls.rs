@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use support::browser::Browser;
 use support::{Reply, aye, call_on};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -131,7 +132,7 @@ fn with_a_certificate_nothing_but_tls_is_spoken() {
     let made = Made::in_folder(dir.path());
     let hub = Hub::start(&home, &[&["--listen", "127.0.0.1:0"], &made.flags()[..]].concat());
     assert_eq!(hub.scheme, "https");
-    assert!(hub.link.starts_with(&format!("https://{}/sign-in/", hub.address)), "{}", hub.link);
+    assert!(hub.link.starts_with(&format!("https://{}/sign-in#", hub.address)), "{}", hub.link);
 
     let health = hub.by_tls(&made, "/api/health", &[]);
     assert_eq!((health.status, health.body["status"].as_str()), (200, Some("ok")));
@@ -149,14 +150,16 @@ fn with_tls_the_cookie_is_secure_and_pages_come_by_https() {
     let (dir, home) = home();
     let made = Made::in_folder(dir.path());
     let hub = Hub::start(&home, &[&["--listen", "127.0.0.1:0"], &made.flags()[..]].concat());
-    let path = hub.link.split_once(&*hub.address).unwrap().1;
-    let signed_in = hub.by_tls(&made, path, &[]);
-    assert_eq!(signed_in.status, 303);
-    let cookie = signed_in.header("set-cookie").unwrap();
+    let call = |method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>| {
+        call_on(made.wrap(hub.connect()), &hub.address, method, path, headers, body)
+    };
+    let origin = format!("https://{}", hub.address);
+    let browser = Browser::sign_in(&hub.link, &origin, &call).unwrap_or_else(|reply| panic!("{reply:?}"));
+    let cookie = browser.signed_in.header("set-cookie").unwrap();
     assert!(cookie.contains("; Secure") && cookie.contains("; HttpOnly"), "{cookie}");
 
-    let session = cookie.split(';').next().unwrap();
-    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
+    let session = &*browser.cookie;
+    let page = &*browser.token(&call);
     let from = |origin: &str| {
         let headers = [("Cookie", session), ("Aye-Page", page), ("Origin", origin)];
         hub.by_tls(&made, "/api/asks", &headers).status
@@ -166,7 +169,6 @@ fn with_tls_the_cookie_is_secure_and_pages_come_by_https() {
     assert_eq!(from("https://evil.example"), 403);
 
     let mut request = format!("wss://{}/api/ws", hub.address).into_client_request().unwrap();
-    let origin = format!("https://{}", hub.address);
     let headers = [("Cookie", session.to_owned()), ("Aye-Page", page.to_owned()), ("Origin", origin)];
     for (name, value) in headers {
         request.headers_mut().insert(name, value.parse().unwrap());
@@ -229,19 +231,22 @@ fn behind_a_proxy_the_public_name_counts_and_what_a_proxy_adds_does_not() {
     public_at(&home, "https://aye.example");
     let hub = Hub::start(&home, &proxied);
     assert_eq!(hub.scheme, "http");
-    assert!(hub.link.starts_with("https://aye.example/sign-in/"), "{}", hub.link);
+    assert!(hub.link.starts_with("https://aye.example/sign-in#"), "{}", hub.link);
     let health = |headers: &[(&str, &str)]| hub.plainly("/api/health", headers).status;
     assert_eq!(health(&[("Host", "aye.example")]), 200);
     assert_eq!(health(&[("Host", "evil.example")]), 403);
     assert_eq!(health(&[("Host", "evil.example"), ("X-Forwarded-Host", "aye.example")]), 403);
     assert_eq!(health(&[("Host", "aye.example"), ("X-Forwarded-Host", "evil.example")]), 200);
 
-    let path = hub.link.strip_prefix("https://aye.example").unwrap();
-    let signed_in = hub.plainly(path, &[("Host", "aye.example"), ("X-Forwarded-Proto", "http")]);
-    let cookie = signed_in.header("set-cookie").unwrap();
+    let call = |method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>| {
+        let proxied = [headers, &[("Host", "aye.example"), ("X-Forwarded-Proto", "http")]].concat();
+        call_on(hub.connect(), &hub.address, method, path, &proxied, body)
+    };
+    let browser = Browser::sign_in(&hub.link, "https://aye.example", &call);
+    let browser = browser.unwrap_or_else(|reply| panic!("{reply:?}"));
+    let cookie = browser.signed_in.header("set-cookie").unwrap();
     assert!(cookie.contains("; Secure"), "{cookie}");
-    let session = cookie.split(';').next().unwrap();
-    let page = signed_in.header("location").unwrap().strip_prefix("/#page=").unwrap();
+    let (session, page) = (&*browser.cookie, &*browser.token(&call));
     let from = |origin: &str| {
         let headers = [("Host", "aye.example"), ("Cookie", session), ("Aye-Page", page), ("Origin", origin)];
         hub.plainly("/api/asks", &headers).status

@@ -151,7 +151,7 @@ fn a_stolen_cookie_alone_gets_nothing() {
     let with =
         |half: &str| read_and_upgrade(&hub, &[("Cookie", &cookie), ("Origin", &origin), ("Aye-Page", half)]);
     assert_eq!(with(&page), (200, 101));
-    for wrong in ["", "nonsense", &page[..63], &"0".repeat(64), &page.to_uppercase(), &cookie] {
+    for wrong in ["", "nonsense", &page[..111], &"0".repeat(112), &page.to_uppercase(), &cookie] {
         assert_eq!(with(wrong), (401, 401), "{wrong:?}");
     }
     let stolen = [("Cookie", &*cookie), ("Origin", &*origin), JSON];
@@ -165,10 +165,7 @@ fn a_stolen_cookie_alone_gets_nothing() {
     // Nor does what a page keeps without its cookie, or with the cookie of another session.
     let half = [("Aye-Page", &*page), ("Origin", &*origin)];
     assert_eq!(read_and_upgrade(&hub, &half), (401, 401));
-    let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
-    let link = made["url"].as_str().unwrap().rsplit_once(&hub.address).unwrap().1.to_owned();
-    let other = hub.call("GET", &link, &[], None);
-    let other = other.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let (other, _) = signed_in(&hub);
     let mixed = [("Cookie", &*other), ("Aye-Page", &*page), ("Origin", &*origin)];
     assert_eq!(read_and_upgrade(&hub, &mixed), (401, 401));
 
@@ -214,7 +211,8 @@ fn every_response_keeps_browsers_at_arms_length() {
     let hub = Hub::start();
     let token = bearer(&hub.operator());
     let evil = ("Origin", "http://evil.example");
-    let link = hub.link.rsplit_once(&hub.address).unwrap().1;
+    let nothing = br#"{"code":"nothing","public_key":"04"}"#;
+    let here = format!("http://{}", hub.address);
     let preflight = [
         evil,
         ("Access-Control-Request-Method", "POST"),
@@ -224,7 +222,7 @@ fn every_response_keeps_browsers_at_arms_length() {
         (200, hub.call("GET", "/", &[], None)),
         (200, hub.call("GET", "/api/health", &[], None)),
         (200, hub.call("GET", "/api/asks", &[("Authorization", &token)], None)),
-        (303, hub.call("GET", link, &[], None)),
+        (200, hub.call("GET", "/sign-in", &[], None)),
         (400, hub.call("GET", "/api/asks?limit=many", &[("Authorization", &token)], None)),
         (401, hub.call("GET", "/api/asks", &[], None)),
         (403, hub.call("GET", "/api/asks", &[("Host", "evil.example")], None)),
@@ -234,7 +232,7 @@ fn every_response_keeps_browsers_at_arms_length() {
         (404, hub.call("GET", "/api/asks/nothing", &[("Authorization", &token)], None)),
         (405, hub.call("DELETE", "/api/asks", &[("Authorization", &token)], None)),
         (405, hub.call("OPTIONS", "/api/asks", &[("Origin", &format!("http://{}", hub.address))], None)),
-        (410, hub.call("GET", "/sign-in/nothing", &[], None)),
+        (422, hub.call("POST", "/api/sign-in", &[("Origin", &here), JSON], Some(nothing))),
         (415, hub.call("POST", "/api/asks", &[("Authorization", &token)], Some(b"{}"))),
     ];
     for (status, reply) in replies {

@@ -5,6 +5,7 @@ mod browsers;
 mod escapes;
 mod inside;
 mod roles;
+mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
 mod tokens;
@@ -17,14 +18,11 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// A browser that has used the sign-in link: its cookie, and what its page keeps.
+/// A browser that has signed in: its cookie, and its page's token.
 fn signed_in(hub: &Hub) -> (String, String) {
-    let link = hub.link.strip_prefix(&format!("http://{}", hub.address)).expect("a link to this hub");
-    let reply = hub.call("GET", link, &[], None);
-    assert_eq!(reply.status, 303);
-    let cookie = reply.header("set-cookie").expect("a cookie");
-    let page = reply.header("location").and_then(|to| to.strip_prefix("/#page=")).expect("the page's half");
-    (cookie.split(';').next().unwrap().to_owned(), page.to_owned())
+    let browser = hub.browser();
+    let token = hub.page_token(&browser);
+    (browser.cookie, token)
 }
 
 /// What each of two ways in says to a request with these headers: a plain read, and an upgrade.

@@ -40,7 +40,8 @@ fn every_call_without_a_token_is_refused_on_loopback_too() {
         ("GET", "/assets/{name}", 404),
         ("GET", "/preview/{ticket}", 404),
         ("GET", "/api/health", 200),
-        ("GET", "/sign-in/{code}", 410),
+        ("GET", "/sign-in", 200),
+        ("POST", "/api/sign-in", 422),
     ];
     let exempt = exempt.map(|(method, path, status)| (method.to_owned(), path.to_owned(), status));
     assert_eq!(passed, BTreeSet::from(exempt));
@@ -55,7 +56,7 @@ fn a_token_in_the_query_is_no_token() {
         for (method, path) in described_calls(&hub) {
             let path = format!("{}?{name}={token}", filled_in(&path));
             let status = hub.call(&method, &path, &[JSON], Some(b"{}")).status;
-            let exempt = ["/?", "/assets/", "/preview/", "/api/health?", "/sign-in/"]
+            let exempt = ["/?", "/assets/", "/preview/", "/api/health?", "/sign-in?", "/api/sign-in?"]
                 .iter()
                 .any(|open| path.starts_with(open));
             assert!(status == 401 || exempt, "{method} {path}: {status}");
@@ -102,7 +103,10 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("GET", "/assets/{name}", ANYBODY),
         ("GET", "/preview/{ticket}", ANYBODY),
         ("GET", "/api/health", ANYBODY),
-        ("GET", "/sign-in/{code}", ANYBODY),
+        ("GET", "/sign-in", ANYBODY),
+        ("POST", "/api/sign-in", ANYBODY),
+        ("POST", "/api/session/challenge", NOBODY),
+        ("POST", "/api/session/token", NOBODY),
         ("GET", "/api/me", ANYBODY),
         ("GET", "/api/openapi.json", VIEWER),
         ("GET", "/api/asks", VIEWER),
@@ -151,6 +155,9 @@ fn each_role_may_do_its_own_part_and_no_more() {
             let status = hub.call(method, &filled_in(path), &headers, Some(b"{}")).status;
             match path {
                 "/api/agents/{id}/token" => assert_eq!(status, 401, "{path} over TCP"),
+                "/api/session/challenge" | "/api/session/token" => {
+                    assert_eq!(status, 401, "{path} without a cookie");
+                }
                 _ => assert_eq!(status != 403, allowed, "{method} {path} with {token}: {status}"),
             }
             assert_ne!(status, 500, "{method} {path}");

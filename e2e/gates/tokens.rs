@@ -1,9 +1,8 @@
 //! Tokens and sign-in links: made, used, slowed when wrong, and revoked.
 
-use crate::support::{Hub, eventually, path_of, saying, yes_or_no};
-use crate::{JSON, bearer, read_and_upgrade, signed_in};
+use crate::support::{Hub, eventually, path_of, yes_or_no};
+use crate::{bearer, read_and_upgrade, signed_in};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 #[test]
 fn many_wrong_tokens_are_slowed_and_a_right_one_still_passes() {
@@ -22,53 +21,6 @@ fn many_wrong_tokens_are_slowed_and_a_right_one_still_passes() {
     assert_eq!(hub.call("GET", "/api/health", &[], None).status, 200);
     assert_eq!(hub.call("GET", "/api/asks", &[], None).status, 401);
     assert!(hub.aye(&["list"]).status.success());
-}
-
-#[test]
-fn a_sign_in_link_works_once_and_answers_as_the_web() {
-    let hub = Hub::start();
-    let link = hub.link.rsplit_once(&hub.address).unwrap().1.to_owned();
-    let reply = hub.call("GET", &link, &[], None);
-    assert_eq!(reply.status, 303);
-    let page = reply.header("location").unwrap().strip_prefix("/#page=").unwrap().to_owned();
-    assert_eq!(page.len(), 64);
-    let cookie = reply.header("set-cookie").unwrap().to_owned();
-    let (pair, attributes) = cookie.split_once("; ").unwrap();
-    assert!(pair.starts_with("aye_session=aye_"), "{cookie}");
-    let attributes: BTreeSet<_> = attributes.split("; ").collect();
-    assert_eq!(attributes, BTreeSet::from(["Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=2592000"]));
-
-    let again = hub.call("GET", &link, &[], None);
-    assert_eq!((again.status, again.header("set-cookie")), (410, None));
-
-    let origin = format!("http://{}", hub.address);
-    let browser =
-        [("Cookie", pair), ("Aye-Page", &*page), ("Origin", &*origin), ("Aye-Surface", "telegram"), JSON];
-    let ask = hub.raise(&hub.agent("bot"), "bot", "k", "question", yes_or_no());
-    let body = json!({"answer": saying("yes"), "digest": ask["digest"]}).to_string();
-    let answered = hub.call("POST", &path_of(&ask, "/answer"), &browser, Some(body.as_bytes()));
-    assert_eq!(answered.status, 200);
-    assert_eq!(answered.body["by"], json!({"name": hub.person(), "surface": "web"}));
-
-    let made = hub.call("POST", "/api/sign-in-links", &browser, Some(b"{}"));
-    assert_eq!(made.status, 201);
-    let link = made.body["url"].as_str().unwrap().rsplit_once(&hub.address).unwrap().1.to_owned();
-    assert_eq!(hub.call("GET", &link, &[], None).status, 303);
-    assert_eq!(hub.call("GET", &link, &[], None).status, 410);
-}
-
-#[test]
-fn a_browsers_session_outlives_the_hub_and_a_sign_in_link_does_not() {
-    let mut hub = Hub::start();
-    let made = hub.post("/api/sign-in-links", &hub.operator(), json!({})).body;
-    let unused = made["url"].as_str().unwrap().rsplit_once(&hub.address).unwrap().1.to_owned();
-    let (cookie, page) = signed_in(&hub);
-    hub.kill();
-    hub.restart();
-    let origin = format!("http://{}", hub.address);
-    let headers = [("Cookie", &*cookie), ("Aye-Page", &*page), ("Origin", &*origin)];
-    assert_eq!(read_and_upgrade(&hub, &headers), (200, 101));
-    assert_eq!(hub.call("GET", &unused, &[], None).status, 410);
 }
 
 /// The tokens as the command lists them.
@@ -92,7 +44,7 @@ fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     let id = mine["id"].as_str().unwrap().to_owned();
     let expected = json!({
         "id": id, "role": "viewer", "agent": null, "name": "wall display", "surface": null,
-        "created_at": mine["created_at"], "revoked": false,
+        "created_at": mine["created_at"], "expires_at": null, "revoked": false,
     });
     assert_eq!(mine, expected);
     assert!(listed(&hub).iter().all(|listed| !listed.to_string().contains(token)));
@@ -117,7 +69,8 @@ fn tokens_are_kept_nowhere_but_in_the_operators_own_file() {
     let (cookie, page) = signed_in(&hub);
     let session = cookie.split_once('=').unwrap().1;
     let page = format!("page_{page}");
-    let secrets = [hub.operator(), hub.token("viewer"), hub.agent("bot"), session.to_owned(), page];
+    let code = format!("code_{}", crate::support::browser::code_of(&hub.link));
+    let secrets = [hub.operator(), hub.token("viewer"), hub.agent("bot"), session.to_owned(), page, code];
     let mut looked_at = 0;
     for entry in std::fs::read_dir(&hub.home).unwrap() {
         let path = entry.unwrap().path();

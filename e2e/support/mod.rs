@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
+pub mod browser;
 pub mod socket;
 
 #[allow(unused_imports)]

@@ -170,12 +170,3 @@ test('a browser that is not signed in is told how, and a signed-in one is out on
   }
   await expect(page.getByRole('heading', { name: 'This browser is not signed in' })).toBeVisible();
 });
-
-test('the half of the session that the page keeps is handed over once and leaves no trace in the address', async ({ hub, page }) => {
-  await hub.open(page);
-  expect(await page.evaluate(() => localStorage.getItem('aye.page'))).toMatch(/^[0-9a-f]{64}$/);
-  expect(page.url()).toBe(`${hub.address}/`);
-  // The cookie alone is what another port of this machine would be sent.
-  const status = await page.evaluate(async () => (await fetch('/api/asks')).status);
-  expect(status).toBe(401);
-});

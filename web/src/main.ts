@@ -5,10 +5,8 @@ import { dropOldDrafts } from './lib/drafts';
 import { hub } from './lib/hub.svelte';
 import { notify } from './lib/notify.svelte';
 import { place } from './lib/route.svelte';
-import { takeSecret } from './lib/secret';
 import { clock } from './lib/time.svelte';
 
-takeSecret();
 dropOldDrafts(Date.now());
 clock.start();
 place.start();

@@ -11,6 +11,7 @@ pub mod surfaces;
 
 pub mod cli;
 pub mod config;
+pub mod es256;
 pub mod home;
 pub mod processes;
 pub mod shutdown;

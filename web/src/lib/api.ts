@@ -1,6 +1,6 @@
 /** Calls to the hub. A call that fails says so; nothing is ever taken for done that the hub did not confirm. */
 
-import { pageSecret } from './secret';
+import { SignedOut, forgetToken, pageToken } from './session';
 import type { Ask } from './types';
 
 export class Refused extends Error {
@@ -23,28 +23,37 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
 }
 
 async function send(method: string, path: string, body?: unknown): Promise<Response> {
-  const headers: Record<string, string> = { 'Aye-Page': pageSecret() };
-  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(PATIENCE), cache: 'no-store' };
-  if (body !== undefined) {
-    headers['Content-Type'] = 'application/json';
-    init.body = JSON.stringify(body);
-  }
-  let reply: Response;
-  try {
-    reply = await fetch(path, init);
-  } catch {
-    throw new Refused(0, 'The hub cannot be reached. Nothing is known to have been sent; try again.');
+  let reply = await sendOnce(method, path, body);
+  if (reply.status === 401) {
+    // The hub knows only tokens that it gave out since it was started.
+    forgetToken();
+    reply = await sendOnce(method, path, body);
   }
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({}));
   throw new Refused(reply.status, said.error ?? `The hub said ${reply.status}.`, said.ask ?? null, said.field ?? null);
 }
 
+async function sendOnce(method: string, path: string, body?: unknown): Promise<Response> {
+  try {
+    const headers: Record<string, string> = { 'Aye-Page': await pageToken() };
+    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(PATIENCE), cache: 'no-store' };
+    if (body !== undefined) {
+      headers['Content-Type'] = 'application/json';
+      init.body = JSON.stringify(body);
+    }
+    return await fetch(path, init);
+  } catch (error) {
+    if (error instanceof SignedOut) throw new Refused(401, error.message);
+    throw new Refused(0, 'The hub cannot be reached. Nothing is known to have been sent; try again.');
+  }
+}
+
 export const get = <T>(path: string): Promise<T> => call<T>('GET', path);
 export const post = <T>(path: string, body: unknown = {}): Promise<T> => call<T>('POST', path, body);
 export const remove = (path: string): Promise<null> => call<null>('DELETE', path);
 
-/** Fetched rather than linked to, because a link cannot carry the page's secret. */
+/** Fetched rather than linked to, because a link cannot carry the page's token. */
 export async function download(path: string, name: string): Promise<void> {
   const reply = await send('GET', path);
   const url = URL.createObjectURL(await reply.blob());

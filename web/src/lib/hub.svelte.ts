@@ -2,7 +2,7 @@
 
 import { Refused, freshKey, get, post } from './api';
 import { dropDraft } from './drafts';
-import { pageSecret } from './secret';
+import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice } from './types';
 
 export type Connection = 'connecting' | 'connected' | 'lost' | 'signed-out';
@@ -13,6 +13,8 @@ const FIRST_WAIT = 400;
 const LONGEST_WAIT = 8_000;
 /** Sockets can die without a word; after this much silence the hub is asked whether it is there. */
 const SILENCE = 20_000;
+/** A socket is shown a new token well before the hub wants one. */
+const RENEW = 4 * 60_000;
 
 /** So long may changes be taken in before a frame is drawn, in milliseconds. */
 const LONGEST_WORK = 8;
@@ -21,6 +23,8 @@ type EventListener = (seq: number, event: AgentEvent) => void;
 
 class Hub {
   connection = $state<Connection>('connecting');
+  /** Why this browser is not signed in, where there is more to say than that. */
+  whySignedOut = $state('');
   retryAt = $state(0);
   asks = $state.raw<ReadonlyMap<string, Ask>>(new Map());
   agents = $state.raw<ReadonlyMap<string, Agent>>(new Map());
@@ -36,6 +40,7 @@ class Hub {
   onNew: (asks: Ask[]) => void = () => {};
 
   #socket: WebSocket | null = null;
+  #connecting = false;
   #seq: number | null = null;
   #wait = FIRST_WAIT;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -46,18 +51,35 @@ class Hub {
   #restarts = new Set<() => void>();
 
   start(): void {
-    this.#connect();
+    void this.#begin();
     addEventListener('online', () => this.retryNow());
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.retryNow();
     });
     setInterval(() => void this.#probe(), SILENCE / 2);
+    setInterval(() => void this.#renew(), RENEW);
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      await signIn();
+    } catch (error) {
+      const reached = error instanceof SignedOut;
+      this.#signOut(reached ? error.message : 'The hub could not be reached. Open the sign-in link again.');
+      return;
+    }
+    await this.#connect();
+  }
+
+  #signOut(why: string): void {
+    this.whySignedOut = why;
+    this.connection = 'signed-out';
   }
 
   retryNow(): void {
     if (this.connection !== 'lost') return;
     clearTimeout(this.#retry);
-    this.#connect();
+    void this.#connect();
   }
 
   /** Follows the conversation of one agent; `restart` is called when events may have been missed. */
@@ -93,11 +115,27 @@ class Hub {
     }
   }
 
-  #connect(): void {
-    if (this.connection !== 'lost') this.connection = 'connecting';
+  async #connect(): Promise<void> {
+    if (this.#connecting || this.#socket) return;
+    this.#connecting = true;
+    try {
+      if (this.connection !== 'lost') this.connection = 'connecting';
+      this.#follow(await pageToken());
+    } catch (error) {
+      if (error instanceof SignedOut) this.#signOut(error.message);
+      else {
+        this.connection = 'lost';
+        this.#retryLater();
+      }
+    } finally {
+      this.#connecting = false;
+    }
+  }
+
+  #follow(token: string): void {
     const query = this.#seq === null ? '' : `?after=${this.#seq}`;
     const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
-    const socket = new WebSocket(`${scheme}//${location.host}/api/ws${query}`, ['aye', `aye.page.${pageSecret()}`]);
+    const socket = new WebSocket(`${scheme}//${location.host}/api/ws${query}`, ['aye', `aye.page.${token}`]);
     this.#socket = socket;
     socket.onopen = () => {
       this.#heard = Date.now();
@@ -117,22 +155,40 @@ class Hub {
   async #lost(): Promise<void> {
     this.#socket = null;
     this.connection = 'lost';
+    forgetToken();
     try {
       await get('/api/me');
     } catch (error) {
       if (error instanceof Refused && error.status === 401) {
-        this.connection = 'signed-out';
+        this.#signOut(error.message);
         return;
       }
     }
+    // Somebody may have been in more of a hurry meanwhile.
+    if (!this.#connecting && !this.#socket) this.#retryLater();
+  }
+
+  #retryLater(): void {
     this.retryAt = Date.now() + this.#wait;
-    this.#retry = setTimeout(() => this.#connect(), this.#wait);
+    this.#retry = setTimeout(() => void this.#connect(), this.#wait);
     this.#wait = Math.min(this.#wait * 1.7, LONGEST_WAIT);
   }
 
   async #whoAmI(): Promise<void> {
     try {
       this.me = await get('/api/me');
+    } catch {
+      // The socket says soon enough whether the hub is there.
+    }
+  }
+
+  /** Without it the hub ends the socket after ten minutes; where this fails, that is how the page learns why. */
+  async #renew(): Promise<void> {
+    const socket = this.#socket;
+    if (this.connection !== 'connected' || !socket) return;
+    try {
+      forgetToken();
+      socket.send(JSON.stringify({ type: 'token', token: await pageToken() }));
     } catch {
       // The socket says soon enough whether the hub is there.
     }

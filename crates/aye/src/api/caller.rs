@@ -10,10 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use aye_core::{AgentId, By, Role, Surface};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::time::Duration;
+use tokio::time::Instant;
 
 pub const SESSION_COOKIE: &str = "aye_session";
-/// Where a page shows its half of a browser's session.
+/// Where a page shows the token that its cookie needs beside it.
 const PAGE_HEADER: &str = "aye-page";
 /// The same among the protocols of a WebSocket, for which a page can set no header.
 const PAGE_PROTOCOL: &str = "aye.page.";
@@ -41,8 +42,14 @@ impl Peer {
 pub struct Caller {
     pub credential: Credential,
     pub surface: Surface,
+    /// Until when the page that calls may do so without signing again; none for what is not a page.
+    pub page_until: Option<Instant>,
     peer: Option<Peer>,
 }
+
+/// A browser that has shown the cookie of its session, from where it signed in, and no more than that.
+#[derive(Debug, Clone)]
+pub struct CookieOnly(pub Credential);
 
 impl Caller {
     pub fn by(&self) -> By {
@@ -88,6 +95,13 @@ impl Caller {
 /// Lets a request through to its handler if its caller may make it.
 pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
+    if needs == Needs::Cookie {
+        match cookie_only(&app, peer, request.headers()) {
+            Ok(session) => request.extensions_mut().insert(session),
+            Err(failure) => return failure.into_response(),
+        };
+        return next.run(request).await;
+    }
     match permit(&app, needs, peer, request.headers()).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
@@ -105,7 +119,7 @@ async fn permit(
     headers: &HeaderMap,
 ) -> Result<Option<Caller>, Failure> {
     let needed = match needs {
-        Needs::Nothing => return Ok(None),
+        Needs::Nothing | Needs::Cookie => return Ok(None),
         Needs::SameUser => return same_user(peer).map(|()| None),
         Needs::AnyToken => None,
         Needs::Role(role) => Some(role),
@@ -139,27 +153,48 @@ fn same_user(peer: Option<Peer>) -> Result<(), Failure> {
 }
 
 fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let unauthorized = |why: &str| Failure::new(StatusCode::UNAUTHORIZED, why);
-    let token = bearer(headers).or_else(|| session_cookie(headers));
-    let token = token.ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer <token>"))?;
-    // A browser's session leaves the browser only by theft, and its cookie may be sent to any port of this
-    // machine: it counts only with what our own page keeps.
-    let stolen = |credential: &Credential| {
-        credential.surface == Some(Surface::Web)
-            && (bearer(headers).is_some() || !app.hub.is_page_of(credential, page_secret(headers)))
-    };
-    let Some(credential) = app.hub.credential(token).filter(|credential| !stolen(credential)) else {
-        let from = peer.and_then(Peer::address);
-        return Err(match app.attempts.too_many(from, Instant::now()) {
-            true => {
-                Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute")
-            }
-            false => unauthorized("this token is not valid, or was revoked"),
-        });
+    let (credential, page_until) = match bearer(headers) {
+        // A browser's session leaves the browser only by theft.
+        Some(token) => {
+            let credential = app.hub.credential(token).filter(|credential| credential.session.is_none());
+            (credential.ok_or_else(|| wrong(app, peer))?, None)
+        }
+        None => {
+            let credential = session(app, peer, headers)?;
+            let lasts = app.hub.page_token_lasts(&credential, page_token(headers));
+            let lasts =
+                lasts.and_then(|lasts| Duration::try_from(lasts).ok()).ok_or_else(|| wrong(app, peer))?;
+            (credential, Some(Instant::now() + lasts))
+        }
     };
     let named = headers.get(SURFACE_HEADER).and_then(|name| name.to_str().ok()).and_then(Surface::named);
     let surface = credential.surface.or(named).unwrap_or(Surface::Api);
-    Ok(Caller { credential, surface, peer })
+    Ok(Caller { credential, surface, page_until, peer })
+}
+
+fn cookie_only(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
+    session(app, peer, headers).map(CookieOnly)
+}
+
+/// The session of a cookie. A token that is meant for a header does not become a session by being put there,
+/// and a session counts only where its browser signed in.
+fn session(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Credential, Failure> {
+    let token = session_cookie(headers).ok_or_else(|| {
+        Failure::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
+    })?;
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let at_home = |credential: &Credential| {
+        let session = credential.session.as_deref();
+        session.is_some_and(|session| origin.is_none_or(|origin| origin == session.origin))
+    };
+    app.hub.credential(token).filter(at_home).ok_or_else(|| wrong(app, peer))
+}
+
+fn wrong(app: &App, peer: Option<Peer>) -> Failure {
+    match app.attempts.too_many(peer.and_then(Peer::address), std::time::Instant::now()) {
+        true => Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute"),
+        false => Failure::new(StatusCode::UNAUTHORIZED, "this token is not valid, or was revoked"),
+    }
 }
 
 /// A header that is there but wrong is not made good by a cookie.
@@ -175,7 +210,7 @@ fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| token)
 }
 
-fn page_secret(headers: &HeaderMap) -> &str {
+fn page_token(headers: &HeaderMap) -> &str {
     let protocols = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered =
         protocols.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).map(str::trim);

@@ -14,6 +14,7 @@ mod metrics;
 mod page;
 mod policy;
 mod serve;
+mod sessions;
 mod snapshots;
 mod socket;
 mod table;
@@ -61,7 +62,7 @@ impl App {
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
-        Ok(format!("{}/sign-in/{}", self.url, self.hub.sign_in_code()?))
+        Ok(format!("{}/sign-in#{}", self.url, self.hub.sign_in_code()?))
     }
 }
 
@@ -182,7 +183,29 @@ fn table(app: &App) -> Table {
 
     t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
     t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
-    t.get("/sign-in/{code}", Needs::Nothing, tokens::sign_in, "Trades a one-time code for a browser session");
+    t.post(
+        "/api/sign-in",
+        Needs::Nothing,
+        sessions::sign_in,
+        "Trade a one-time code for a browser's session",
+    )
+    .takes::<sessions::NewSession>();
+    t.post(
+        "/api/session/challenge",
+        Needs::Cookie,
+        sessions::challenge,
+        "Something for the page to sign, once and within a minute",
+    )
+    .gives::<sessions::Challenge>();
+    t.post(
+        "/api/session/token",
+        Needs::Cookie,
+        sessions::token,
+        "Trade a signed challenge for the token that a browser's calls need beside their cookie",
+    )
+    .takes::<sessions::Signed>()
+    .gives::<sessions::PageToken>();
+    t.get("/sign-in", Needs::Nothing, page::index, "The page, which signs in with what stands behind the #");
     t.get("/", Needs::Nothing, page::index, "The page");
     t.get(
         "/preview/{ticket}",

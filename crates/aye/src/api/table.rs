@@ -20,6 +20,8 @@ pub enum Needs {
     Nothing,
     /// Only that it is a process of the same user, on the Unix socket.
     SameUser,
+    /// Only the cookie of a browser's session, to ask for what counts beside it.
+    Cookie,
     AnyToken,
     Role(Role),
 }
@@ -145,6 +147,7 @@ fn describe(call: &Call) -> Value {
     let who = match call.needs {
         Needs::Nothing => "anybody".to_owned(),
         Needs::SameUser => "a process of the same user, on the Unix socket".to_owned(),
+        Needs::Cookie => "the cookie of a browser's session".to_owned(),
         Needs::AnyToken => "any token".to_owned(),
         Needs::Role(role) => role.to_string(),
     };

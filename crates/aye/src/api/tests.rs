@@ -56,7 +56,10 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/asks/{id}/preview               viewer
     get    /metrics                             viewer
     get    /api/ws                              viewer
-    get    /sign-in/{code}                      anybody
+    post   /api/sign-in                         anybody
+    post   /api/session/challenge               the cookie of a browser's session
+    post   /api/session/token                   the cookie of a browser's session
+    get    /sign-in                             anybody
     get    /                                    anybody
     get    /preview/{ticket}                    anybody
     get    /assets/{name}                       anybody

@@ -1,16 +1,13 @@
 use super::App;
-use super::caller::{Caller, Peer, SESSION_COOKIE};
+use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, Named, Reply, ok};
-use crate::hub::{CredentialInfo, SignInError};
+use crate::hub::CredentialInfo;
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use aye_core::{AgentId, Invalid, Role, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-const SESSION_SECONDS: u32 = 30 * 24 * 60 * 60;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Me {
@@ -104,20 +101,4 @@ pub struct Link {
 
 pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {
     Ok(Reply(StatusCode::CREATED, Link { url: app.sign_in_link()? }))
-}
-
-pub async fn sign_in(State(app): State<App>, Named(code): Named<String>) -> Result<Response, Failure> {
-    let session = match app.hub.sign_in(&code).await {
-        Ok(session) => session,
-        Err(error @ SignInError::NotValid) => return Err(Failure::new(StatusCode::GONE, error.to_string())),
-        Err(SignInError::Problem(problem)) => return Err(problem.into()),
-    };
-    let secure = if app.url.starts_with("https://") { "; Secure" } else { "" };
-    let cookie = format!(
-        "{SESSION_COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}",
-        session.token
-    );
-    // Behind the # it reaches the page and no server.
-    let page = format!("/#page={}", session.page);
-    Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, page)]).into_response())
 }

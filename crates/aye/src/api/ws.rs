@@ -49,7 +49,8 @@ pub async fn upgrade(
     tasks.spawn(async move {
         if let Some(socket) = handshake.socket().await {
             let _attending = app.hub.attend(caller.credential.role);
-            Connection { app, caller, socket, seq: 0 }.run(params.after).await;
+            let page_until = caller.page_until;
+            Connection { app, caller, socket, seq: 0, page_until }.run(params.after).await;
         }
     });
     Ok(reply)
@@ -61,12 +62,15 @@ struct Connection {
     socket: Socket,
     /// The last change this client was sent.
     seq: u64,
+    /// Until when a page may follow without showing a new token.
+    page_until: Option<Instant>,
 }
 
 /// Why a connection ends; the client is told where that is still possible.
 enum End {
     Gone,
     Revoked,
+    PageExpired,
     Stopping,
     Failed,
 }
@@ -79,13 +83,19 @@ impl From<Gone> for End {
 
 impl Connection {
     async fn run(mut self, after: Option<u64>) {
-        let end = match self.follow(after).await {
-            Ok(never) => never,
-            Err(end) => end,
+        let revoked = self.caller.credential.revoked.clone();
+        // Over everything, so that a client that takes nothing does not put it off.
+        let end = tokio::select! {
+            biased;
+            () = revoked.cancelled() => End::Revoked,
+            end = self.follow(after) => match end {
+                Ok(end) | Err(end) => end,
+            },
         };
         let (code, reason) = match end {
             End::Gone => return,
             End::Revoked => (CloseCode::Policy, "the token was revoked"),
+            End::PageExpired => (CloseCode::Policy, "the page showed no new token in time"),
             End::Stopping => (CloseCode::Away, "the hub is stopping"),
             End::Failed => (CloseCode::Error, "the hub could not read its store"),
         };
@@ -99,7 +109,6 @@ impl Connection {
             Some(after) => self.catch_up(after).await?,
             None => self.send_snapshot().await?,
         }
-        let revoked = self.caller.credential.revoked.clone();
         let stop = self.app.stop.clone();
         let mut heard = Instant::now();
         let mut ping = interval(PING_EVERY);
@@ -110,7 +119,7 @@ impl Connection {
         loop {
             tokio::select! {
                 biased;
-                () = revoked.cancelled() => return Ok(End::Revoked),
+                () = sleep_until(self.page_until.unwrap_or(heard)), if self.page_until.is_some() => return Ok(End::PageExpired),
                 () = stop.cancelled() => return Ok(End::Stopping),
                 () = &mut rest, if resting => resting = false,
                 change = changes.recv(), if !resting => {
@@ -175,6 +184,9 @@ impl Connection {
         if self.caller.credential.revoked.is_cancelled() {
             return Err(End::Revoked);
         }
+        if self.page_until.is_some_and(|until| until <= Instant::now()) {
+            return Err(End::PageExpired);
+        }
         if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
     }
 
@@ -215,13 +227,35 @@ impl Connection {
             }
         };
         let key = frame.get("key").cloned();
-        let result = carry_out(&self.app, &self.caller, frame).await;
+        if frame.get("type").and_then(Value::as_str) == Some("token") {
+            return self.renew(key, frame).await;
+        }
+        let result = carry_out(&self.app, &self.caller, frame).await.map(Some);
         self.send_result(key, result).await
     }
 
-    async fn send_result(&mut self, key: Option<Value>, result: Result<Ask, Failure>) -> Result<(), End> {
+    /// A page that shows a new token in time keeps its socket.
+    async fn renew(&mut self, key: Option<Value>, frame: Value) -> Result<(), End> {
+        let token = frame.get("token").and_then(Value::as_str).unwrap_or_default();
+        let lasts = self.app.hub.page_token_lasts(&self.caller.credential, token);
+        let result = match lasts.and_then(|lasts| Duration::try_from(lasts).ok()) {
+            Some(lasts) if self.page_until.is_some() => {
+                self.page_until = Some(Instant::now() + lasts);
+                Ok(None)
+            }
+            _ => Err(Failure::new(StatusCode::UNAUTHORIZED, "this is no token of this page's session")),
+        };
+        self.send_result(key, result).await
+    }
+
+    async fn send_result(
+        &mut self,
+        key: Option<Value>,
+        result: Result<Option<Ask>, Failure>,
+    ) -> Result<(), End> {
         let frame = match result {
-            Ok(ask) => json!({ "type": "result", "key": key, "status": 200, "ask": ask }),
+            Ok(Some(ask)) => json!({ "type": "result", "key": key, "status": 200, "ask": ask }),
+            Ok(None) => json!({ "type": "result", "key": key, "status": 200 }),
             Err(failure) => {
                 let mut frame = json!({ "type": "result", "key": key, "status": failure.status.as_u16() });
                 if let (Value::Object(frame), Value::Object(why)) = (&mut frame, failure.to_json()) {
@@ -258,7 +292,9 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
             };
             compat::answer_by_text(app, wanted, frame.answers, frame.key, caller.by()).await
         }
-        _ => Err(Failure::new(StatusCode::BAD_REQUEST, "the type must be answer or ask_user_response")),
+        _ => {
+            Err(Failure::new(StatusCode::BAD_REQUEST, "the type must be answer, ask_user_response or token"))
+        }
     }
 }
 

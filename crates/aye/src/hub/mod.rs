@@ -31,7 +31,7 @@ pub use ancestry::is_parent;
 use ancestry::process_started;
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
-pub use credentials::{Credential, CredentialInfo, Session, SignInError};
+pub use credentials::{Credential, CredentialInfo, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use decide::tool_and_input;
 pub use grants::GrantInfo;
 pub use launch::{NewRun, Projects};

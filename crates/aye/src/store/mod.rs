@@ -21,7 +21,7 @@ pub use audit::AuditFilter;
 pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
-pub use tokens::TokenRow;
+pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
 pub use writer::{Commit, Place, Tx};
@@ -46,6 +46,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_extras.sql"),
     include_str!("migrations/0007_passkeys.sql"),
     include_str!("migrations/0009_tool_calls.sql"),
+    include_str!("migrations/0008_sessions.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;

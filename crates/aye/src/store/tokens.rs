@@ -1,10 +1,20 @@
 use super::asks::{time, unreadable};
 use super::{StoreError, Tx};
+use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+
+/// What makes a token a browser's session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Belongs to the key that its page keeps.
+    pub key: PublicKey,
+    /// Where the page was when it signed in, and the only place where it counts.
+    pub origin: String,
+}
 
 /// A credential as it is kept: never the token itself, only its hash.
 #[derive(Debug, Clone)]
@@ -17,18 +27,27 @@ pub struct TokenRow {
     pub name: Text,
     /// Set where the credential itself says which surface it belongs to, as a browser's session does.
     pub surface: Option<Surface>,
+    pub session: Option<Session>,
     /// Made by a person for an agent, and so not ended with it.
     pub kept: bool,
     pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl TokenRow {
     /// What the trail says of it when it is made: enough to show if it is changed later.
     pub fn told(&self) -> Value {
-        json!({
+        let mut told = json!({
             "token": self.id, "role": self.role, "name": self.name, "surface": self.surface, "kept": self.kept,
             "digest": format!("sha256:{}", sha256_hex(&self.hash)),
-        })
+        });
+        if let Some(session) = &self.session {
+            told["expires_at"] = json!(self.expires_at);
+            told["origin"] = json!(session.origin);
+            told["key"] = json!(format!("sha256:{}", sha256_hex(session.key.as_bytes())));
+        }
+        told
     }
 }
 
@@ -41,7 +60,8 @@ impl Tx<'_> {
 
     fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?;
         statement.execute((
             &token.id,
@@ -52,6 +72,9 @@ impl Tx<'_> {
             token.surface.map(Surface::as_str),
             token.kept,
             token.created_at.as_millisecond(),
+            token.expires_at.map(Timestamp::as_millisecond),
+            token.session.as_ref().map(|session| session.key.as_bytes()),
+            token.session.as_ref().map(|session| &session.origin),
         ))?;
         Ok(())
     }
@@ -108,9 +131,16 @@ impl Tx<'_> {
 
 /// Every token, and when it was revoked.
 pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-    let mut statement = connection.prepare(
-        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept FROM tokens ORDER BY created_at",
-    )?;
+    // What is read without a hub may not have been brought up to date by one.
+    let column = "SELECT 1 FROM pragma_table_info('tokens') WHERE name = 'public_key'";
+    let session_columns = match connection.prepare(column)?.exists([])? {
+        true => "expires_at, public_key, origin",
+        false => "NULL, NULL, NULL",
+    };
+    let mut statement = connection.prepare(&format!(
+        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept, {session_columns}
+         FROM tokens ORDER BY created_at"
+    ))?;
     let mut rows = statement.query([])?;
     let mut tokens = Vec::new();
     while let Some(row) = rows.next()? {
@@ -123,10 +153,18 @@ pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, Option<Timestamp>)>
             agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
             name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
             surface: surface.as_deref().and_then(Surface::named),
+            session: session(row.get(10)?, row.get(11)?)?,
             kept: row.get(8)?,
             created_at: time(row.get(6)?)?,
+            expires_at: row.get::<_, Option<i64>>(9)?.map(time).transpose()?,
         };
         tokens.push((token, row.get::<_, Option<i64>>(7)?.map(time).transpose()?));
     }
     Ok(tokens)
+}
+
+fn session(key: Option<Vec<u8>>, origin: Option<String>) -> Result<Option<Session>, StoreError> {
+    let (Some(key), Some(origin)) = (key, origin) else { return Ok(None) };
+    let key = PublicKey::from_point(key).ok_or_else(|| unreadable("a session's key is not one"))?;
+    Ok(Some(Session { key, origin }))
 }

@@ -5,6 +5,7 @@ mod memory;
 mod meters;
 mod model;
 mod policy;
+mod sessions;
 
 use super::*;
 use aye_core::lifecycle::Delivery;
@@ -256,17 +257,6 @@ async fn removing_the_operators_token_ends_it_and_leaves_the_others() {
     let new = home.read_operator_token().unwrap().unwrap();
     assert!(desk.hub.credential(&old).is_none());
     assert!(desk.hub.credential(&new).is_some() && desk.hub.credential(&ann).is_some());
-}
-
-#[tokio::test]
-async fn a_sign_in_code_works_once_and_not_for_long() {
-    let desk = Desk::new().await;
-    let code = desk.hub.sign_in_code().unwrap();
-    assert!(desk.hub.sign_in(&code).await.is_ok());
-    assert!(matches!(desk.hub.sign_in(&code).await, Err(SignInError::NotValid)));
-    let stale = desk.hub.sign_in_code().unwrap();
-    desk.clock.advance(SignedDuration::from_mins(15));
-    assert!(matches!(desk.hub.sign_in(&stale).await, Err(SignInError::NotValid)));
 }
 
 #[tokio::test]

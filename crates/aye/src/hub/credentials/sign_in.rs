@@ -1,0 +1,105 @@
+//! Sign-in codes: each signs one browser in, once and soon.
+
+use super::{NO_RANDOMNESS, Session, random_hex, random_token, record, sha256};
+use crate::es256::PublicKey;
+use crate::hub::{Hub, Problem};
+use aye_core::{Role, Surface};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::Notify;
+
+const CODE_LASTS: SignedDuration = SignedDuration::from_mins(15);
+const MOST_CODES: usize = 64;
+/// As long as the browser keeps the cookie.
+pub const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    #[error(
+        "this sign-in link is not valid any more: each works once, for 15 minutes. `aye open` prints a new one"
+    )]
+    NotValid,
+    #[error(transparent)]
+    Problem(#[from] Problem),
+}
+
+/// What a browser brings to be signed in.
+pub struct SignIn {
+    pub code: String,
+    /// The half of the page's key that may be known.
+    pub key: PublicKey,
+    /// Where the page is, as the browser says it.
+    pub origin: String,
+}
+
+/// Codes that wait to be used, by their hash: finding one takes no comparison whose duration tells anything.
+#[derive(Default)]
+pub struct SignInCodes {
+    waiting: Mutex<HashMap<Vec<u8>, Timestamp>>,
+    used: Notify,
+}
+
+impl SignInCodes {
+    fn put(&self, code: &str, now: Timestamp) -> Result<(), Problem> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|_, until| *until > now);
+        if waiting.len() >= MOST_CODES {
+            return Err(Problem::Conflict("too many sign-in links are waiting to be used"));
+        }
+        waiting.insert(sha256(code), now.saturating_add(CODE_LASTS).unwrap_or(now));
+        Ok(())
+    }
+
+    fn take(&self, code: &str, now: Timestamp) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = waiting.remove(&sha256(code));
+        self.used.notify_waiters();
+        until.is_some_and(|until| until > now)
+    }
+
+    fn has(&self, code: &str) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&sha256(code))
+    }
+}
+
+impl Hub {
+    /// A code that signs one browser in, once and soon.
+    pub fn sign_in_code(&self) -> Result<String, Problem> {
+        let code = random_hex::<32>().map_err(|_| NO_RANDOMNESS)?;
+        self.inner.credentials.sign_in_codes.put(&code, self.inner.clock.now())?;
+        Ok(code)
+    }
+
+    /// Returns once this code has been used.
+    pub async fn sign_in_code_used(&self, code: &str) {
+        let codes = &self.inner.credentials.sign_in_codes;
+        loop {
+            // Before the look, so that a use in between is not missed.
+            let used = codes.used.notified();
+            if !codes.has(code) {
+                return;
+            }
+            used.await;
+        }
+    }
+
+    /// Trades a code for a browser's session: the token that goes into its cookie.
+    pub async fn sign_in(&self, sign_in: SignIn) -> Result<String, SignInError> {
+        let now = self.inner.clock.now();
+        let credentials = &self.inner.credentials;
+        if !credentials.sign_in_codes.take(&sign_in.code, now) {
+            return Err(SignInError::NotValid);
+        }
+        credentials.dismiss_expired(now);
+        let name = crate::home::user_name();
+        let token = random_token(Role::Operator, name, Some(Surface::Web), now);
+        let (token, mut row) = token.map_err(|_| NO_RANDOMNESS)?;
+        row.session = Some(Session { key: sign_in.key, origin: sign_in.origin });
+        row.expires_at = Some(now.saturating_add(SESSION_LASTS).unwrap_or(now));
+        let _turn = credentials.turn(&row.id).await;
+        record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
+        credentials.admit(row);
+        Ok(token)
+    }
+}
