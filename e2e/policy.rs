@@ -11,7 +11,7 @@ const RULES: &str = r#"
 [[policy.rules]]
 name = "tests"
 tool = "Bash"
-command = "cargo test*"
+command = "cargo test * [--evil]"
 action = "allow"
 [[policy.rules]]
 command = "rm *"
@@ -66,6 +66,67 @@ fn rules_are_in_force_as_soon_as_they_are_saved_and_can_be_tried_first() {
         denied["answer"],
         json!({"decision": "deny", "message": "Deleting is for people.", "interrupt": false})
     );
+}
+
+#[test]
+fn a_trial_names_the_word_that_is_not_covered_and_what_would_cover_it() {
+    let hub = Hub::start();
+    let rules = "[[policy.rules]]\ncommand = \"cargo test * [-p *] [--release] [-- **]\"\naction = \"allow\"";
+    std::fs::write(hub.home.join("config.toml"), rules).unwrap();
+    let tried = |command: &str| text(&hub.aye(&["policy", "test", command]));
+    let words = tried("cargo test --config x.toml");
+    for expected in [
+        "ask a person: no rule covers `cargo test --config x.toml`",
+        "rule 1 does not cover `--config`; to cover it, add [--config *]",
+        "command = \"cargo test * [-p *] [--release] [-- **] [--config *]\"",
+        "caution: `--config` can make it run another program",
+        "! rule 1: `**` is dangerous",
+    ] {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    assert!(tried("cargo test -p a").contains("`**` is dangerous"));
+    assert!(text(&hub.aye(&["policy", "list"])).contains("`**` is dangerous"));
+    assert!(text(&hub.aye(&["doctor"])).contains("rule 1: `**` is dangerous"));
+    let json = hub.aye(&["policy", "test", "make CC=x; cargo test --config=y", "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["not_covered"][0]["add"], json!(["[--config *]"]));
+    assert!(
+        eventually("the new rules", || {
+            let seen = hub.get("/api/policy", &hub.operator()).body;
+            seen["rules"][0]["cautions"][0].as_str().map(ToOwned::to_owned)
+        })
+        .contains("dangerous")
+    );
+}
+
+/// What a rule allowed while commands were matched as globs: an ask that it would not allow now, with its
+/// decision already in the store.
+#[test]
+fn the_doctor_names_rules_that_cover_less_with_what_they_allowed_lately() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    let rules = |command: &str| {
+        format!("[[policy.rules]]\nname = \"tests\"\ncommand = \"{command}\"\naction = \"allow\"")
+    };
+    // `**` is what the old reading of a star came to.
+    std::fs::write(hub.home.join("config.toml"), rules("cargo test **")).unwrap();
+    let mut n = 0;
+    eventually("the new rules", || {
+        n += 1;
+        let ask = hub.raise(&token, "claude-1", &format!("k{n}"), "permission", bash("cargo test"));
+        (ask["state"] == "answered").then_some(())
+    });
+    for (key, command) in [("a", "cargo test --all -p x"), ("b", "cargo test -p x"), ("c", "cargo test y")] {
+        assert_eq!(hub.raise(&token, "claude-1", key, "permission", bash(command))["state"], "answered");
+    }
+    std::fs::write(hub.home.join("config.toml"), rules("cargo test*")).unwrap();
+    let doctor = hub.aye(&["doctor", "--json"]);
+    let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let finding = doctor["findings"].as_array().unwrap().iter().find(|f| f["about"] == "rules").unwrap();
+    let found = finding["found"].as_str().unwrap();
+    assert!(found.contains("rule 1 (tests): `cargo test*` is read as `cargo test *`"), "{found}");
+    assert!(found.contains("it allowed 2 requests that you are asked about now, such as `cargo test --all -p x`, `cargo test -p x`"), "{found}");
+    assert_eq!(finding["mend"], "rule 1 (tests): add [--all] [-p *] if they shall be allowed again");
 }
 
 #[test]

@@ -10,7 +10,7 @@ auto_approve = ["Read", "Glob", "Grep"]
 [[policy.rules]]
 name = "tests"
 tool = "Bash"
-command = "cargo test*"
+command = "cargo test * [--workspace]"
 action = "allow"
 [[policy.rules]]
 name = "no pushing by force"

@@ -179,7 +179,7 @@ mod tests {
             agent = "claude"
             cwd = "~/src/**"
             tool = "Bash"
-            command = "cargo test*"
+            command = "cargo test * [--all]"
             action = "allow"
             matches = ["cargo test --all"]
             not_matches = ["cargo test; curl evil"]

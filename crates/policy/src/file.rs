@@ -1,10 +1,12 @@
 //! The policy as it stands in the configuration, and the check that makes a [`Policy`] of it.
 
 use crate::call::{PERSON_ONLY, ShellTool};
+use crate::command::CommandPattern;
 use crate::pattern::{BadPattern, FolderGlob, Glob};
 use crate::policy::Policy;
 use crate::problem::{Flaw, Problem};
-use crate::rule::{Example, Rule, RuleDraft, RuleId, Verb};
+use crate::rule::{Example, Field, Reading, Rule, RuleDraft, RuleId, Verb};
+use crate::url::UrlPattern;
 use aye_core::ask::Kind;
 use aye_core::proof::Proof;
 use jiff::SignedDuration;
@@ -150,7 +152,7 @@ fn person_only(glob: &Glob) -> Option<&'static str> {
 
 fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
     let mut flaws = vec![];
-    let rule = compile(id, &draft, &mut flaws);
+    let mut rule = compile(id, &draft, &mut flaws);
     let unconditional = draft.agent.is_none()
         && draft.cwd.is_none()
         && draft.tool.is_none()
@@ -181,7 +183,7 @@ fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
     }
     // Examples of a rule that is wrong already would only repeat the complaint.
     if flaws.is_empty() {
-        flaws.extend(check_examples(&rule, &draft));
+        flaws.extend(check_examples(&mut rule, &draft));
     }
     if flaws.is_empty() { Ok(rule) } else { Err(flaws) }
 }
@@ -190,13 +192,19 @@ fn compile(id: RuleId, draft: &RuleDraft, flaws: &mut Vec<Flaw>) -> Rule {
     let mut glob = |field: &str, pattern: &String| kept(field, pattern, Glob::new(pattern), flaws);
     let tool = draft.tool.as_ref().and_then(|pattern| glob("tool", pattern));
     let command = draft.command.as_ref().and_then(|pattern| glob("command", pattern));
-    let field = |(field, pattern): (&String, &String)| {
-        Some((field.clone(), glob(&format!("input.{field}"), pattern)?))
+    let allows = draft.action == Verb::Allow;
+    let field = |(name, pattern): (&String, &String)| {
+        let glob = glob(&format!("input.{name}"), pattern)?;
+        let url = if allows { UrlPattern::new(pattern) } else { None };
+        Some(Field { name: name.clone(), glob, url })
     };
     let input = draft.input.iter().filter_map(field).collect();
     let cwd = draft.cwd.as_ref().and_then(|pattern| kept("cwd", pattern, FolderGlob::new(pattern), flaws));
     let (agent, message) = (draft.agent.clone(), draft.message.clone());
-    Rule { id, agent, cwd, tool, command, input, verb: draft.action, message, proof: draft.proof }
+    let words = command.as_ref().filter(|_| allows).map(|glob| CommandPattern::new(glob.as_str()));
+    let (verb, proof) = (draft.action, draft.proof);
+    let (lost_examples, suspended) = (vec![], None);
+    Rule { id, agent, cwd, tool, command, words, input, verb, message, proof, lost_examples, suspended }
 }
 
 fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut Vec<Flaw>) -> Option<T> {
@@ -204,19 +212,32 @@ fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut 
     made.map_err(|source| flaws.push(flaw(source))).ok()
 }
 
-fn check_examples(rule: &Rule, draft: &RuleDraft) -> Vec<Flaw> {
+/// A rule that was written when commands were matched as globs is never refused for that: where its examples
+/// held then and do not now, the rule says so.
+fn check_examples(rule: &mut Rule, draft: &RuleDraft) -> Vec<Flaw> {
     let vague = |example: &&Example| {
         matches!(example, Example::Text(_)) && rule.command.is_none() && rule.tool.is_none()
     };
     if draft.matches.iter().chain(&draft.not_matches).any(|example| vague(&example)) {
         return vec![Flaw::VagueExample];
     }
-    let missed = draft.matches.iter().filter(|example| !rule.matches_example(example));
-    let matched = draft.not_matches.iter().filter(|example| rule.matches_example(example));
-    missed
-        .map(|example| Flaw::MissesExample(example.to_string()))
-        .chain(matched.map(|example| Flaw::MatchesCounterexample(example.to_string())))
-        .collect()
+    let matches = |rule: &Rule, example: &Example| rule.matches_example(example, Reading::Words);
+    let matched = |rule: &Rule, example: &Example| rule.matches_example(example, Reading::Glob);
+    let mut flaws = vec![];
+    for example in draft.matches.iter().filter(|example| !matches(rule, example)).collect::<Vec<_>>() {
+        match matched(rule, example) {
+            true => rule.lost_examples.push(example.to_string()),
+            false => flaws.push(Flaw::MissesExample(example.to_string())),
+        }
+    }
+    for example in draft.not_matches.iter().filter(|example| matches(rule, example)).collect::<Vec<_>>() {
+        let is_old = !rule.words.as_ref().is_some_and(CommandPattern::has_brackets);
+        match is_old && !matched(rule, example) {
+            true => rule.suspended = Some(example.to_string()),
+            false => flaws.push(Flaw::MatchesCounterexample(example.to_string())),
+        }
+    }
+    flaws
 }
 
 #[cfg(test)]

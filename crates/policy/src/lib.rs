@@ -4,6 +4,8 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod call;
+pub mod command;
+pub mod coverage;
 pub mod decision;
 pub mod file;
 pub mod grants;
@@ -13,8 +15,11 @@ pub mod policy;
 pub mod problem;
 pub mod rule;
 pub mod shell;
+pub mod url;
 
 pub use call::ToolCall;
+pub use command::{Advice, CommandPattern};
+pub use coverage::{Lost, NearMiss};
 pub use decision::{Action, Decision, Source};
 pub use file::{OutlinePreapproval, PolicyFile, Timeout, Timeouts, WhenUnattended};
 pub use grants::{Exactly, Grant, NotGrantable};

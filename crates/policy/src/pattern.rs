@@ -1,4 +1,5 @@
-//! Patterns over text and over folders. Only `*` is special, a backslash makes the next character
+//! Patterns over text and over folders; the commands of rules that allow have a language of their own (see
+//! [`crate::command`]). Only `*` is special, a backslash makes the next character
 //! literal, and case counts. Every other character, `?` and `[` among them, stands for itself,
 //! because commands and addresses are full of them.
 
@@ -59,8 +60,27 @@ impl Glob {
         rest.ends_with(last.as_str())
     }
 
+    /// A pattern that stands for this text alone.
+    pub fn literal(text: &str) -> Self {
+        Self { written: text.to_owned(), pieces: vec![text.to_owned()] }
+    }
+
+    /// Like [`Glob::new`], for a piece of a pattern, which may be empty.
+    pub(crate) fn literal_or_new(written: &str) -> Option<Self> {
+        if written.is_empty() { Some(Self::literal("")) } else { Self::new(written).ok() }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.written
+    }
+
+    pub fn has_star(&self) -> bool {
+        self.pieces.len() > 1
+    }
+
+    /// Whether it ends in a star.
+    pub fn ends_open(&self) -> bool {
+        self.has_star() && self.pieces.last().is_some_and(String::is_empty)
     }
 
     pub fn matches_everything(&self) -> bool {

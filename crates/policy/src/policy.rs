@@ -82,7 +82,7 @@ impl Policy {
 
     /// What each part gets from the first rule that matches it. A call that runs no shell has one part:
     /// itself.
-    fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
+    pub(crate) fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
         let may_decide = |rule: &&Rule| {
             let answers_for_a_person = rule.verb == Verb::Allow && call.is_person_only();
             !answers_for_a_person && rule.applies_to(call)
@@ -161,9 +161,9 @@ impl Policy {
 }
 
 /// A part of a call, and the rule that decides for it.
-struct Judged<'a> {
-    part: Option<&'a Part>,
-    rule: Option<&'a Rule>,
+pub(crate) struct Judged<'a> {
+    pub part: Option<&'a Part>,
+    pub rule: Option<&'a Rule>,
 }
 
 impl Judged<'_> {

@@ -1,8 +1,10 @@
 //! One rule: when it applies, and what it then decides.
 
 use crate::call::{SHELL_TOOLS, ShellTool, ToolCall};
+use crate::command::CommandPattern;
 use crate::pattern::{FolderGlob, Glob, settle_path};
 use crate::shell::{Part, Script};
+use crate::url::{UrlPattern, is_address_field, looks_like_address};
 use aye_core::digest::canonical;
 use aye_core::ids::Text;
 use aye_core::proof::Proof;
@@ -97,23 +99,52 @@ pub struct Rule {
     pub agent: Option<String>,
     pub cwd: Option<FolderGlob>,
     pub tool: Option<Glob>,
+    /// As it is written, and as rules that deny or ask match it.
     pub command: Option<Glob>,
-    pub input: Vec<(String, Glob)>,
+    /// As a rule that allows reads its command.
+    pub words: Option<CommandPattern>,
+    pub input: Vec<Field>,
     pub verb: Verb,
     pub message: Option<Text>,
     pub proof: Proof,
+    /// Examples that the rule matched under [`Reading::Glob`] only.
+    pub lost_examples: Vec<String>,
+    /// A counterexample that the rule matches now and did not under [`Reading::Glob`]: it allows nothing.
+    pub suspended: Option<String>,
+}
+
+/// A condition on one field of a tool's input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    pub glob: Glob,
+    /// As a rule that allows reads it, if it is an address.
+    pub url: Option<UrlPattern>,
+}
+
+/// How the patterns of a rule that allows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Word by word, and addresses by host: what is in force.
+    Words,
+    /// As globs over the whole text: what was in force once, to tell what a rule no longer covers.
+    Glob,
 }
 
 impl Rule {
     /// Everything but the command. What an allow rule is bound to must be written plainly: a `..` never
     /// widens it, while a rule that denies or asks looks through it.
     pub(crate) fn applies_to(&self, call: &ToolCall) -> bool {
+        self.suspended.is_none() && self.applies_as(call, Reading::Words)
+    }
+
+    pub(crate) fn applies_as(&self, call: &ToolCall, reading: Reading) -> bool {
         let shell = ShellTool::named(call.tool);
         self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)
             && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
             && (self.command.is_none() || shell.is_some())
             && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
-            && self.input.iter().all(|(field, glob)| self.fits_field(glob, call.input.get(field), call.cwd))
+            && self.input.iter().all(|field| self.fits_field(field, call.input, call.cwd, reading))
             && (self.verb != Verb::Allow || shell.is_none_or(|shell| self.accepts_fields(shell, call.input)))
     }
 
@@ -124,33 +155,41 @@ impl Rule {
         }
     }
 
-    fn fits_field(&self, glob: &Glob, value: Option<&Value>, cwd: &str) -> bool {
-        let Some(value) = value else { return false };
+    fn fits_field(&self, field: &Field, input: &Map<String, Value>, cwd: &str, reading: Reading) -> bool {
+        let Some(value) = input.get(&field.name) else { return false };
         let text = value.as_str().map_or_else(|| Cow::Owned(canonical(value)), Cow::Borrowed);
+        let glob = &field.glob;
         let is_path = glob.as_str().contains('/');
         let detours = is_path && text.split(['/', '\\']).any(|name| name == "..");
-        match self.verb {
-            Verb::Allow => glob.matches(&text) && !detours,
-            Verb::Deny | Verb::Ask => {
+        match (self.verb, reading) {
+            (Verb::Allow, Reading::Words) => field.allows(&text) && !detours,
+            (Verb::Allow, Reading::Glob) => glob.matches(&text) && !detours,
+            (Verb::Deny | Verb::Ask, _) => {
                 glob.matches(&text) || (is_path && glob.matches(&settle_path(cwd, &text)))
             }
         }
     }
 
     fn accepts_fields(&self, shell: &ShellTool, input: &Map<String, Value>) -> bool {
-        let named_by_rule = |field: &str| self.input.iter().any(|(named, _)| named == field);
+        let named_by_rule = |field: &str| self.input.iter().any(|named| named.name == field);
         shell.unusual_field(input, named_by_rule).is_none()
     }
 
     /// Whether the rule decides for this part of a script. Once a script leaves its folder, a rule that is
     /// bound to a folder allows nothing in it.
     pub(crate) fn decides(&self, part: &Part, script: &Script) -> bool {
+        self.decides_as(part, script, Reading::Words)
+    }
+
+    pub(crate) fn decides_as(&self, part: &Part, script: &Script, reading: Reading) -> bool {
         match self.verb {
             Verb::Allow => {
                 let stays = self.cwd.is_none() || !script.parts.iter().any(|part| part.moves);
-                script.plain.is_ok()
-                    && stays
-                    && self.command.as_ref().is_none_or(|glob| glob.matches(&part.line))
+                let covers = match reading {
+                    Reading::Words => self.words.as_ref().is_none_or(|pattern| pattern.covers(&part.words)),
+                    Reading::Glob => self.command.as_ref().is_none_or(|glob| glob.matches(&part.line)),
+                };
+                script.plain.is_ok() && stays && covers
             }
             Verb::Deny | Verb::Ask => self.command.is_none() || self.reached(part).is_some(),
         }
@@ -163,23 +202,23 @@ impl Rule {
     }
 
     /// Whether the rule alone settles the whole script its way.
-    fn settles(&self, script: &Script) -> bool {
-        let mut decided = script.parts.iter().map(|part| self.decides(part, script));
+    fn settles(&self, script: &Script, reading: Reading) -> bool {
+        let mut decided = script.parts.iter().map(|part| self.decides_as(part, script, reading));
         match self.verb {
             Verb::Allow => decided.all(|it| it),
             Verb::Deny | Verb::Ask => decided.any(|it| it),
         }
     }
 
-    pub(crate) fn matches_example(&self, example: &Example) -> bool {
+    pub(crate) fn matches_example(&self, example: &Example, reading: Reading) -> bool {
         match example {
-            Example::Text(command) if self.command.is_some() => self.settles(&Script::read(command)),
+            Example::Text(command) if self.command.is_some() => self.settles(&Script::read(command), reading),
             Example::Text(tool) => self.tool.as_ref().is_none_or(|glob| glob.matches(tool)),
-            Example::Call(call) => self.matches_call(call),
+            Example::Call(call) => self.matches_call(call, reading),
         }
     }
 
-    fn matches_call(&self, call: &ExampleCall) -> bool {
+    fn matches_call(&self, call: &ExampleCall, reading: Reading) -> bool {
         /// A condition fits unless both it and something to hold it against are there, and they differ.
         fn fits<C, V: ?Sized>(
             condition: Option<&C>,
@@ -191,9 +230,9 @@ impl Rule {
         let command =
             |input: &Map<String, Value>| Some(input.get(self.shell()?.command)?.as_str()?.to_owned());
         let fields_fit = |input: &Map<String, Value>| {
-            self.input.iter().all(|(field, glob)| {
-                self.fits_field(glob, input.get(field), call.cwd.as_deref().unwrap_or("/"))
-            }) && command(input).is_none_or(|command| self.settles(&Script::read(&command)))
+            let cwd = call.cwd.as_deref().unwrap_or("/");
+            self.input.iter().all(|field| self.fits_field(field, input, cwd, reading))
+                && command(input).is_none_or(|command| self.settles(&Script::read(&command), reading))
         };
         fits(self.agent.as_ref(), call.agent.as_ref(), |agent, kind| agent == kind)
             && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, tool| glob.matches(tool))
@@ -201,8 +240,47 @@ impl Rule {
             && call.input.as_ref().is_none_or(fields_fit)
     }
 
+    /// What whoever wrote the rule should know about it.
+    pub fn cautions(&self) -> Vec<String> {
+        if self.verb != Verb::Allow {
+            return vec![];
+        }
+        let mut cautions: Vec<String> = self.words.iter().flat_map(CommandPattern::dangers).collect();
+        cautions.extend(self.input.iter().filter_map(|field| field.url.as_ref()?.danger()));
+        if self.command.is_none() && self.shell().is_some() {
+            cautions.push("dangerous: without `command` it covers every plain command".to_owned());
+        }
+        if let Some(example) = &self.suspended {
+            cautions.push(format!(
+                "it allows nothing: it would match its counterexample {example}; change the rule or the example"
+            ));
+        }
+        cautions
+    }
+
+    /// The rule's command as it is read, where that differs from how it is written.
+    pub fn read_as(&self) -> Option<String> {
+        let read = self.words.as_ref()?.to_string();
+        let written = self.command.as_ref()?.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
+        (read != written).then_some(read)
+    }
+
     /// The shell tool that the rule can match.
     pub(crate) fn shell(&self) -> Option<&'static ShellTool> {
         SHELL_TOOLS.iter().find(|shell| self.tool.as_ref().is_none_or(|tool| tool.matches(shell.name)))
+    }
+}
+
+impl Field {
+    /// A text that is an address is only ever matched as one, or by `*`.
+    fn allows(&self, text: &str) -> bool {
+        let is_address = is_address_field(&self.name) || looks_like_address(text);
+        match &self.url {
+            Some(url) => url.matches(text),
+            None => {
+                let loose = self.glob.has_star() && !self.glob.matches_everything();
+                self.glob.matches(text) && !(is_address && loose)
+            }
+        }
     }
 }

@@ -16,6 +16,8 @@ mod reach;
 mod tree;
 mod words;
 
+pub use reach::runs_its_words;
+
 use literal::Literal;
 use reach::Budget;
 use std::fmt;
@@ -78,7 +80,9 @@ impl fmt::Display for Opaque {
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its words, those that are not bare quoted back. The one text that allow rules look at.
+    /// What allow rules look at; empty where no grammar fits.
+    pub words: Vec<String>,
+    /// The words as one line, those that are not bare quoted back.
     pub line: String,
     /// Every text that rules which deny or ask look at.
     pub reaches: Vec<String>,
@@ -126,7 +130,7 @@ impl Script {
         // There is always something for a rule to look at, even where nothing was found.
         if found.broken || parts.is_empty() {
             let whole = text.trim().to_owned();
-            parts.push(Part { line: whole.clone(), reaches: vec![whole], moves: false });
+            parts.push(Part { words: vec![], line: whole.clone(), reaches: vec![whole], moves: false });
         }
         let whole = !budget.exceeded && found.commands.len() <= MOST_PARTS;
         Self { parts, plain: Err(if whole || why.is_oversize() { why } else { Opaque::TooManyParts }) }
@@ -155,7 +159,7 @@ fn part(words: &[String], reached: &[Vec<String>]) -> Part {
         reached.iter().flat_map(|words| [words::line(words), words.join(" ")]).collect();
     reaches.sort();
     reaches.dedup();
-    Part { line: words::line(words), reaches, moves: reached.iter().any(moves) }
+    Part { words: words.to_vec(), line: words::line(words), reaches, moves: reached.iter().any(moves) }
 }
 
 /// What might be commands in a text that no grammar fits: one more than are looked at, so that it shows when

@@ -21,9 +21,9 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
         rule("deny", "curl*"),
         rule("deny", "rm *"),
         rule("allow", "git status"),
-        rule("allow", "git log*"),
-        rule("allow", "cargo test*"),
-        rule("allow", "time *cargo test*"),
+        rule("allow", "git log * [--oneline] [-n *] [--format *] [--grep *] [--author *]"),
+        rule("allow", "cargo test * [-p *] [-- **]"),
+        rule("allow", "time cargo test * [A=*]"),
     ]});
     serde_json::from_value::<PolicyFile>(rules).unwrap().check().unwrap()
 });
@@ -60,8 +60,9 @@ fn plain_commands_match_as_they_are_written() {
         ("git log --oneline -n 5 HEAD~1..main^", Allow),
         ("git log --format=%H:%an", Allow),
         ("cargo test -p aye-core -- --nocapture", Allow),
-        // What the glob says: who means the word writes `cargo test` and `cargo test *`.
-        ("cargo testing-ground", Allow),
+        ("cargo testing-ground", Ask),
+        ("cargo test --config 'build.rustc=\"evil\"'", Ask),
+        ("git log --output=f", Ask),
         ("time cargo test", Allow),
         ("git statusx", Ask),
         ("git status -s", Ask),
@@ -384,7 +385,7 @@ fn hostile_nesting_costs_neither_the_stack_nor_much_time() {
 fn allowed() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("git status".to_owned()),
-        "git log( --?[a-z]{1,6}(=[a-zA-Z0-9/.%]{1,6})?){0,3}",
+        "git log( --oneline| --format=[a-zA-Z0-9/.%]{1,6}| -n [0-9]){0,3}",
         "cargo test( [a-z_:]{1,8}| '[a-zäß;$>|&` \"*(\\\\]{0,8}'){0,3}",
     ]
 }

@@ -168,7 +168,9 @@ export interface Rule {
   cwd: string | null;
   tool: string | null;
   command: string | null;
+  read_as: string | null;
   input: { [field: string]: string };
+  cautions: string[];
   message: string | null;
 }
 export interface Policy {

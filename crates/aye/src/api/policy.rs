@@ -36,7 +36,11 @@ pub struct RuleView {
     cwd: Option<String>,
     tool: Option<String>,
     command: Option<String>,
+    /// How an allow rule's command is read, where that differs from how it is written.
+    read_as: Option<String>,
     input: BTreeMap<String, String>,
+    /// What is dangerous about the rule.
+    cautions: Vec<String>,
     message: Option<String>,
     /// What allowing it takes, for a rule that asks.
     proof: Proof,
@@ -92,7 +96,9 @@ fn rule(rule: &Rule) -> RuleView {
         cwd: rule.cwd.as_ref().map(ToString::to_string),
         tool: rule.tool.as_ref().map(ToString::to_string),
         command: rule.command.as_ref().map(ToString::to_string),
-        input: rule.input.iter().map(|(field, glob)| (field.clone(), glob.to_string())).collect(),
+        read_as: rule.read_as(),
+        input: rule.input.iter().map(|field| (field.name.clone(), field.glob.to_string())).collect(),
+        cautions: rule.cautions(),
         message: rule.message.as_ref().map(ToString::to_string),
         proof: rule.proof,
     }

@@ -1,3 +1,4 @@
+use super::policy::{self, LostByRule};
 use super::{Done, ERROR, say, say_json};
 use crate::client::{CallError, Client};
 use crate::config::Config;
@@ -7,8 +8,10 @@ use crate::store::{
     verify::{Against, verify},
 };
 use crate::surfaces::telegram::Telegram;
-use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, paint};
+use aye_core::visible::one_line;
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -31,17 +34,19 @@ pub struct Doctor {
 struct Finding {
     about: &'static str,
     fine: bool,
+    /// Fine, and yet a person should know.
+    notable: bool,
     found: String,
     mend: Option<String>,
 }
 
 impl Finding {
     fn fine(about: &'static str, found: impl Into<String>) -> Self {
-        Self { about, fine: true, found: found.into(), mend: None }
+        Self { about, fine: true, notable: false, found: found.into(), mend: None }
     }
 
     fn wrong(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, fine: false, found: found.into(), mend: Some(mend.into()) }
+        Self { about, fine: false, notable: true, found: found.into(), mend: Some(mend.into()) }
     }
 }
 
@@ -51,6 +56,7 @@ impl Doctor {
             directory(home),
             files(home),
             config(home),
+            rules(home),
             telegram(home),
             trail(home),
             hub(home).await,
@@ -74,7 +80,11 @@ impl Doctor {
 fn in_words(findings: &[Finding]) -> String {
     let mut out = String::new();
     for finding in findings {
-        let mark = if finding.fine { paint(GOOD, "✓") } else { paint(BAD, "✗") };
+        let mark = match (finding.fine, finding.notable) {
+            (true, false) => paint(GOOD, "✓"),
+            (true, true) => paint(HEAD, "!"),
+            (false, _) => paint(BAD, "✗"),
+        };
         out += &format!("{mark} {:<10} {}\n", finding.about, finding.found);
         if let Some(mend) = &finding.mend {
             out += &format!("  {:<10} {}\n", "", paint(DIM, mend));
@@ -117,6 +127,32 @@ fn config(home: &Home) -> Finding {
         Ok(_) if home.config().exists() => Finding::fine("policy", path),
         Ok(_) => Finding::fine("policy", format!("no {path}: everything is asked")),
     }
+}
+
+/// Which rules cover less than it seems, and which more.
+fn rules(home: &Home) -> Finding {
+    let Ok(Config { policy, .. }) = Config::load(&home.config()) else {
+        return Finding::fine("rules", "not looked at: config.toml is broken");
+    };
+    let (mut told, mut mend) = (vec![], vec![]);
+    let lost = policy::lost_lately(home, &policy, Timestamp::now()).unwrap_or_default();
+    for rule in policy.rules() {
+        let less = lost.iter().find(|lost| lost.rule == rule.id);
+        let notes = policy::rule_notes(rule, less).into_iter();
+        told.extend(notes.map(|note| one_line(&format!("rule {}: {note}", rule.id)).into_owned()));
+        if let Some(LostByRule { add, .. }) = less.filter(|lost| !lost.add.is_empty()) {
+            let add = format!("rule {}: add {} if they shall be allowed again", rule.id, add.join(" "));
+            mend.push(one_line(&add).into_owned());
+        }
+    }
+    let indent = format!("\n{:13}", "");
+    let found = match told.is_empty() {
+        true => format!("{} in order", policy.rules().len()),
+        false => told.join(&indent),
+    };
+    let fine = policy.rules().iter().all(|rule| rule.suspended.is_none());
+    let mend = (!mend.is_empty()).then(|| mend.join(&indent));
+    Finding { about: "rules", fine, notable: !told.is_empty(), found, mend }
 }
 
 fn telegram(home: &Home) -> Finding {

@@ -1,3 +1,7 @@
+mod rules;
+
+pub use rules::{LostByRule, lost_lately, rule_notes};
+
 use super::{Done, open_database, say, say_json};
 use crate::client::Client;
 use crate::config::Config;
@@ -9,7 +13,7 @@ use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
 use aye_core::visible::one_line;
 use aye_core::{Ask, By, Proof};
-use aye_policy::{Action as Verdict, Decision, ToolCall};
+use aye_policy::{Action as Verdict, Decision, ToolCall, Verb};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -20,6 +24,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  aye policy list                                 the rules, how each is read, and what is dangerous about it
   aye policy test \"cargo test && git push\"        what a shell command would get, and why
   aye policy test --tool Read --input '{\"file_path\":\"/etc/passwd\"}'
   aye policy replay --since 7d                    what these rules would have decided, against what people did
@@ -33,6 +38,8 @@ pub struct Policy {
 
 #[derive(Subcommand)]
 enum Action {
+    /// List the rules in order, as they are read
+    List(rules::List),
     /// Say what a tool call would get, and why
     Test(Test),
     /// Say what the rules would have decided for the asks of the last days
@@ -44,6 +51,7 @@ enum Action {
 impl Policy {
     pub async fn run(self, home: &Home) -> Done {
         match self.action {
+            Action::List(list) => list.run(home),
             Action::Test(test) => test.run(home),
             Action::Replay(replay) => replay.run(home),
             Action::Grants(grants) => grants.run(home).await,
@@ -107,6 +115,8 @@ impl Test {
         let call =
             ToolCall { agent_kind: &self.agent, cwd: &cwd, tool: &self.tool, input: &input, home: &places };
         let decision = policy.decide(&call);
+        let misses = if decision.action == Verdict::Ask { policy.near_misses(&call) } else { vec![] };
+        let cautions = rules::cautions_of(&policy, &decision, &misses);
         if self.json {
             let message = match &decision.action {
                 Verdict::Deny { message } => Some(message),
@@ -114,7 +124,8 @@ impl Test {
             };
             let (action, source) = (word(&decision), decision.source.to_string());
             say_json(
-                &json!({ "action": action, "by": source, "because": decision.because, "message": message, "proof": decision.proof }),
+                &json!({ "action": action, "by": source, "because": decision.because, "message": message, "proof": decision.proof,
+                    "not_covered": misses.iter().map(rules::miss_json).collect::<Vec<_>>(), "cautions": cautions }),
             )?;
         } else {
             let painted = match decision.action {
@@ -129,6 +140,10 @@ impl Test {
             if let Verdict::Deny { message } = &decision.action {
                 say(&format!("{}\n", paint(DIM, format_args!("the agent is told: {}", one_line(message)))))?;
             }
+            say(&misses.iter().map(rules::miss_words).collect::<String>())?;
+            for caution in cautions {
+                say(&format!("{} {}\n", paint(BAD, "!"), one_line(&caution)))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -139,6 +154,14 @@ fn word(decision: &Decision) -> &'static str {
         Verdict::Allow => "allow",
         Verdict::Deny { .. } => "deny",
         Verdict::Ask => "ask",
+    }
+}
+
+fn word_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Allow => "allow",
+        Verb::Deny => "deny",
+        Verb::Ask => "ask",
     }
 }
 

@@ -150,12 +150,12 @@ fn examples_hold_a_rule_to_what_its_writer_meant() {
         )
     };
     let good =
-        rule(json!(["cargo test", "cargo test; cargo test -p x"]), json!(["cargo build", "cargo test > f"]));
+        rule(json!(["cargo test", "cargo test; cargo test x"]), json!(["cargo build", "cargo test > f"]));
     assert_eq!(good, []);
     assert_eq!(rule(json!(["cargo build"]), json!([])), [Flaw::MissesExample("\"cargo build\"".into())]);
     assert_eq!(
-        rule(json!([]), json!(["cargo testing"])),
-        [Flaw::MatchesCounterexample("\"cargo testing\"".into())]
+        rule(json!([]), json!(["cargo test x"])),
+        [Flaw::MatchesCounterexample("\"cargo test x\"".into())]
     );
     // One denied part is enough.
     assert_eq!(
@@ -164,6 +164,30 @@ fn examples_hold_a_rule_to_what_its_writer_meant() {
         ),
         []
     );
+}
+
+#[test]
+fn a_rule_from_the_time_of_globs_is_never_refused_and_never_allows_its_counterexamples() {
+    let rule = |rule: Value| read(json!({"rules": [rule]})).unwrap().check().unwrap().rules[0].clone();
+    let less = rule(json!({"action": "allow", "command": "cargo test*", "matches": ["cargo test --all"]}));
+    assert_eq!(less.lost_examples, ["\"cargo test --all\""]);
+    assert_eq!(less.read_as().as_deref(), Some("cargo test *"));
+    assert_eq!(less.suspended, None);
+    let more = rule(json!({"action": "allow", "command": "git push *", "not_matches": ["git push"]}));
+    assert_eq!(more.suspended.as_deref(), Some("\"git push\""));
+    assert!(more.cautions()[0].starts_with("it allows nothing"));
+    let policy = Policy { rules: vec![more], ..Policy::default() };
+    let input = json!({"command": "git push origin"});
+    let (input, home) = (input.as_object().unwrap(), crate::Home::default());
+    let call = crate::ToolCall { agent_kind: "claude", cwd: "/", tool: "Bash", input, home: &home };
+    assert_eq!(policy.decide(&call).action, crate::Action::Ask);
+    let new = json!({"action": "allow", "command": "a [-x]", "not_matches": ["a -x"]});
+    assert_eq!(flaws(new), [Flaw::MatchesCounterexample("\"a -x\"".into())]);
+    for command in
+        ["*", "**", "[", "]", "[]", "'", "\"", "a[b", "it's*", "a [b c", "\\*", "--*", "*=*", "***", " "]
+    {
+        rule(json!({"action": "allow", "command": command}));
+    }
 }
 
 #[test]

@@ -38,6 +38,18 @@ const WRAPPERS: &[Wrapper] = &[
 
 const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
 
+/// Programs that run code which their words name or are.
+const INTERPRETERS: [&str; 16] = [
+    "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "npx", "pnpx", "bunx", "uvx", "ssh",
+    "eval", "source", ".",
+];
+
+/// Whether a program runs whatever its words say.
+pub fn runs_its_words(name: &str) -> bool {
+    let wraps = || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name));
+    SHELLS.contains(&name) || INTERPRETERS.contains(&name) || wraps()
+}
+
 /// A hostile command can wrap without end; a person's never does.
 const DEEPEST: usize = 8;
 const MOST_WORDS: usize = 100_000;

@@ -75,7 +75,7 @@ pub(super) const RULES: &str = r#"
     [[policy.rules]]
     name = "tests"
     tool = "Bash"
-    command = "cargo test*"
+    command = "cargo test * [--all]"
     action = "allow"
     [[policy.rules]]
     tool = "Bash"

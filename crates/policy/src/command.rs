@@ -1,0 +1,125 @@
+//! The `command` of a rule that allows: a pattern over the words of one command.
+//!
+//! `*` is any number of plain words. `[…]` may stand, any number of times. A `*` and the `[…]` beside it form
+//! one run, whose pieces stand in any order. `**` is anything at all. Every other word stands for itself; a
+//! star inside a word stays inside it. An option is never plain: its name must be written out.
+//!
+//! `docs/allow-rules.md` says the same with examples, which a test reads.
+
+mod advice;
+mod machine;
+mod parse;
+mod word;
+
+pub use advice::{Advice, caution_about};
+pub use machine::Fit;
+pub use word::is_option;
+
+use machine::Machine;
+use std::fmt;
+use word::WordPattern;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandPattern {
+    steps: Vec<Step>,
+    machine: Machine,
+}
+
+/// A piece of a pattern, and how it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step {
+    text: String,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    One(WordPattern),
+    /// Each of these sequences any number of times, in any order.
+    Run(Vec<Vec<Item>>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Item {
+    Word(WordPattern),
+    /// `*`: one plain word, repeated where it stands in a run by itself.
+    Plain,
+    /// `**`: any number of words.
+    Anything,
+}
+
+impl CommandPattern {
+    /// Every text is a pattern: what cannot be read as more stands for itself.
+    pub fn new(written: &str) -> Self {
+        let steps = parse::steps(written);
+        Self { machine: Machine::new(&steps), steps }
+    }
+
+    pub fn covers(&self, words: &[String]) -> bool {
+        self.fit(words) == Fit::Covers
+    }
+
+    /// How far the pattern covers a command.
+    pub fn fit(&self, words: &[String]) -> Fit {
+        self.machine.fit(words)
+    }
+
+    /// Whether it is written in words that globs do not have.
+    pub fn has_brackets(&self) -> bool {
+        let in_brackets = |piece: &Vec<Item>| !matches!(piece.as_slice(), [Item::Plain | Item::Anything]);
+        let of_step = |step: &Step| matches!(&step.what, What::Run(pieces) if pieces.iter().any(in_brackets));
+        self.steps.iter().any(of_step)
+    }
+
+    /// What is dangerous about it, whatever it is for.
+    pub fn dangers(&self) -> Vec<String> {
+        let mut dangers = vec![];
+        let items = || self.steps.iter().flat_map(Step::items);
+        if items().any(|item| matches!(item, Item::Anything)) {
+            dangers.push("`**` is dangerous: it covers every option and every file there is".to_owned());
+        }
+        let crosses = |item: &Item| matches!(item, Item::Word(word) if word.crosses_folders());
+        if items().any(|item| crosses(&item)) {
+            let why = "`**` inside a word is dangerous: it covers `..` and so every folder";
+            dangers.push(why.to_owned());
+        }
+        match self.steps.first().map(|step| &step.what) {
+            Some(What::Run(_)) => {
+                dangers.push("dangerous: it begins with `*` or `[…]`, so it covers any program".to_owned());
+            }
+            Some(What::One(word)) => {
+                let name = word.literal().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+                let takes_words = items().any(|item| matches!(item, Item::Plain));
+                if takes_words && crate::shell::runs_its_words(name) {
+                    dangers.push(format!("dangerous: `{name}` runs whatever its words say"));
+                }
+            }
+            None => {}
+        }
+        dangers.extend(items().filter_map(|item| match item {
+            Item::Word(word) => word.danger(),
+            Item::Plain | Item::Anything => None,
+        }));
+        dangers
+    }
+}
+
+impl Step {
+    fn items(&self) -> Vec<Item> {
+        match &self.what {
+            What::One(word) => vec![Item::Word(word.clone())],
+            What::Run(pieces) => pieces.concat(),
+        }
+    }
+}
+
+/// As it is read: `cargo test*` becomes `cargo test *`.
+impl fmt::Display for CommandPattern {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let texts: Vec<&str> = self.steps.iter().map(|step| step.text.as_str()).collect();
+        f.write_str(&texts.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests;

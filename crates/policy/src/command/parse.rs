@@ -1,0 +1,130 @@
+//! From the text of a pattern to its steps.
+
+use super::word::WordPattern;
+use super::{Item, Step, What};
+
+/// A character of a pattern, and whether quotes or a backslash make it stand for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sign {
+    pub c: char,
+    pub quoted: bool,
+}
+
+impl Sign {
+    fn is(self, c: char) -> bool {
+        self.c == c && !self.quoted
+    }
+
+    pub fn is_star(self) -> bool {
+        self.is('*')
+    }
+}
+
+/// What stands between two blanks, and how it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Token {
+    signs: Vec<Sign>,
+    source: String,
+}
+
+pub fn steps(written: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = vec![];
+    let tokens = tokens(written);
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        if let Some((inside, after)) = bracketed(&tokens, at) {
+            let (pieces, texts): (Vec<Item>, Vec<String>) = inside.into_iter().flat_map(items).unzip();
+            add_to_run(&mut steps, pieces, &format!("[{}]", texts.join(" ")));
+            at = after;
+            continue;
+        }
+        for (item, text) in items(token.clone()) {
+            match item {
+                Item::Word(word) => steps.push(Step { text, what: What::One(word) }),
+                Item::Plain | Item::Anything => add_to_run(&mut steps, vec![item], &text),
+            }
+        }
+        at += 1;
+    }
+    steps
+}
+
+fn add_to_run(steps: &mut Vec<Step>, piece: Vec<Item>, text: &str) {
+    match steps.last_mut() {
+        Some(Step { text: before, what: What::Run(pieces) }) => {
+            pieces.push(piece);
+            *before = format!("{before} {text}");
+        }
+        Some(Step { what: What::One(_), .. }) | None => {
+            steps.push(Step { text: text.to_owned(), what: What::Run(vec![piece]) });
+        }
+    }
+}
+
+/// The tokens inside a bracket that opens here, and where it goes on after it. A bracket that is not closed
+/// stands for itself.
+fn bracketed(tokens: &[Token], at: usize) -> Option<(Vec<Token>, usize)> {
+    let opens = |token: &Token| token.signs.first().is_some_and(|sign| sign.is('['));
+    let closes = |token: &Token| token.signs.last().is_some_and(|sign| sign.is(']'));
+    let length = tokens.get(at..).filter(|rest| opens(&rest[0]))?.iter().position(closes)? + 1;
+    let mut inside = tokens[at..at + length].to_vec();
+    let (first, last) = (0, length - 1);
+    inside[first].signs.remove(0);
+    inside[first].source.remove(0);
+    inside[last].signs.pop();
+    inside[last].source.pop();
+    // `[ -p * ]` is as good as `[-p *]`.
+    inside.retain(|token| !token.source.is_empty());
+    (!inside.is_empty()).then_some((inside, at + length))
+}
+
+/// What a token stands for. A star at its end, after a letter or a digit, stands for words of its own:
+/// who writes `test*` does not mean `testevil`.
+fn items(token: Token) -> Vec<(Item, String)> {
+    let Token { mut signs, mut source } = token;
+    let stars = signs.iter().rev().take_while(|sign| sign.is_star()).count();
+    let head = signs.len() - stars;
+    let star = || if stars == 1 { (Item::Plain, "*".to_owned()) } else { (Item::Anything, "**".to_owned()) };
+    let after_letter = head > 0 && signs[head - 1].c.is_alphanumeric();
+    match (stars, head) {
+        (1.., 0) => vec![star()],
+        (1.., _) if after_letter && !WordPattern::of(&signs).is_url() => {
+            signs.truncate(head);
+            source.truncate(source.len() - stars);
+            vec![(Item::Word(WordPattern::of(&signs)), source), star()]
+        }
+        (_, _) => vec![(Item::Word(WordPattern::of(&signs)), source)],
+    }
+}
+
+/// Quotes and backslashes are read as the shell reads them; a quote that is not closed stands for itself.
+fn tokens(written: &str) -> Vec<Token> {
+    let mut tokens = vec![];
+    let mut token: Option<Token> = None;
+    let mut rest = written;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        if c.is_whitespace() {
+            tokens.extend(token.take());
+            rest = after;
+            continue;
+        }
+        let (text, quoted, length) = match c {
+            '\'' | '"' => match after.split_once(c) {
+                Some((text, _)) => (text, true, text.len() + 2),
+                None => (&rest[..1], true, 1),
+            },
+            '\\' => match after.chars().next() {
+                Some(next) => (&after[..next.len_utf8()], true, 1 + next.len_utf8()),
+                None => (&rest[..1], true, 1),
+            },
+            c => (&rest[..c.len_utf8()], false, c.len_utf8()),
+        };
+        let token = token.get_or_insert_default();
+        token.signs.extend(text.chars().map(|c| Sign { c, quoted }));
+        token.source.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    tokens.extend(token);
+    tokens
+}

@@ -1,0 +1,105 @@
+//! One word of a pattern, and which words it covers.
+
+use super::parse::Sign;
+use crate::pattern::Glob;
+use crate::url::UrlPattern;
+
+/// Whether a word may change what a program does rather than name what it works on. Such a word must be
+/// named by a rule. Any `=` counts: `make` takes `CC := x` for a setting, blanks and all.
+pub fn is_option(word: &str) -> bool {
+    word.trim_start().starts_with(['-', '+']) || word.contains('=')
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordPattern {
+    /// What stands before the first star.
+    prefix: String,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Shape {
+    Exactly,
+    /// A pattern for each name between slashes, so that no star crosses one.
+    Names(Vec<Glob>),
+    /// With `**`: slashes are crossed.
+    Across(Glob),
+    Url(UrlPattern),
+}
+
+impl WordPattern {
+    pub fn of(signs: &[Sign]) -> Self {
+        let prefix: String = signs.iter().take_while(|sign| !sign.is_star()).map(|sign| sign.c).collect();
+        let written = glob_text(signs);
+        let shape = if !signs.iter().any(|sign| sign.is_star()) {
+            Some(Shape::Exactly)
+        } else if let Some(url) = UrlPattern::new(&written) {
+            Some(Shape::Url(url))
+        } else if signs.windows(2).any(|pair| pair[0].is_star() && pair[1].is_star()) {
+            Glob::new(&written).ok().map(Shape::Across)
+        } else {
+            let names = signs.split(|sign| sign.c == '/').map(glob_text);
+            names.map(|name| Glob::literal_or_new(&name)).collect::<Option<_>>().map(Shape::Names)
+        };
+        // A text that makes no pattern stands for itself.
+        Self { prefix, shape: shape.unwrap_or(Shape::Exactly) }
+    }
+
+    pub fn matches(&self, word: &str) -> bool {
+        match &self.shape {
+            Shape::Exactly => word == self.prefix,
+            Shape::Url(url) => url.matches(word),
+            Shape::Across(glob) => self.names(word) && glob.matches(word),
+            Shape::Names(globs) => {
+                let names: Vec<&str> = word.split('/').collect();
+                self.names(word)
+                    && names.len() == globs.len()
+                    && globs.iter().zip(names).all(|(glob, name)| fits(glob, name))
+            }
+        }
+    }
+
+    /// The name of an option is written out: no star stands for any of it.
+    fn names(&self, word: &str) -> bool {
+        let name = word.find('=').map_or(word.len(), |at| at + 1);
+        !is_option(word) || self.prefix.len() >= name
+    }
+
+    /// The word itself, if it stands for just one.
+    pub fn literal(&self) -> Option<&str> {
+        (self.shape == Shape::Exactly).then_some(self.prefix.as_str())
+    }
+
+    pub fn is_url(&self) -> bool {
+        matches!(self.shape, Shape::Url(_))
+    }
+
+    pub fn crosses_folders(&self) -> bool {
+        matches!(self.shape, Shape::Across(_))
+    }
+
+    pub fn danger(&self) -> Option<String> {
+        match &self.shape {
+            Shape::Url(url) => url.danger(),
+            Shape::Exactly | Shape::Names(_) | Shape::Across(_) => None,
+        }
+    }
+}
+
+/// A star stands for no step upwards, and alone between slashes for at least one character: `*/x` is not `/x`.
+fn fits(glob: &Glob, name: &str) -> bool {
+    let leads_elsewhere = matches!(name, "." | "..") || (name.is_empty() && glob.matches_everything());
+    glob.matches(name) && !(glob.has_star() && leads_elsewhere)
+}
+
+/// The signs as a [`Glob`] is written.
+fn glob_text(signs: &[Sign]) -> String {
+    let mut text = String::new();
+    for sign in signs {
+        if matches!(sign.c, '*' | '\\') && !sign.is_star() {
+            text.push('\\');
+        }
+        text.push(sign.c);
+    }
+    text
+}
