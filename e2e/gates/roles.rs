@@ -113,6 +113,8 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("GET", "/api/asks/{id}", VIEWER),
         ("POST", "/api/asks/{id}/preview", VIEWER),
         ("GET", "/api/history", VIEWER),
+        ("GET", "/api/alarms", VIEWER),
+        ("POST", "/api/asks/{id}/seen", OPERATOR),
         ("GET", "/api/policy", VIEWER),
         ("GET", "/api/agents", VIEWER),
         ("GET", "/api/projects", VIEWER),

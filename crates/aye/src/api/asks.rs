@@ -32,6 +32,20 @@ pub async fn list(
     Ok(ok(Asks { asks: app.hub.asks(filter).await? }))
 }
 
+/// Answers that the agent's own transcript contradicts, until somebody has seen that.
+pub async fn alarms(State(app): State<App>) -> Result<Reply<Asks>, Failure> {
+    Ok(ok(Asks { asks: app.hub.alarms().await? }))
+}
+
+pub async fn mark_seen(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+) -> Result<StatusCode, Failure> {
+    app.hub.mark_seen(id, caller.who()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 pub async fn get(State(app): State<App>, Named(id): Named<AskId>) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.ask(&id).await?))
 }

@@ -90,6 +90,9 @@ fn table(app: &App) -> Table {
     )
     .takes::<asks::AnswerBody>()
     .gives::<aye_core::AskView>();
+    t.get("/api/alarms", Viewer, asks::alarms, "Disputed answers that nobody has marked as seen")
+        .gives::<asks::Asks>();
+    t.post("/api/asks/{id}/seen", Operator, asks::mark_seen, "Mark a disputed answer as seen");
     t.post("/api/asks", Agent, asks::raise, "Raise an ask; the same key again returns the same ask")
         .takes::<asks::RaiseBody>()
         .gives::<aye_core::AskView>();

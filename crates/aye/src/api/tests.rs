@@ -28,6 +28,8 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /api/history                         viewer
     get    /api/asks/{id}                       viewer
     post   /api/asks/{id}/answer                operator
+    get    /api/alarms                          viewer
+    post   /api/asks/{id}/seen                  operator
     get    /api/asks/{id}/resolution            agent
     post   /api/asks/{id}/receipt               agent
     post   /api/asks/{id}/withdraw              agent

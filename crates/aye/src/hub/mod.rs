@@ -2,6 +2,7 @@
 //! memory that it could not rebuild from the store.
 
 mod agents;
+mod alarms;
 mod allow;
 mod ancestry;
 mod answer;

@@ -2,7 +2,7 @@
 //! outcome, or take the ask back.
 
 use super::change::change;
-use super::{Hub, Problem};
+use super::{Hub, Problem, alarms};
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
 use aye_core::{
@@ -130,7 +130,9 @@ pub fn take_receipt(
     if delivery.receipt == Receipt::Confirmed && !says_from_what {
         return Err(Invalid::new("evidence", "must say what the confirmation was concluded from").into());
     }
-    change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)
+    let ask = change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)?;
+    alarms::note(tx, &ask)?;
+    Ok(ask)
 }
 
 fn own_ask(tx: &Tx, id: &AskId, agent: &AgentId) -> Result<Ask, Problem> {

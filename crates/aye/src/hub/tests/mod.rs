@@ -1,5 +1,6 @@
 //! The hub with a real store and a clock that the test moves.
 
+mod alarms;
 mod allow;
 mod memory;
 mod meters;

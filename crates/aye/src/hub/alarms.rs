@@ -1,0 +1,41 @@
+//! Answers that the agent's own transcript contradicts. Each is an alarm until a person has marked it as seen.
+
+use super::{Hub, Problem};
+use crate::store::{self, Tx};
+use aye_core::{Ask, AskId, Receipt, Surface};
+use serde_json::json;
+
+const KIND: &str = "alarm";
+
+/// Raises the alarm if the receipt that an ask has just got is a contradiction.
+pub fn note(tx: &Tx, ask: &Ask) -> Result<(), Problem> {
+    if ask.state.receipt() == Some(Receipt::Disputed) {
+        tx.put_memory(Surface::Web, KIND, ask.id.as_str(), &json!({}))?;
+    }
+    Ok(())
+}
+
+impl Hub {
+    /// The asks whose alarm nobody has marked as seen, oldest first.
+    pub async fn alarms(&self) -> Result<Vec<Ask>, Problem> {
+        let noted = self.inner.store.read(|db| store::memory::recall(db, Surface::Web, KIND)).await?;
+        let mut asks = Vec::with_capacity(noted.len());
+        for (id, _) in noted {
+            if let Ok(id) = AskId::try_from(id) {
+                asks.push(self.ask(&id).await?);
+            }
+        }
+        Ok(asks)
+    }
+
+    pub async fn mark_seen(&self, id: AskId, who: String) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let work = move |tx: &mut Tx| {
+            let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+            tx.forget_memory(Surface::Web, KIND, id.as_str())?;
+            tx.audit(now, "alarm.seen", &who, Some(&ask.agent), Some(&id), json!({}))?;
+            Ok(())
+        };
+        self.inner.store.write(work).await
+    }
+}
