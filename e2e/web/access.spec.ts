@@ -24,7 +24,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await expect(page.getByRole('heading', { name: /not signed in/ })).toBeVisible();
     expect(await violations(page)).toEqual([]);
     await hub.open(page);
-    await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+    await expect(page.getByText('Connect your first agent')).toBeVisible();
     expect(await violations(page)).toEqual([]);
     const scene = await everything(hub);
     const views: [string, string][] = [
@@ -42,12 +42,12 @@ for (const colorScheme of ['light', 'dark'] as const) {
       expect(await violations(page), view).toEqual([]);
     }
     await page.evaluate((id) => void (location.hash = `#/asks/${id}`), scene.plan.id);
-    for (const name of ['Comment on lines', 'Edit', 'What changed']) {
+    for (const name of ['Comment', 'Edit', 'Changes']) {
       await page.getByRole('button', { name, exact: true }).click();
       expect(await violations(page), name).toEqual([]);
     }
     await hub.kill();
-    await expect(page.getByText('Disconnected, reconnecting.')).toBeVisible();
+    await expect(page.getByText('Offline, reconnecting…')).toBeVisible();
     expect(await violations(page), 'disconnected').toEqual([]);
   });
 }

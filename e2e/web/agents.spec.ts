@@ -9,13 +9,13 @@ test('the list shows who works, who waits and who has ended', async ({ hub, page
   await hub.open(page, '#/agents');
   const list = page.getByRole('list', { name: 'Agents' });
   await expect(list.getByRole('listitem')).toHaveCount(2);
-  await expect(list.getByRole('listitem').first()).toContainText(/Fix the build.*waits for you/s);
-  await expect(list.getByLabel('1 open asks')).toBeVisible();
-  await expect(list.getByRole('listitem').nth(1)).toContainText(/Add a parser.*working/s);
-  await page.getByRole('checkbox', { name: 'Show ended ones' }).check();
+  await expect(list.getByRole('listitem').first()).toContainText(/Fix the build.*Waiting for you/s);
+  await expect(list.getByLabel('1 waiting')).toBeVisible();
+  await expect(list.getByRole('listitem').nth(1)).toContainText(/Add a parser.*Working/s);
+  await page.getByRole('checkbox', { name: 'Show ended' }).check();
   await expect(list.getByRole('listitem')).toHaveCount(3);
   await busy.register({ state: 'idle' });
-  await expect(list.getByRole('listitem').nth(1)).toContainText('idle');
+  await expect(list.getByRole('listitem').nth(1)).toContainText('Idle');
   await page.getByRole('link', { name: /Fix the build/ }).click();
   await expect(page.getByRole('heading', { name: 'Fix the build' })).toBeVisible();
 });
@@ -46,7 +46,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   await call.locator('summary').click();
   await expect(call.getByRole('region', { name: 'Result' })).toHaveText('all 12 tests passed');
   await bot.say({ type: 'turn', error: false, cost: 0.0123, duration_ms: 5100 }, { type: 'ended', code: 0 });
-  await expect(talk).toContainText('Turn done in 5.1 s, $0.0123 so far');
+  await expect(talk).toContainText('Turn finished in 5.1 s, $0.0123 so far');
   await page.reload();
   await expect(talk).toContainText('I look at the parser first.');
 });
@@ -54,21 +54,21 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
 test('an ask that arrives in the middle of a text waits until the text has settled', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
   await hub.open(page, '#/agents/bot');
-  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await expect(page.getByText('No messages yet.')).toBeVisible();
   await bot.say({ type: 'text', id: 't1', delta: 'Before I ask, a word ' });
   await expect(page.getByText('Before I ask')).toBeVisible();
   await bot.raise('question', database);
-  await expect(page.getByText('An ask waits until the text has settled.')).toBeVisible();
+  await expect(page.getByText('A request is waiting; it appears when the agent has finished its sentence.')).toBeVisible();
   await expect(page.getByRole('article')).toHaveCount(0);
   await bot.say({ type: 'text', id: 't1', text: 'Before I ask, a word of warning.' });
   await expect(page.getByRole('article')).toBeVisible();
-  await expect(page.getByText('An ask waits until')).toHaveCount(0);
+  await expect(page.getByText('A request is waiting')).toHaveCount(0);
 });
 
 test('a text that never settles does not hide an ask for ever', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
   await hub.open(page, '#/agents/bot');
-  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await expect(page.getByText('No messages yet.')).toBeVisible();
   await bot.say({ type: 'text', id: 't1', delta: 'I was interr' });
   await expect(page.getByText('I was interr')).toBeVisible();
   await bot.raise('question', database);
@@ -78,7 +78,7 @@ test('a text that never settles does not hide an ask for ever', async ({ hub, pa
 test('a driven agent takes prompts, an interrupt and a stop', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
   await hub.open(page, '#/agents/bot');
-  const prompt = page.getByRole('textbox', { name: 'The next prompt' });
+  const prompt = page.getByRole('textbox', { name: 'Message to the agent' });
   await expect(page.getByRole('button', { name: 'Send' })).toBeDisabled();
   await prompt.fill('now the docs');
   await page.reload();
@@ -87,12 +87,12 @@ test('a driven agent takes prompts, an interrupt and a stop', async ({ hub, page
   await expect(page.getByText('Sent.')).toBeVisible();
   await expect(prompt).toHaveValue('');
   await page.getByRole('button', { name: 'Interrupt' }).click();
-  await expect(page.getByText('It will be interrupted.')).toBeVisible();
-  await page.getByRole('button', { name: 'Stop…' }).click();
-  await page.getByRole('button', { name: 'Keep it' }).click();
-  await page.getByRole('button', { name: 'Stop…' }).click();
-  await page.getByRole('button', { name: 'Yes, end this run' }).click();
-  await expect(page.getByText('It will be stopped.')).toBeVisible();
+  await expect(page.getByText('Interrupting…')).toBeVisible();
+  await page.getByRole('button', { name: 'End run…' }).click();
+  await page.getByRole('button', { name: 'Keep running' }).click();
+  await page.getByRole('button', { name: 'End run…' }).click();
+  await page.getByRole('button', { name: 'End this run' }).click();
+  await expect(page.getByText('Stopping…')).toBeVisible();
   const told = (await bot.commands()).map((each) => JSON.stringify(each));
   expect(told).toHaveLength(3);
   expect(told[0]).toContain('now the docs');
@@ -103,8 +103,8 @@ test('a driven agent takes prompts, an interrupt and a stop', async ({ hub, page
 test('an agent that is not driven has no box for prompts', async ({ hub, page }) => {
   await hub.agent('bot', { reach: 'script' });
   await hub.open(page, '#/agents/bot');
-  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
-  await expect(page.getByRole('textbox', { name: 'The next prompt' })).toHaveCount(0);
+  await expect(page.getByText('No messages yet.')).toBeVisible();
+  await expect(page.getByRole('textbox', { name: 'Message to the agent' })).toHaveCount(0);
 });
 
 test('a run that cannot be started says why and keeps what was typed', async ({ hub, page }) => {

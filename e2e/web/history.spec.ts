@@ -74,10 +74,32 @@ test('long histories come page by page', async ({ hub, page }) => {
   const rows = page.locator('main li');
   await expect(rows).toHaveCount(50);
   await expect(rows.first()).toContainText('number-59-');
-  await page.getByRole('button', { name: 'Show older ones' }).click();
+  await page.getByRole('button', { name: 'Load older requests' }).click();
   await expect(rows).toHaveCount(60);
-  await expect(page.getByRole('button', { name: 'Show older ones' })).toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'Load older requests' })).toHaveCount(0);
 });
+
+for (const [size, viewport] of Object.entries({ wide: { width: 1280, height: 860 }, phone: { width: 390, height: 700 } })) {
+  test(`the history scrolls to its oldest entry, by wheel and by keyboard, ${size}`, async ({ hub, page }) => {
+    await page.setViewportSize(viewport);
+    const bot = await hub.agent('bot');
+    for (let i = 0; i < 40; i += 1) await bot.raise('permission', command(`cargo test number-${i}-`));
+    await hub.open(page, '#/history');
+    const oldest = page.getByText('number-0-');
+    await expect(oldest).not.toBeInViewport();
+    await page.locator('main li').first().hover();
+    await expect(async () => {
+      await page.mouse.wheel(0, 500);
+      await expect(oldest).toBeInViewport({ timeout: 100 });
+    }).toPass();
+    await page.evaluate(() => void (location.hash = '#/policy'));
+    await expect(page.getByRole('heading', { name: 'Policy' })).toBeVisible();
+    await page.evaluate(() => void (location.hash = '#/history'));
+    await expect(page.getByText('number-39-')).toBeInViewport();
+    await page.keyboard.press('End');
+    await expect(oldest).toBeInViewport();
+  });
+}
 
 test('the history is exported as JSON and as CSV, filtered as it is shown', async ({ hub, page }) => {
   const asks = await past(hub);
@@ -109,18 +131,18 @@ test('the policy shows its rules and grants, what each decided, and lets grants 
   await hub.open(page, '#/policy');
   const rules = page.getByRole('region', { name: /^Rules/ }).getByRole('listitem');
   await expect(rules).toHaveCount(2);
-  await expect(rules.first()).toContainText(/allow.*tests.*decided one ask.*cargo test \*/s);
+  await expect(rules.first()).toContainText(/allow.*tests.*1 request.*cargo test \*/s);
   await expect(rules.nth(1)).toContainText('Not from here.');
-  await expect(page.getByRole('main')).toContainText('expires after 2h');
-  const grants = page.getByRole('region', { name: /^Grants/ }).getByRole('listitem');
-  await expect(grants).toContainText(/make docs.*decided one ask/s);
-  await rules.first().getByRole('link', { name: 'decided one ask' }).click();
+  await expect(page.getByRole('main')).toContainText('expire after 2h');
+  const grants = page.getByRole('region', { name: /^Standing/ }).getByRole('listitem');
+  await expect(grants).toContainText(/make docs.*1 request/s);
+  await rules.first().getByRole('link', { name: '1 request' }).click();
   await expect(page.locator('main li')).toHaveCount(1);
   await expect(page.locator('main li')).toContainText('cargo test --all');
   await page.goBack();
   await grants.getByRole('button', { name: 'Revoke…' }).click();
-  await grants.getByRole('button', { name: 'Yes, revoke it' }).click();
-  await expect(page.getByText('There are none.')).toBeVisible();
+  await grants.getByRole('button', { name: 'Revoke' }).click();
+  await expect(page.getByText('No standing approvals.')).toBeVisible();
   const third = await bot.raise('permission', command('make docs'));
   expect((await hub.ask(third.id)).state).toBe('open');
 });
@@ -132,9 +154,9 @@ test('a grant made on a card is in force and listed at once', async ({ hub, page
   watch(other, hub, strays);
   const second = await other.newPage();
   await hub.open(second, '#/policy');
-  await expect(second.getByText('There are none.')).toBeVisible();
+  await expect(second.getByText('No standing approvals.')).toBeVisible();
   await hub.open(page);
   await (await ready(page)).getByRole('button', { name: /^Always allow/ }).click();
-  await expect(second.getByRole('region', { name: /^Grants/ }).getByRole('listitem')).toContainText('make docs');
+  await expect(second.getByRole('region', { name: /^Standing/ }).getByRole('listitem')).toContainText('make docs');
   await other.close();
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { everything } from './scene';
-import { expect, outcome, pictures, press, ready, test } from './support';
+import { database, expect, outcome, pictures, press, ready, swipe, test } from './support';
 
 
 test('on a phone the list comes first, a card fills the screen, and nothing is wider than it', async ({ hub, page }) => {
@@ -11,7 +11,7 @@ test('on a phone the list comes first, a card fills the screen, and nothing is w
   const fits = async (): Promise<void> => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
   };
-  await expect(page.getByRole('list', { name: /Open asks/ }).getByRole('listitem')).toHaveCount(4);
+  await expect(page.getByRole('list', { name: /Open requests/ }).getByRole('listitem')).toHaveCount(4);
   await expect(page.getByRole('article')).toHaveCount(0);
   await fits();
   await picture('inbox');
@@ -19,7 +19,7 @@ test('on a phone the list comes first, a card fills the screen, and nothing is w
   await ready(page);
   await fits();
   await picture('permission');
-  await page.getByRole('link', { name: '← All asks' }).tap();
+  await page.getByRole('link', { name: '← All requests' }).tap();
   await page.getByRole('link', { name: /list of notes look/ }).tap();
   await page.getByText('Cards', { exact: true }).tap();
   await page.getByText('Search', { exact: true }).tap();
@@ -36,4 +36,16 @@ test('on a phone the list comes first, a card fills the screen, and nothing is w
   await page.evaluate(() => void (location.hash = '#/agents/notes'));
   await expect(page.locator('.conversation details').first()).toBeVisible();
   await picture('agent');
+});
+
+test('a finger scrolls the history to its oldest entry', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  for (let i = 0; i < 30; i += 1) await hub.answer(await bot.raise('question', database), { skip: true, message: `number-${i}-` });
+  await hub.open(page, '#/history');
+  await expect(page.getByText('number-29-')).toBeInViewport();
+  await expect(page.getByText('number-0-')).not.toBeInViewport();
+  await expect(async () => {
+    await swipe(page);
+    await expect(page.getByText('number-0-')).toBeInViewport({ timeout: 200 });
+  }).toPass();
 });

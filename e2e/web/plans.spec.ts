@@ -18,8 +18,8 @@ test('a plan is approved edited', async ({ hub, page }) => {
   const ask = await bot.raise('plan', { plan });
   await hub.open(page);
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
-  await page.getByRole('textbox', { name: /approved instead/ }).fill('1. The very least.');
-  await press(page, 'Approve edited');
+  await page.getByRole('textbox', { name: /Your version of the plan/ }).fill('1. The very least.');
+  await press(page, 'Approve my version');
   await expect(page.getByText('Approved, edited')).toBeVisible();
   expect((await hub.ask(ask.id))['answer']).toEqual({ decision: 'allow', plan: '1. The very least.' });
 });
@@ -29,10 +29,10 @@ test('comments on lines become the feedback, and the next version shows what cha
   const ask = await bot.raise('plan', { plan });
   await hub.open(page);
   await page.getByRole('textbox', { name: /Feedback/ }).fill('Smaller steps.');
-  await page.getByRole('button', { name: 'Comment on lines' }).click();
+  await page.getByRole('button', { name: 'Comment', exact: true }).click();
   await page.getByRole('button', { name: 'Comment on line 4' }).click();
   await page.getByRole('textbox', { name: 'Comment on line 4' }).fill('as CSV, too');
-  await press(page, 'Refuse with feedback');
+  await press(page, 'Send back with feedback');
   await expect(outcome(page)).toContainText('Answered');
   expect((await hub.ask(ask.id))['answer']).toEqual({
     decision: 'deny',
@@ -40,35 +40,51 @@ test('comments on lines become the feedback, and the next version shows what cha
   });
 
   await bot.raise('plan', { plan: plan.replace('`export`', '`export`, as CSV too') });
-  await page.getByRole('link', { name: 'Next ask →' }).click();
-  await page.getByRole('button', { name: 'What changed' }).click();
-  const diff = page.getByRole('region', { name: 'Changes since the refused version' });
+  await page.getByRole('link', { name: 'Next request →' }).click();
+  await page.getByRole('button', { name: 'Changes' }).click();
+  const diff = page.getByRole('region', { name: 'Changes since the last version' });
   await expect(diff.locator('.removed')).toContainText('2. Write the `export`.');
   await expect(diff.locator('.added')).toContainText('as CSV too');
 });
 
-test('pause and outline: meanwhile the refused plan can be approved, and then passes once', async ({ hub, page }) => {
+test('a plan put on hold for an outline can be approved after all, and then passes once', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   const first = await bot.raise('plan', { plan });
   await hub.open(page);
-  await press(page, 'Pause and outline');
-  const awaited = page.getByRole('article', { name: /outline is awaited/ });
-  await expect(awaited).toBeVisible();
+  await press(page, 'Ask for an outline');
+  const held = page.getByRole('region', { name: 'Plan on hold' });
+  await expect(held).toBeVisible();
   expect((await hub.ask(first.id))['answer']).toEqual({ decision: 'outline' });
-  await awaited.getByText('The plan that was refused meanwhile').click();
-  await expect(awaited.getByRole('heading', { name: 'Ship it' })).toBeVisible();
-  await press(page, 'Approve plan', /outline is awaited/);
-  await expect(awaited).toHaveCount(0);
+  await expect(page.getByRole('heading', { name: 'Ship it' })).toBeVisible();
+  await press(page, 'Approve this plan after all');
+  await expect(held).toHaveCount(0);
   const again = await bot.raise('plan', { plan });
   expect((await hub.ask(again.id)).state).toBe('answered');
 });
 
-test('the refused plan behind an outline can be denied for good', async ({ hub, page }) => {
+test('a plan on hold can be sent back for good', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   await bot.raise('plan', { plan });
   await hub.open(page);
-  await press(page, 'Pause and outline');
-  const awaited = page.getByRole('article', { name: /outline is awaited/ });
-  await press(page, 'Deny', /outline is awaited/);
-  await expect(awaited).toHaveCount(0);
+  await press(page, 'Ask for an outline');
+  await press(page, 'Send it back for good');
+  await expect(page.getByRole('region', { name: 'Plan on hold' })).toHaveCount(0);
+  const again = await bot.raise('plan', { plan });
+  expect((await hub.ask(again.id)).state).toBe('open');
+});
+
+test('what was said about a plan goes along when it is approved', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const ask = await bot.raise('plan', { plan });
+  await hub.open(page);
+  await page.getByRole('button', { name: 'Comment', exact: true }).click();
+  await page.getByRole('button', { name: 'Comment on line 4' }).click();
+  await page.getByRole('textbox', { name: 'Comment on line 4' }).fill('as CSV, too');
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveCount(0);
+  await press(page, 'Approve with feedback');
+  await expect(outcome(page)).toContainText('Answered');
+  expect((await hub.ask(ask.id))['answer']).toEqual({
+    decision: 'allow',
+    plan: `${plan}\n\n## Notes from the reviewer\n\nLine 4 (2. Write the \`export\`.): as CSV, too\n`,
+  });
 });

@@ -1,4 +1,4 @@
-import { database, expect, outcome, press, test } from './support';
+import { database, expect, outcome, press, ready, test } from './support';
 
 const features = {
   questions: [
@@ -32,11 +32,11 @@ test('a question is answered with the mouse, and its receipts arrive while one l
 
   await expect(outcome(page)).toContainText('Answered');
   await expect(card.getByText(/on the web page/)).toBeVisible();
-  await expect(card.locator('.steps [aria-current]')).toHaveText('recorded');
+  await expect(card.locator('.steps [aria-current]')).toHaveText('Recorded');
   await bot.receipt(ask, 'delivered');
-  await expect(card.locator('.steps [aria-current]')).toHaveText('delivered');
+  await expect(card.locator('.steps [aria-current]')).toHaveText('Delivered');
   await bot.receipt(ask, 'confirmed');
-  await expect(card.locator('.steps [aria-current]')).toHaveText('confirmed');
+  await expect(card.locator('.steps [aria-current]')).toHaveText('Confirmed');
   expect((await hub.ask(ask.id))['answer']).toEqual({ answers: [{ selected: ['SQLite'] }] });
 });
 
@@ -46,7 +46,7 @@ test('a receipt that disagrees is an alarm', async ({ hub, page }) => {
   await hub.open(page);
   await hub.answer(ask, { answers: [{ selected: ['SQLite'] }] });
   await bot.receipt(ask, 'disputed');
-  await expect(page.getByRole('article').locator('.chip.bad')).toHaveText('disputed');
+  await expect(page.getByRole('article').locator('.chip.bad')).toHaveText('Disputed');
 });
 
 test('a question is answered by keyboard alone', async ({ hub, page }) => {
@@ -74,7 +74,7 @@ test('a question is answered by keyboard alone', async ({ hub, page }) => {
   await expect(page.getByRole('textbox', { name: 'Your own answer' })).toBeFocused();
   await page.keyboard.type('Offline mode');
   await page.keyboard.press('Control+Enter');
-  await expect(page.getByText('That was the last one.')).toBeVisible();
+  await expect(page.getByText('You’re all caught up.')).toBeVisible();
   expect((await hub.ask(second.id))['answer']).toEqual({
     answers: [{ selected: ['Dark mode', 'Export, as Markdown'], text: 'Offline mode' }],
   });
@@ -87,10 +87,9 @@ test('Other becomes active when chosen, and leaves the other picks of a multi-se
   const single = await bot.raise('question', database);
   await hub.open(page);
   const own = page.getByRole('textbox', { name: 'Your own answer' });
-  await expect(own).toBeDisabled();
   await page.getByText('Search').click();
   await page.getByRole('checkbox', { name: /^Other/ }).check();
-  await expect(own).toBeEnabled();
+  await expect(own).toBeFocused();
   await expect(page.getByRole('checkbox', { name: 'Search' })).toBeChecked();
   await expect(page.getByRole('button', { name: 'Submit' })).toBeDisabled();
   await own.fill('Sync');
@@ -100,6 +99,26 @@ test('Other becomes active when chosen, and leaves the other picks of a multi-se
   await page.getByText('SQLite').click();
   await page.getByRole('radio', { name: /^Other/ }).check();
   await expect(page.getByRole('radio', { name: 'SQLite' })).not.toBeChecked();
+  await expect(own).toBeFocused();
+  await page.getByText('SQLite').click();
+  await own.click();
+  await expect(page.getByRole('radio', { name: /^Other/ })).toBeChecked();
+  await expect(own).toBeFocused();
+  // Passing by with the keyboard chooses nothing.
+  await page.getByText('SQLite').click();
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('radio', { name: 'SQLite' })).toBeChecked();
+});
+
+test('a single question has one way to skip it and one way to say it in own words', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  await bot.raise('question', database);
+  await hub.open(page);
+  const card = await ready(page);
+  await expect(card.getByRole('button', { name: /Skip/ })).toHaveCount(1);
+  await expect(card.getByRole('checkbox', { name: /Skip/ })).toHaveCount(0);
+  await expect(card.getByRole('button', { name: 'Reply in your own words' })).toHaveCount(0);
+  await expect(card.locator('button.primary')).toHaveCount(1);
 });
 
 test('several questions are sections of one card, with notes, a skip and one submit', async ({ hub, page }) => {
@@ -108,7 +127,7 @@ test('several questions are sections of one card, with notes, a skip and one sub
   await hub.open(page);
   const section = (name: RegExp) => page.getByRole('group', { name });
   await section(/list look/).getByText('Cards').click();
-  await expect(page.getByText('2 of 3 to answer')).toBeVisible();
+  await expect(page.getByText('2 of 3 left')).toBeVisible();
   await section(/list look/).getByRole('button', { name: 'Add a note' }).click();
   await section(/list look/).getByRole('textbox', { name: 'Note' }).fill('keep it subtle');
   await section(/sorted by/).getByRole('checkbox', { name: 'Skip this question' }).check();
@@ -123,15 +142,15 @@ test('several questions are sections of one card, with notes, a skip and one sub
 test('a question can be skipped with a reason, or replied to in own words', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   const first = await bot.raise('question', two);
-  const second = await bot.raise('question', database);
+  const second = await bot.raise('question', two);
   await hub.open(page);
-  await page.getByRole('button', { name: 'Skip all', exact: true }).click();
-  await page.getByRole('textbox', { name: /Why not/ }).fill('ask me tomorrow');
-  await press(page, 'Skip all of it');
-  await expect(page.getByText('Declined: ask me tomorrow')).toBeVisible();
+  await page.getByRole('button', { name: 'Skip all…', exact: true }).click();
+  await page.getByRole('textbox', { name: /Reason/ }).fill('ask me tomorrow');
+  await press(page, 'Skip all questions');
+  await expect(page.getByText('Skipped: ask me tomorrow')).toBeVisible();
   expect((await hub.ask(first.id))['answer']).toEqual({ skip: true, message: 'ask me tomorrow' });
 
-  await page.getByRole('link', { name: 'Next ask →' }).click();
+  await page.getByRole('link', { name: 'Next request →' }).click();
   await page.getByRole('button', { name: 'Reply in your own words' }).click();
   await page.getByRole('textbox', { name: 'Reply in your own words' }).fill('Neither: use files.');
   await press(page, 'Send reply');

@@ -2,9 +2,9 @@
 
 import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -144,7 +144,7 @@ export class Agent {
   }
 
   async receipt(ask: Ask, receipt: string): Promise<void> {
-    const told = await this.hub.call('POST', `/api/asks/${ask.id}/receipt`, this.token, { receipt });
+    const told = await this.hub.call('POST', `/api/asks/${ask.id}/receipt`, this.token, { receipt, evidence: 'the transcript' });
     expect(told.status).toBe(200);
   }
 
@@ -192,6 +192,7 @@ interface Fixtures {
 }
 
 export function watch(context: BrowserContext, hub: Hub, strays: string[]): void {
+  if (process.env['AYE_TEST_PAGE']) void servedFrom(process.env['AYE_TEST_PAGE'], context);
   const foreign = (address: string): boolean => {
     const url = new URL(address);
     return url.origin !== hub.address && !['data:', 'blob:', 'about:'].includes(url.protocol);
@@ -212,11 +213,47 @@ export function watch(context: BrowserContext, hub: Hub, strays: string[]): void
   });
 }
 
+/** Serves a page that vite built into a folder instead of the one in the program, which takes longer to build. */
+async function servedFrom(folder: string, context: BrowserContext): Promise<void> {
+  const kinds: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+  await context.route(/^http:[^?]*\/assets\/[^/]*$/, async (route) => {
+    const name = basename(new URL(route.request().url()).pathname);
+    const files = readdirSync(join(folder, 'assets'));
+    // The program's own page names the files of its own build.
+    const file = files.find((each) => each === name) ?? files.find((each) => extname(each) === extname(name) && each.startsWith(name.split('-')[0]!));
+    await route.fulfill({ contentType: kinds[extname(name)], path: join(folder, 'assets', file ?? name) });
+  });
+}
+
 /** The card on show, once it takes presses: for a moment after it appears it takes none. */
 export async function ready(page: Page, name: string | RegExp = /./): Promise<Locator> {
   const card = page.getByRole('article', { name }).first();
   await expect(card).toHaveAttribute('data-armed', '');
   return card;
+}
+
+/** Scrolls with the wheel, the pointer over the card, until it moves no further. */
+export async function wheel(page: Page, by: number): Promise<void> {
+  await (await ready(page)).hover({ position: { x: 5, y: 5 } }).catch(() => {});
+  let before = '';
+  await expect(async () => {
+    await page.mouse.wheel(0, by);
+    const now = await page.evaluate(() => new Promise<string>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(String(document.querySelector('article')?.getBoundingClientRect().top))))));
+    const moved = now !== before;
+    before = now;
+    expect(moved).toBe(false);
+  }).toPass({ intervals: [0] });
+}
+
+/** Draws a finger up the screen, once. */
+export async function swipe(page: Page): Promise<void> {
+  const touch = await page.context().newCDPSession(page);
+  const { width, height } = page.viewportSize()!;
+  const at = (y: number) => ({ touchPoints: [{ x: width / 2, y: height * y }] });
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', ...at(0.85) });
+  for (let y = 0.8; y > 0.2; y -= 0.05) await touch.send('Input.dispatchTouchEvent', { type: 'touchMove', ...at(y) });
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  await touch.detach();
 }
 
 /** Presses what decides, as a person does who has looked at it. */

@@ -31,7 +31,93 @@ test('who comes second by a hair is told who was first, and the first answer sta
   });
   await press(page, 'Submit');
   await expect(outcome(page)).toContainText(/on the API.*SQLite/s);
+  const unused = page.getByRole('alert', { name: 'Your answer' });
+  await expect(unused).toContainText(/Your answer was not used: .* on the API was first/);
+  await expect(unused).toContainText('PostgreSQL');
   expect((await hub.ask(ask.id))['answer']).toEqual({ answers: [{ selected: ['SQLite'] }] });
+});
+
+test('what was typed when somebody else was first stays to be copied, until it is discarded', async ({ hub, page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: hub.address });
+  const bot = await hub.agent('bot');
+  const asks = [await bot.raise('permission', command('make')), await bot.raise('plan', { plan: '# P' }), await bot.raise('question', database)];
+  const fill = ['Reason (optional, sent to the agent)', 'Feedback (optional, sent to the agent)', 'Your own answer'];
+  const answers = [{ decision: 'deny', interrupt: false }, { decision: 'deny' }, { skip: true }];
+  await hub.open(page);
+  for (const [i, ask] of asks.entries()) {
+    await page.evaluate((id) => void (location.hash = `#/asks/${id}`), ask.id);
+    await ready(page);
+    await page.getByRole('textbox', { name: fill[i]! }).click();
+    await page.getByRole('textbox', { name: fill[i]! }).fill(`my words ${i}`);
+    await hub.answer(ask, answers[i]!);
+    const unsent = page.getByRole('status', { name: 'Your answer' });
+    await expect(unsent).toContainText(/Your draft was not sent: .* was first/);
+    await expect(unsent).toContainText(`my words ${i}`);
+    await page.reload();
+    await expect(unsent).toContainText(`my words ${i}`);
+    await unsent.getByRole('button', { name: 'Copy' }).click();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`my words ${i}`);
+    await unsent.getByRole('button', { name: 'Discard' }).click();
+    await expect(unsent).toHaveCount(0);
+    await page.reload();
+    await expect(outcome(page)).toBeVisible();
+    await expect(unsent).toHaveCount(0);
+  }
+});
+
+test('being offline is said within five seconds, though no socket says so', async ({ hub, page, context }) => {
+  await hub.open(page);
+  await expect(page.getByText('Connect your first agent')).toBeVisible();
+  await context.setOffline(true);
+  await expect(page.getByText('Offline, reconnecting…')).toBeVisible({ timeout: 5_000 });
+  await context.setOffline(false);
+  await expect(page.getByText('Offline, reconnecting…')).toHaveCount(0, { timeout: 20_000 });
+});
+
+test('a browser that notifies only through a service worker raises no error', async ({ hub, page }) => {
+  await page.addInitScript(() => {
+    class Refusing {
+      static permission = 'granted';
+      constructor() {
+        throw new TypeError('Illegal constructor. Use ServiceWorkerRegistration.showNotification() instead.');
+      }
+    }
+    Object.assign(globalThis, { Notification: Refusing });
+    Object.defineProperty(document, 'hidden', { get: () => true });
+  });
+  const bot = await hub.agent('bot');
+  await hub.open(page);
+  await bot.raise('question', database);
+  await bot.raise('permission', command('make'));
+  await expect(page).toHaveTitle('(2) aye');
+});
+
+test('a disputed answer is an alarm wherever one looks, until somebody marks it as seen', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { title: 'Notes' });
+  const ask = await bot.raise('question', database);
+  await hub.answer(ask, { answers: [{ selected: ['SQLite'] }] });
+  await hub.open(page);
+  await expect(page).toHaveTitle('aye');
+  await bot.receipt(ask, 'disputed');
+  await expect(page).toHaveTitle('⚠ aye');
+  const alarm = page.getByRole('alert').filter({ hasText: 'An answer was not followed' });
+  for (const view of ['#/', '#/agents', '#/agents/bot', '#/history', '#/policy']) {
+    await page.evaluate((hash) => void (location.hash = hash), view);
+    await expect(alarm).toContainText(/Notes.*Which database/);
+  }
+  await page.evaluate(() => void (location.hash = '#/agents'));
+  await expect(page.getByRole('link', { name: /Notes/ })).toContainText('Disputed answer');
+  await page.evaluate(() => void (location.hash = '#/history'));
+  await expect(page.locator('main li')).toContainText('Disputed');
+  await page.reload();
+  await expect(page).toHaveTitle('⚠ aye');
+  await alarm.getByRole('link', { name: 'Review' }).click();
+  await page.getByRole('button', { name: 'Mark as seen' }).click();
+  await expect(page).toHaveTitle('aye');
+  await expect(alarm).toHaveCount(0);
+  await page.reload();
+  await expect(outcome(page)).toContainText('Disputed');
+  await expect(page).toHaveTitle('aye');
 });
 
 test('a half-filled form survives a reload, bound to its ask', async ({ hub, page }) => {
@@ -60,16 +146,16 @@ test('a hub that is killed under an open page: nothing can be sent meanwhile, an
   const ask = await bot.raise('permission', command('cargo test'));
   await hub.open(page);
   await expect(page.getByRole('button', { name: 'Allow once' })).toBeEnabled();
-  await page.getByRole('textbox', { name: 'Message with a denial' }).fill('half a thought');
+  await page.getByRole('textbox', { name: 'Reason (optional, sent to the agent)' }).fill('half a thought');
   await hub.kill();
-  await expect(page.getByText('Disconnected, reconnecting.')).toBeVisible();
+  await expect(page.getByText('Offline, reconnecting…')).toBeVisible();
   await expect(page.getByRole('button', { name: 'Allow once' })).toBeDisabled();
   await expect(page.getByRole('button', { name: 'Deny', exact: true })).toBeDisabled();
   await expect(page).toHaveTitle('(1) aye');
 
   await hub.run();
-  await expect(page.getByText('Disconnected, reconnecting.')).toHaveCount(0, { timeout: 20_000 });
-  await expect(page.getByRole('textbox', { name: 'Message with a denial' })).toHaveValue('half a thought');
+  await expect(page.getByText('Offline, reconnecting…')).toHaveCount(0, { timeout: 20_000 });
+  await expect(page.getByRole('textbox', { name: 'Reason (optional, sent to the agent)' })).toHaveValue('half a thought');
   const late = await bot.raise('question', database);
   await expect(page.getByRole('link', { name: /Which database/ })).toBeVisible();
   await press(page, 'Allow once');
@@ -84,7 +170,7 @@ test('what happened while the page was away is caught up with', async ({ hub, pa
   await hub.open(page);
   await expect(page.getByRole('link', { name: /Bash: ls/ })).toBeVisible();
   await hub.kill();
-  await expect(page.getByText('Disconnected, reconnecting.')).toBeVisible();
+  await expect(page.getByText('Offline, reconnecting…')).toBeVisible();
   await context.setOffline(true);
   await hub.run();
   await hub.answer(first, { answers: [{ selected: ['SQLite'] }] });
@@ -102,12 +188,12 @@ test('an ask that is withdrawn or expires while it is open says so and takes no 
   await hub.open(page);
   await expect(page.getByRole('button', { name: 'Allow once' })).toBeEnabled();
   await bot.withdraw(ask, 'terminal');
-  await expect(outcome(page)).toContainText('No longer asked');
+  await expect(outcome(page)).toContainText('Withdrawn');
   await expect(page.getByRole('button', { name: 'Allow once' })).toHaveCount(0);
 
   await bot.raise('question', database, { timeout: '2s' });
-  await page.getByRole('link', { name: 'Next ask →' }).click();
-  await expect(page.getByText(/s left/)).toBeVisible();
+  await page.getByRole('link', { name: 'Next request →' }).click();
+  await expect(page.getByText(/Expires in/)).toBeVisible();
   await expect(outcome(page)).toContainText('Nobody answered in time');
 });
 
@@ -129,7 +215,7 @@ test('new asks count in the title, are spoken, and notify when the tab is hidden
   });
   const bot = await hub.agent('bot');
   await hub.open(page);
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('You’re all caught up')).toBeVisible();
   await expect(page).toHaveTitle('aye');
   const shown = () => page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown);
   await bot.raise('question', database);
@@ -152,18 +238,18 @@ test('the question whether to notify is asked once, and only acted upon when wan
     };
   });
   await hub.open(page);
-  await page.getByRole('button', { name: 'No', exact: true }).click();
+  await page.getByRole('button', { name: 'Not now', exact: true }).click();
   expect(await page.evaluate(() => localStorage.getItem('test.requested'))).toBeNull();
   await page.reload();
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
-  await expect(page.getByText('Be told when an agent asks')).toHaveCount(0);
+  await expect(page.getByText('Connect your first agent')).toBeVisible();
+  await expect(page.getByText('Notify you of new requests')).toHaveCount(0);
 });
 
 test('a browser that is not signed in is told how, and a signed-in one is out once it is revoked', async ({ hub, page }) => {
   await page.goto(hub.address);
   await expect(page.getByRole('heading', { name: 'This browser is not signed in' })).toBeVisible();
   await hub.open(page);
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('Connect your first agent')).toBeVisible();
   const tokens = await hub.call<{ tokens: { id: string; surface: string | null }[] }>('GET', '/api/tokens', hub.operator());
   for (const token of tokens.body.tokens.filter((each) => each.surface === 'web')) {
     await hub.call('DELETE', `/api/tokens/${token.id}`, hub.operator());

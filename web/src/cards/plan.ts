@@ -8,3 +8,6 @@ export function feedbackOf(plan: string, comments: Record<number, string>, gener
     .map(([n, comment]) => `Line ${Number(n) + 1} (${(lines[Number(n)] ?? '').trim()}): ${comment.trim()}`);
   return [general.trim(), ...each].filter(Boolean).join('\n\n');
 }
+
+/** The plan with what was said about it below, for an agent that takes an edited plan and nothing beside it. */
+export const withNotes = (plan: string, feedback: string): string => `${plan.trimEnd()}\n\n## Notes from the reviewer\n\n${feedback}\n`;

@@ -73,3 +73,15 @@ export function answerOf(questions: Question[], draft: QuestionDraft): QuestionA
   });
   return { answers };
 }
+
+/** What was picked and typed, as text to keep. */
+export function inText(questions: Question[], draft: QuestionDraft): string {
+  if (draft.mode === 'reply') return draft.response;
+  const said = questions.map((question, i) => {
+    const picks = draft.picks[i];
+    if (!picks || picks.skip) return '';
+    const labels = picks.picked.flatMap((option) => question.options[option]?.label ?? []);
+    return [...labels, ...(picks.other ? [picks.text] : []), picks.notes].filter((words) => words.trim()).join(', ');
+  });
+  return [...said, draft.mode === 'skip' ? draft.message : ''].filter(Boolean).join('\n');
+}

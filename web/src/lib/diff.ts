@@ -1,17 +1,19 @@
 /** Differences between texts, as rows that stand side by side or below each other. */
 
+import type { Span } from './segments';
 import type { Hunk } from './types';
 
 export interface Side {
-  number: number;
+  /** None where nobody knows where in the file it is. */
+  number: number | null;
   text: string;
+  /** Whether the file ends with this line, without a line break. */
+  unended?: true;
 }
 export interface Row {
   kind: 'same' | 'changed' | 'removed' | 'added' | 'gap';
   old: Side | null;
   new: Side | null;
-  /** What a gap says of the line above it. */
-  note?: string;
 }
 
 /** The rows of a diff's hunks: what was removed stands beside what was added in its place. */
@@ -19,35 +21,88 @@ export function rowsOf(hunks: Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const [i, hunk] of hunks.entries()) {
     if (i > 0) rows.push({ kind: 'gap', old: null, new: null });
-    let [before, after] = [hunk.old_start, hunk.new_start];
+    let [before, after] = [0, 0];
+    const old = (text: string): Side => ({ number: hunk.old_start ? hunk.old_start + before++ : null, text });
+    const come = (text: string): Side => ({ number: hunk.new_start ? hunk.new_start + after++ : null, text });
     let removed: Side[] = [];
     let added: Side[] = [];
+    let last: Side[] = [];
     const settle = (): void => {
       for (let k = 0; k < Math.max(removed.length, added.length); k += 1) {
-        const [gone, come] = [removed[k] ?? null, added[k] ?? null];
-        rows.push({ kind: gone && come ? 'changed' : gone ? 'removed' : 'added', old: gone, new: come });
+        const [gone, here] = [removed[k] ?? null, added[k] ?? null];
+        rows.push({ kind: gone && here ? 'changed' : gone ? 'removed' : 'added', old: gone, new: here });
       }
       removed = [];
       added = [];
     };
     for (const line of hunk.lines) {
       const text = line.slice(1);
-      if (line.startsWith('-')) {
-        removed.push({ number: before++, text });
+      if (line.startsWith('\\')) {
+        for (const side of last) side.unended = true;
+      } else if (line.startsWith('-')) {
+        // What goes after something came stands in a place of its own.
+        if (added.length) settle();
+        removed.push(...(last = [old(text)]));
       } else if (line.startsWith('+')) {
-        added.push({ number: after++, text });
-      } else if (line.startsWith('\\')) {
-        settle();
-        // About the line above: it ends its file without a line break.
-        rows.push({ kind: 'gap', old: null, new: null, note: text.trim() });
+        added.push(...(last = [come(text)]));
       } else {
         settle();
-        rows.push({ kind: 'same', old: { number: before++, text }, new: { number: after++, text } });
+        const both = { kind: 'same' as const, old: old(text), new: come(text) };
+        rows.push(both);
+        last = [both.old, both.new];
       }
     }
     settle();
   }
   return rows;
+}
+
+export interface Line {
+  kind: 'same' | 'removed' | 'added' | 'gap';
+  side: Side | null;
+  /** The line that stands in its place on the other side, for comparing them word by word. */
+  other: string | null;
+}
+
+/** The same rows as lines below each other: what goes, then what comes. */
+export function linesOf(rows: Row[]): Line[] {
+  const out: Line[] = [];
+  let coming: Line[] = [];
+  const settle = (): void => {
+    out.push(...coming);
+    coming = [];
+  };
+  for (const row of rows) {
+    if (row.kind === 'gap' || row.kind === 'same') {
+      settle();
+      out.push({ kind: row.kind, side: row.new, other: null });
+      continue;
+    }
+    if (row.old) out.push({ kind: 'removed', side: row.old, other: row.new?.text ?? null });
+    if (row.new) coming.push({ kind: 'added', side: row.new, other: row.old?.text ?? null });
+  }
+  settle();
+  return out;
+}
+
+const LONGEST_COMPARED = 600;
+
+/** The parts of a line that the line in its place does not have; none where little is the same. */
+export function wordsChanged(text: string, other: string | null): Span[] {
+  if (other === null || text.length > LONGEST_COMPARED || other.length > LONGEST_COMPARED) return [];
+  const words = (line: string): string[] => line.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? [];
+  const spans: Span[] = [];
+  let [at, same] = [0, 0];
+  for (const step of middle(words(other), words(text))) {
+    const word = step.slice(1);
+    if (step.startsWith('-')) continue;
+    const last = spans.at(-1);
+    if (step.startsWith(' ')) same += word.trim().length;
+    else if (last?.to === at) last.to += word.length;
+    else spans.push({ from: at, to: at + word.length, look: 'changed' });
+    at += word.length;
+  }
+  return same * 3 < text.trim().length ? [] : spans;
 }
 
 /** Beyond this, lines are not matched with each other: all of the old goes, all of the new comes. */

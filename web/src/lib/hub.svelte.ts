@@ -12,7 +12,9 @@ const MOST_ENDED = 300;
 const FIRST_WAIT = 400;
 const LONGEST_WAIT = 8_000;
 /** Sockets can die without a word; after this much silence the hub is asked whether it is there. */
-const SILENCE = 20_000;
+const SILENCE = 2_000;
+/** A tab that nobody looks at asks less often. */
+const SILENCE_HIDDEN = 30_000;
 /** A socket is shown a new token well before the hub wants one. */
 const RENEW = 4 * 60_000;
 
@@ -25,10 +27,14 @@ class Hub {
   connection = $state<Connection>('connecting');
   /** Why this browser is not signed in, where there is more to say than that. */
   whySignedOut = $state('');
+  /** Whether everything there is has arrived once. */
+  loaded = $state(false);
   retryAt = $state(0);
   asks = $state.raw<ReadonlyMap<string, Ask>>(new Map());
   agents = $state.raw<ReadonlyMap<string, Agent>>(new Map());
   notices = $state.raw<Notice[]>([]);
+  /** Answers that their agents' transcripts contradict, until somebody has marked them as seen. */
+  alarms = $state.raw<ReadonlyMap<string, Ask>>(new Map());
   me = $state.raw<{ name: string; role: string } | null>(null);
 
   /** Oldest first. */
@@ -45,6 +51,7 @@ class Hub {
   #wait = FIRST_WAIT;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #heard = 0;
+  #probing = false;
   #queue: Message[] = [];
   #due = false;
   #listeners = new Map<string, Set<EventListener>>();
@@ -56,7 +63,8 @@ class Hub {
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.retryNow();
     });
-    setInterval(() => void this.#probe(), SILENCE / 2);
+    addEventListener('offline', () => void this.#probe(0));
+    setInterval(() => void this.#probe(document.hidden ? SILENCE_HIDDEN : SILENCE), SILENCE / 2);
     setInterval(() => void this.#renew(), RENEW);
   }
 
@@ -104,14 +112,18 @@ class Hub {
     this.asks = known;
   }
 
-  async answer(ask: Ask, answer: Answer, key: string): Promise<void> {
-    if (!this.live) throw new Refused(0, 'Not connected to the hub, so nothing was sent.');
+  /** Whether the answer was used: somebody else may have been first. */
+  async answer(ask: Ask, answer: Answer, key: string): Promise<boolean> {
+    if (!this.live) throw new Refused(0, 'You are offline, so nothing was sent.');
     try {
       const path = `/api/asks/${encodeURIComponent(ask.id)}/answer`;
       this.#put(await post<Ask>(path, { answer, digest: ask.digest, key }));
+      dropDraft(ask);
+      return true;
     } catch (error) {
-      if (error instanceof Refused && error.ask && error.ask.state !== 'open') this.#put(error.ask);
-      else throw error;
+      if (!(error instanceof Refused && error.ask && error.ask.state !== 'open')) throw error;
+      this.#put(error.ask);
+      return false;
     }
   }
 
@@ -174,7 +186,24 @@ class Hub {
     this.#wait = Math.min(this.#wait * 1.7, LONGEST_WAIT);
   }
 
+  async markSeen(id: string): Promise<void> {
+    await post(`/api/asks/${encodeURIComponent(id)}/seen`);
+    const left = new Map(this.alarms);
+    left.delete(id);
+    this.alarms = left;
+  }
+
+  async #loadAlarms(): Promise<void> {
+    try {
+      const { asks } = await get<{ asks: Ask[] }>('/api/alarms');
+      this.alarms = new Map(asks.map((ask) => [ask.id, ask]));
+    } catch {
+      // It is asked again as soon as there is something new.
+    }
+  }
+
   async #whoAmI(): Promise<void> {
+    void this.#loadAlarms();
     try {
       this.me = await get('/api/me');
     } catch {
@@ -194,16 +223,19 @@ class Hub {
     }
   }
 
-  async #probe(): Promise<void> {
+  async #probe(silence: number): Promise<void> {
     const socket = this.#socket;
-    if (!socket || this.connection !== 'connected' || Date.now() - this.#heard < SILENCE) return;
+    if (!socket || this.#probing || this.connection !== 'connected' || Date.now() - this.#heard < silence) return;
+    this.#probing = true;
     try {
-      await fetch('/api/health', { signal: AbortSignal.timeout(5000), cache: 'no-store' });
+      await fetch('/api/health', { signal: AbortSignal.timeout(SILENCE), cache: 'no-store' });
       this.#heard = Date.now();
     } catch {
       socket.onclose = null;
       socket.close();
       if (this.#socket === socket) void this.#lost();
+    } finally {
+      this.#probing = false;
     }
   }
 
@@ -240,6 +272,7 @@ class Hub {
       taken += 1;
       if (message.type === 'snapshot') {
         this.#seq = message.seq;
+        this.loaded = true;
         const before: ReadonlyMap<string, Ask> = asks ?? this.asks;
         asks = new Map(message.asks.map((ask) => [ask.id, ask]));
         for (const ask of message.asks) if (!before.has(ask.id)) fresh.push(ask);
@@ -255,7 +288,7 @@ class Hub {
         asks ??= new Map(this.asks);
         if (!asks.has(message.ask.id) && message.ask.state === 'open') fresh.push(message.ask);
         asks.set(message.ask.id, message.ask);
-        if (message.ask.state !== 'open') dropDraft(message.ask);
+        if (message.ask.receipt === 'disputed') void this.#loadAlarms();
       } else if (message.type === 'agent') {
         agents ??= new Map(this.agents);
         agents.set(message.agent.id, message.agent);
@@ -288,7 +321,6 @@ class Hub {
     // A receipt that arrived on the socket meanwhile says more than the reply to our own call.
     if (known && known.state !== 'open' && known.receipt !== 'pending') return;
     this.asks = new Map(this.asks).set(ask.id, ask);
-    if (ask.state !== 'open') dropDraft(ask);
   }
 }
 
@@ -310,6 +342,8 @@ export const hub = new Hub();
 export class Sending {
   busy = $state(false);
   problem = $state('');
+  /** What became of it: whether the answer counts, or came after somebody else's. */
+  result = $state<'used' | 'late' | null>(null);
   #last: { text: string; key: string } | null = null;
 
   async send(ask: Ask, answer: Answer): Promise<void> {
@@ -319,7 +353,7 @@ export class Sending {
     const text = JSON.stringify(answer);
     if (this.#last?.text !== text) this.#last = { text, key: freshKey() };
     try {
-      await hub.answer(ask, answer, this.#last.key);
+      this.result = (await hub.answer(ask, answer, this.#last.key)) ? 'used' : 'late';
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
     } finally {

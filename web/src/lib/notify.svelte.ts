@@ -34,13 +34,14 @@ class Notify {
     const [first] = asks;
     if (!first) return;
     const about = (ask: Ask): string => `${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}: ${subject(ask, 120)}`;
-    this.spoken = asks.length === 1 ? `New: ${about(first)}` : `${asks.length} new asks`;
+    this.spoken = asks.length === 1 ? `New: ${about(first)}` : `${asks.length} new requests`;
     if (!document.hidden || !('Notification' in globalThis) || Notification.permission !== 'granted') return;
     for (const ask of asks.slice(0, 3)) {
-      const notice = new Notification(`${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}`, {
+      const notice = shown(`${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}`, {
         body: subject(ask, 200),
         tag: ask.id,
       });
+      if (!notice) return;
       notice.onclick = () => {
         window.focus();
         location.hash = askAddress(ask.id);
@@ -50,18 +51,26 @@ class Notify {
   }
 }
 
+/** Some browsers, those of Android, show notifications from service workers alone and throw at everybody else. */
+function shown(title: string, options: NotificationOptions): Notification | null {
+  try {
+    return new Notification(title, options);
+  } catch {
+    return null;
+  }
+}
+
 export const notify = new Notify();
 
-export function countInTab(waiting: number, live: boolean): void {
-  document.title = waiting ? `(${waiting}) aye` : 'aye';
+export function countInTab(waiting: number, live: boolean, alarms: number): void {
+  document.title = `${alarms ? '⚠ ' : ''}${waiting ? `(${waiting}) ` : ''}aye`;
   const icon = document.getElementById('favicon');
   if (!(icon instanceof HTMLLinkElement)) return;
   icon.dataset['plain'] ??= icon.href;
-  icon.href = waiting || !live ? badge(waiting, live) : icon.dataset['plain'];
+  icon.href = waiting || alarms || !live ? badge(alarms ? '!' : waiting > 99 ? '99' : waiting || '', live) : icon.dataset['plain'];
 }
 
-function badge(waiting: number, live: boolean): string {
-  const shown = waiting > 99 ? '99' : waiting || '';
+function badge(shown: number | string, live: boolean): string {
   const fill = live ? '#b4440f' : '#6b6e75';
   const svg =
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="${fill}"/>` +

@@ -67,3 +67,12 @@ export function typing(event: KeyboardEvent): boolean {
 }
 
 export const submits = (event: KeyboardEvent): boolean => event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+
+/** Gives keys to what scrolls when it comes or its content changes, unless a person is typing somewhere. */
+export function takesFocus(_content: unknown = null): (element: HTMLElement) => void {
+  return (element) => {
+    const at = document.activeElement;
+    const busy = at instanceof HTMLElement && at.matches('input, textarea, select, [contenteditable]');
+    if (!busy) element.focus({ preventScroll: true });
+  };
+}

@@ -28,7 +28,12 @@ export function age(at: string, now: number): string {
   return passed < 10_000 ? 'now' : passed < 60_000 ? `${Math.floor(passed / 10_000) * 10} s` : span(passed);
 }
 
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+export function ago(at: string, now: number): string {
+  const passed = age(at, now);
+  return passed === 'now' ? 'just now' : `${passed} ago`;
+}
+
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const SHORT = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 
@@ -36,6 +41,8 @@ export const full = (at: string): string => FULL.format(Date.parse(at));
 
 export function short(at: string, now: number): string {
   const date = new Date(at);
-  const today = new Date(now).toDateString() === date.toDateString();
-  return today ? SHORT.format(date) : `${DAY.format(date)}, ${SHORT.format(date)}`;
+  const day = (before: number): string => new Date(now - before * 86_400_000).toDateString();
+  const time = SHORT.format(date);
+  if (date.toDateString() === day(0)) return `Today, ${time}`;
+  return date.toDateString() === day(1) ? `Yesterday, ${time}` : `${DAY.format(date)}, ${time}`;
 }

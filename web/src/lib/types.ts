@@ -29,6 +29,22 @@ export interface Hunk {
   new_start: number;
   lines: string[];
 }
+/** What the hub shows of a tool's input. */
+export interface Display {
+  kind: 'command' | 'diff' | 'json';
+  title: string;
+  text: string;
+  file?: string;
+  hunks?: Hunk[];
+  /** Whether unchanged and removed lines rest on what the agent's machine says of the file. */
+  before?: boolean;
+  /** The fields that the display does not show whole. */
+  rest: { [key: string]: Json };
+  parts?: string[];
+  caution?: string;
+  /** What the hub would allow from then on, in its words. */
+  grants?: { session?: string; always?: string };
+}
 export type Scope = 'once' | 'session' | 'always';
 export interface ScopeOffer {
   scope: Scope;
@@ -42,22 +58,6 @@ export interface PermissionBody {
   tool: string;
   input: { [key: string]: Json };
   scopes: ScopeOffer[];
-}
-/** What a person sees of a permission, made by the hub from tool and input. */
-export interface Display {
-  kind: 'command' | 'diff' | 'json';
-  title: string;
-  text: string;
-  file?: string;
-  hunks?: Hunk[];
-  /** Removed and unchanged lines are what the agent's machine says of the file. */
-  before?: boolean;
-  /** What of the input the fields above do not show. */
-  rest: { [key: string]: Json };
-  parts?: string[];
-  caution?: string;
-  /** What the hub would allow from then on, for each scope that it keeps. */
-  grants?: { session?: string; always?: string };
 }
 export interface PlanBody {
   plan: string;
@@ -86,6 +86,20 @@ export interface By {
   rule?: string;
 }
 
+/** What the agent can take from here; what is left out, it can. */
+export interface Can {
+  answer?: boolean;
+  why?: string;
+  skip?: boolean;
+  response?: boolean;
+  text?: boolean;
+  notes?: boolean;
+  edit?: boolean;
+  reason?: boolean;
+  outline?: boolean;
+  deny_ends_turn?: boolean;
+}
+
 interface AskBase {
   id: string;
   key: string;
@@ -101,6 +115,7 @@ interface AskBase {
   by: By | null;
   ended_at: string | null;
   note: string | null;
+  can?: Can;
 }
 export interface QuestionAsk extends AskBase {
   kind: 'question';
@@ -110,7 +125,7 @@ export interface QuestionAsk extends AskBase {
 export interface PermissionAsk extends AskBase {
   kind: 'permission';
   body: PermissionBody;
-  display: Display;
+  display?: Display;
   answer: PermissionAnswer | null;
 }
 export interface PlanAsk extends AskBase {

@@ -45,6 +45,23 @@ export const pieces = (text: string): Piece[] => split(text, SOME, EACH);
 /** Line breaks and tabs are escaped too. */
 export const piecesOfLine = (text: string): Piece[] => split(text, SOME_OF_LINE, EACH_OF_LINE);
 
+/** What joins letters of some scripts, or emoji to one, in a text that is written for people. */
+const JOINS = /(?<=[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])[\u200c\u200d](?=[\p{L}\p{M}\p{Extended_Pictographic}])/gu;
+
+/** As prose: joiners within words and emoji are no escapes; everything else is as ever. */
+export function inProse(text: string, line: boolean): Piece[] {
+  const out: Piece[] = [];
+  let at = 0;
+  const put = (part: string): void => void out.push(...(line ? piecesOfLine(part) : pieces(part)));
+  for (const join of text.matchAll(JOINS)) {
+    if (join.index > at) put(text.slice(at, join.index));
+    out.push({ text: join[0], escape: false });
+    at = join.index + 1;
+  }
+  if (at < text.length) put(text.slice(at));
+  return out;
+}
+
 const joined = (pieces: Piece[]): string => pieces.map((piece) => piece.text).join('');
 export const visible = (text: string): string => joined(pieces(text));
 export const oneLine = (text: string): string => joined(piecesOfLine(text));

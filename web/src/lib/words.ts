@@ -1,9 +1,26 @@
 /** What asks, answers and states are called. */
 
-import type { Agent, Answer, Ask, By, Receipt } from './types';
+import type { Agent, Answer, Ask, By, PermissionAsk, Receipt, ScopeOffer } from './types';
 import { glimpse } from './visible';
 
 export const KIND = { question: 'Question', permission: 'Permission', plan: 'Plan' } as const;
+const AGENTS: Record<string, string> = { claude: 'Claude', codex: 'Codex', opencode: 'OpenCode', gemini: 'Gemini', qwen: 'Qwen', kimi: 'Kimi', copilot: 'Copilot' };
+
+/** What kind of agent it is, as its makers write it. */
+export const agentName = (kind: string | undefined): string => AGENTS[kind ?? ''] ?? 'The agent';
+
+/**
+ * What an approval that reaches further than once would allow, by whoever keeps it: an agent's own rule in the
+ * agent's words, and else what the hub says; none if it cannot be had.
+ */
+export function scopeInWords(offer: ScopeOffer, ask: PermissionAsk, agent: string): string | null {
+  if (offer.scope === 'once') return '';
+  const byAgent = offer.kept_by ? offer.kept_by === 'agent' : offer.rule !== undefined;
+  if (!byAgent) return ask.display?.grants?.[offer.scope] ?? null;
+  return `${agent}’s own rule: ${offer.rule ?? 'it does not say which'}`;
+}
+
+export const ENDED = { answered: 'Answered', expired: 'Expired', withdrawn: 'Withdrawn' } as const;
 export const SCOPE = { once: 'once', session: 'for this session', always: 'always' } as const;
 
 /** One line that says what is asked. */
@@ -14,7 +31,10 @@ export function subject(ask: Ask, most = 160): string {
       return glimpse(first?.question ?? '', most) + (more.length ? ` (+${more.length})` : '');
     }
     case 'permission': {
-      return glimpse(`${ask.body.tool}: ${ask.display.file ?? ask.display.text}`, most);
+      const { tool, input } = ask.body;
+      const { display } = ask;
+      if (display?.kind === 'diff') return glimpse(display.title, most);
+      return glimpse(`${tool}: ${display?.text ?? JSON.stringify(input)}`, most);
     }
     case 'plan':
       return glimpse((ask.body.plan.trim().split('\n')[0] ?? '').replace(/^#+\s*/, ''), most);
@@ -23,7 +43,7 @@ export function subject(ask: Ask, most = 160): string {
 
 export function who(by: By | null): string {
   if (!by) return '';
-  if (by.rule) return by.rule === 'auto_approve' ? 'auto_approve' : by.rule;
+  if (by.rule) return by.rule === 'auto_approve' ? 'the auto-approve list' : by.rule;
   return `${by.name ?? 'somebody'} on ${surface(by.surface)}`;
 }
 
@@ -46,7 +66,7 @@ function surface(name: string | undefined): string {
 export function inWords(answer: Answer | null): string {
   if (!answer) return '';
   if ('decision' in answer) {
-    if (answer.decision === 'outline') return 'Outline first';
+    if (answer.decision === 'outline') return 'On hold: an outline first';
     if (answer.decision === 'deny') return answer.message ? `Denied: ${answer.message}` : 'Denied';
     if ('scope' in answer) return `Allowed ${SCOPE[answer.scope]}${answer.input ? ', edited' : ''}`;
     return 'plan' in answer && answer.plan ? 'Approved, edited' : 'Approved';
@@ -60,25 +80,25 @@ export function inWords(answer: Answer | null): string {
     });
     return each.join(' · ');
   }
-  return answer.message ? `Declined: ${answer.message}` : 'Declined';
+  return answer.message ? `Skipped: ${answer.message}` : 'Skipped';
 }
 
 export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'calm' | 'good' | 'bad' }> = {
-  pending: { label: 'recorded', about: 'On disk; the agent has not taken it yet.', tone: 'calm' },
-  delivered: { label: 'delivered', about: 'Written to the agent.', tone: 'calm' },
-  confirmed: { label: 'confirmed', about: 'The agent’s own transcript shows it.', tone: 'good' },
-  disputed: { label: 'disputed', about: 'The transcript shows something else. Look at the agent.', tone: 'bad' },
-  superseded: { label: 'superseded', about: 'The agent’s terminal was first after all.', tone: 'bad' },
-  undelivered: { label: 'undelivered', about: 'The agent was gone.', tone: 'bad' },
-  unknown: { label: 'unknown', about: 'Nobody can say whether it arrived.', tone: 'bad' },
+  pending: { label: 'Recorded', about: 'Saved. The agent has not picked it up yet.', tone: 'calm' },
+  delivered: { label: 'Delivered', about: 'Handed to the agent.', tone: 'calm' },
+  confirmed: { label: 'Confirmed', about: 'The agent’s own transcript shows this answer.', tone: 'good' },
+  disputed: { label: 'Disputed', about: 'The agent’s own transcript shows a different answer. Check what it is doing.', tone: 'bad' },
+  superseded: { label: 'Superseded', about: 'It had already been answered in the agent’s terminal.', tone: 'bad' },
+  undelivered: { label: 'Not delivered', about: 'The agent was gone before the answer reached it.', tone: 'bad' },
+  unknown: { label: 'Unknown', about: 'Nobody can tell whether the answer arrived.', tone: 'bad' },
 };
 
 export const STATE: Record<Agent['state'], string> = {
-  working: 'working',
-  waiting: 'waits for you',
-  idle: 'idle',
-  ended: 'ended',
-  lost: 'not heard of',
+  working: 'Working',
+  waiting: 'Waiting for you',
+  idle: 'Idle',
+  ended: 'Ended',
+  lost: 'Not responding',
 };
 
 /** The end of a path, which tells more than its beginning. */

@@ -1,0 +1,36 @@
+/** What a person chose for this browser. */
+
+const NAME = 'aye.settings';
+
+interface Chosen {
+  theme: 'system' | 'light' | 'dark';
+  diff: 'split' | 'unified';
+}
+
+class Settings {
+  theme = $state<Chosen['theme']>('system');
+  diff = $state<Chosen['diff']>('split');
+
+  start(): void {
+    try {
+      const kept = JSON.parse(localStorage.getItem(NAME) ?? '{}') as Partial<Chosen>;
+      if (kept.theme === 'light' || kept.theme === 'dark') this.theme = kept.theme;
+      if (kept.diff === 'unified') this.diff = kept.diff;
+    } catch {
+      // What cannot be read is as good as never chosen.
+    }
+    this.#apply();
+  }
+
+  set<Name extends keyof Chosen>(name: Name, value: Chosen[Name]): void {
+    (this as Chosen)[name] = value;
+    localStorage.setItem(NAME, JSON.stringify({ theme: this.theme, diff: this.diff }));
+    this.#apply();
+  }
+
+  #apply(): void {
+    document.documentElement.dataset['theme'] = this.theme;
+  }
+}
+
+export const settings = new Settings();
