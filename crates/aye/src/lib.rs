@@ -18,3 +18,4 @@ pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
 pub mod url;
+pub mod webauthn;

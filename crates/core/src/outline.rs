@@ -4,6 +4,7 @@
 
 use crate::digest::Digest;
 use crate::ids::{AskId, Text};
+use crate::proof::Proof;
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ struct Pass {
     /// None: whatever plan comes next.
     digest: Option<Digest>,
     by: Text,
+    /// What it was approved with.
+    #[serde(default)]
+    proof: Proof,
 }
 
 /// What becomes of a plan that an agent sends.
@@ -46,6 +50,7 @@ pub enum Fate {
     /// Let through, because this person said so in advance.
     Passes {
         by: Text,
+        proof: Proof,
     },
 }
 
@@ -81,7 +86,7 @@ impl Outline {
     pub fn plan_comes(&mut self, ask: &AskId, digest: &Digest, now: Timestamp) -> Fate {
         if let Some(pass) = self.pass.take() {
             return match pass.digest.is_none_or(|meant| meant == *digest) {
-                true => Fate::Passes { by: pass.by },
+                true => Fate::Passes { by: pass.by, proof: pass.proof },
                 false => Fate::AskAPerson,
             };
         }
@@ -99,7 +104,7 @@ impl Outline {
         &mut self,
         digest: &Digest,
         any_next: bool,
-        by: Text,
+        (by, proof): (Text, Proof),
         now: Timestamp,
     ) -> Result<(), NotNow> {
         let pause = self.awaited(now).ok_or(NotNow::NothingAwaited)?;
@@ -107,7 +112,7 @@ impl Outline {
             return Err(NotNow::OtherPlan);
         }
         let digest = (!any_next).then(|| digest.clone());
-        *self = Outline { pass: Some(Pass { digest, by }), ..Outline::default() };
+        *self = Outline { pass: Some(Pass { digest, by, proof }), ..Outline::default() };
         Ok(())
     }
 
@@ -187,10 +192,13 @@ mod tests {
     #[test]
     fn an_approved_plan_passes_once_and_only_that_plan() {
         let mut outline = paused();
-        outline.approve(&plan("a"), false, ann(), at(5)).unwrap();
+        outline.approve(&plan("a"), false, (ann(), Proof::None), at(5)).unwrap();
         assert_eq!(outline.awaited(at(5)), None);
         let mut changed = outline.clone();
-        assert_eq!(outline.plan_comes(&ask(2), &plan("a"), at(6)), Fate::Passes { by: ann() });
+        assert_eq!(
+            outline.plan_comes(&ask(2), &plan("a"), at(6)),
+            Fate::Passes { by: ann(), proof: Proof::None }
+        );
         assert_eq!(outline.plan_comes(&ask(3), &plan("a"), at(7)), Fate::AskAPerson);
         assert_eq!(changed.plan_comes(&ask(2), &plan("b"), at(6)), Fate::AskAPerson);
         assert_eq!(changed.plan_comes(&ask(3), &plan("a"), at(7)), Fate::AskAPerson);
@@ -199,8 +207,11 @@ mod tests {
     #[test]
     fn with_any_next_whatever_comes_next_passes_once() {
         let mut outline = paused();
-        outline.approve(&plan("a"), true, ann(), at(5)).unwrap();
-        assert_eq!(outline.plan_comes(&ask(2), &plan("b"), at(6)), Fate::Passes { by: ann() });
+        outline.approve(&plan("a"), true, (ann(), Proof::None), at(5)).unwrap();
+        assert_eq!(
+            outline.plan_comes(&ask(2), &plan("b"), at(6)),
+            Fate::Passes { by: ann(), proof: Proof::None }
+        );
         assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(7)), Fate::AskAPerson);
     }
 
@@ -208,8 +219,11 @@ mod tests {
     fn only_the_plan_on_show_can_be_approved_and_only_while_the_clock_runs() {
         let mut outline = paused();
         outline.plan_comes(&ask(2), &plan("b"), at(1));
-        assert_eq!(outline.approve(&plan("a"), false, ann(), at(2)), Err(NotNow::OtherPlan));
-        assert_eq!(outline.approve(&plan("b"), false, ann(), at(30)), Err(NotNow::NothingAwaited));
+        assert_eq!(outline.approve(&plan("a"), false, (ann(), Proof::None), at(2)), Err(NotNow::OtherPlan));
+        assert_eq!(
+            outline.approve(&plan("b"), false, (ann(), Proof::None), at(30)),
+            Err(NotNow::NothingAwaited)
+        );
         assert_eq!(outline.deny(&plan("b"), at(30)), Err(NotNow::NothingAwaited));
     }
 
@@ -222,7 +236,7 @@ mod tests {
         assert_eq!(again(paused()), 60);
         let decided: [fn(&mut Outline); 3] = [
             |outline| outline.deny(&plan("a"), at(5)).unwrap(),
-            |outline| outline.approve(&plan("a"), false, ann(), at(5)).unwrap(),
+            |outline| outline.approve(&plan("a"), false, (ann(), Proof::None), at(5)).unwrap(),
             Outline::plan_decided,
         ];
         for decide in decided {

@@ -7,6 +7,7 @@ use crate::pattern::plain_path;
 use crate::shell::Opaque;
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::ids::AgentId;
+use aye_core::proof::Proof;
 use aye_core::visible::one_line;
 use aye_core::who::By;
 use jiff::Timestamp;
@@ -24,6 +25,9 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
     pub by: By,
     pub at: Timestamp,
+    /// What it was given with. It is worth no more than that.
+    #[serde(default, skip_serializing_if = "Proof::is_none")]
+    pub proof: Proof,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +92,16 @@ impl Grant {
         at: Timestamp,
     ) -> Result<Self, NotGrantable> {
         let (folder, tool) = (call.cwd.to_owned(), call.tool.to_owned());
-        Ok(Self { agent, folder, tool, exactly: Self::exactly(call)?, expires_at, by, at })
+        Ok(Self {
+            agent,
+            folder,
+            tool,
+            exactly: Self::exactly(call)?,
+            expires_at,
+            by,
+            at,
+            proof: Proof::None,
+        })
     }
 
     /// What a grant for this call would be for, where there can be one.

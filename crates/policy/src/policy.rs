@@ -55,6 +55,13 @@ impl Policy {
         self.rules.iter().map(|rule| rule.proof).max().unwrap_or_default()
     }
 
+    /// What approving a plan in advance takes, whatever plan it will be.
+    pub fn proof_for_plans(&self) -> Proof {
+        let about_plans = |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| tool.matches("ExitPlanMode"));
+        let rules = self.rules.iter().filter(|rule| rule.command.is_none()).filter(about_plans);
+        rules.map(|rule| rule.proof).max().unwrap_or_default().max(self.proof)
+    }
+
     pub fn decide(&self, call: &ToolCall) -> Decision {
         let script = call.script();
         let judged = self.judge(call, script.as_ref());

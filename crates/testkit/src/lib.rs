@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod agent;
+pub mod authenticator;
 pub mod model;
 pub mod patience;
 pub mod scenario;

@@ -3,6 +3,7 @@ use super::asks::WaitParams;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
 use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent};
+use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -229,6 +230,8 @@ pub struct ApprovePlan {
     decision: Decision,
     /// Of the refused plan, as the agent's `outline` shows it.
     digest: Digest,
+    /// By a passkey, for exactly this approval.
+    assertion: Option<Assertion>,
 }
 
 pub async fn approve_plan(
@@ -242,7 +245,7 @@ pub async fn approve_plan(
         Decision::Deny => PlanApproval::Deny,
     };
     let (name, who) = (caller.credential.name.clone(), caller.who());
-    Ok(ok(app.hub.approve_plan(id, approval, body.digest, name, who).await?))
+    Ok(ok(app.hub.approve_plan(id, approval, body.digest, (name, who), body.assertion).await?))
 }
 
 async fn queue(app: &App, caller: &Caller, id: AgentId, command: Command) -> Result<Reply<Queued>, Failure> {

@@ -3,6 +3,7 @@ use super::caller::Caller;
 use super::history::FilterParams;
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
 use crate::hub::{AnswerCall, Raise};
+use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -59,6 +60,8 @@ pub struct AnswerBody {
     pub digest: Digest,
     /// The sender's own name for this act: sending it again is not answering again.
     pub key: Option<AnswerKey>,
+    /// By a passkey, for exactly this answer; needed to allow an ask whose `proof` is `passkey`.
+    pub assertion: Option<Assertion>,
 }
 
 pub async fn answer(
@@ -67,7 +70,8 @@ pub async fn answer(
     Named(ask): Named<AskId>,
     Body(body): Body<AnswerBody>,
 ) -> Result<Reply<Ask>, Failure> {
-    let call = AnswerCall { ask, answer: body.answer, digest: body.digest, key: body.key, by: caller.by() };
+    let AnswerBody { answer, digest, key, assertion } = body;
+    let call = AnswerCall { ask, answer, digest, key, by: caller.by(), assertion };
     Ok(ok(app.hub.answer(call).await?))
 }
 

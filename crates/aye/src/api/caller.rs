@@ -60,6 +60,11 @@ impl Caller {
         self.by().to_string()
     }
 
+    /// Whether this comes from a process of the same user on this machine.
+    pub fn is_same_user(&self) -> bool {
+        same_user(self.peer).is_ok()
+    }
+
     /// An agent's token speaks for that agent alone.
     pub fn speaks_for(&self, agent: &AgentId) -> Result<(), Failure> {
         match self.credential.agent.as_ref() == Some(agent) {

@@ -184,7 +184,7 @@ async fn send(
     by: By,
 ) -> Result<Ask, Failure> {
     let (answer, digest) = (json!({ "answers": answers }), ask.digest.clone());
-    let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by };
+    let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by, assertion: None };
     let Wanted { agent, tool_call, digest } = wanted;
     Ok(match digest {
         Some(_) => app.hub.answer(call).await?,

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use aye_core::invalid::decode;
-use aye_core::{Ask, Invalid, Refused, State};
+use aye_core::{Ask, Invalid, Proof, Refused, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -94,11 +94,13 @@ pub struct Failure {
     pub error: String,
     pub field: Option<String>,
     pub ask: Option<Box<Ask>>,
+    /// It takes a passkey; the address of the page where that can be used.
+    pub passkey_at: Option<String>,
 }
 
 impl Failure {
     pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, error: error.into(), field: None, ask: None }
+        Self { status, error: error.into(), field: None, ask: None, passkey_at: None }
     }
 
     pub fn to_json(&self) -> Value {
@@ -108,6 +110,10 @@ impl Failure {
         }
         if let Some(ask) = &self.ask {
             body["ask"] = json!(ask);
+        }
+        if let Some(page) = &self.passkey_at {
+            body["proof"] = json!(Proof::Passkey);
+            body["where"] = json!(page);
         }
         body
     }
@@ -128,13 +134,15 @@ impl From<Invalid> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let status = match &problem {
-            Problem::NoSuchAsk | Problem::NoSuchAgent | Problem::NoSuchToken | Problem::NoSuchGrant => {
-                StatusCode::NOT_FOUND
-            }
+            Problem::NoSuchAsk
+            | Problem::NoSuchAgent
+            | Problem::NoSuchToken
+            | Problem::NoSuchPasskey
+            | Problem::NoSuchGrant => StatusCode::NOT_FOUND,
             Problem::Refused { refused: Refused::Expired, .. } => StatusCode::GONE,
             Problem::Refused { .. } | Problem::KeyReused | Problem::Conflict(_) => StatusCode::CONFLICT,
             Problem::OtherDigest { .. } | Problem::OtherPlan => StatusCode::PRECONDITION_FAILED,
-            Problem::NotAllowed(_) => StatusCode::FORBIDDEN,
+            Problem::NotAllowed(_) | Problem::Unproven { .. } => StatusCode::FORBIDDEN,
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
@@ -160,6 +168,7 @@ impl From<Problem> for Failure {
                 };
                 Self { ask: Some(ask), ..Self::new(status, error) }
             }
+            Problem::Unproven { page, .. } => Self { passkey_at: Some(page), ..Self::new(status, error) },
             Problem::OtherDigest { ask } => Self { ask: Some(ask), ..Self::new(status, error) },
             _ => Self::new(status, error),
         }

@@ -12,6 +12,7 @@ mod json;
 mod listeners;
 mod metrics;
 mod page;
+mod passkeys;
 mod policy;
 mod serve;
 mod sessions;
@@ -59,6 +60,11 @@ impl App {
     ) -> Self {
         let (attempts, snapshots, previews) = Default::default();
         Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, previews, stop, tasks }
+    }
+
+    /// A link that signs one browser in, and lets it add the first passkey.
+    pub fn first_passkey_link(&self) -> Result<String, crate::hub::Problem> {
+        Ok(format!("{}/sign-in#{}", self.url, self.hub.first_passkey_code()?))
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
@@ -172,6 +178,33 @@ fn table(app: &App) -> Table {
     )
     .takes::<agents::ApprovePlan>()
     .gives::<aye_core::Agent>();
+
+    t.get("/api/passkeys", Viewer, passkeys::list, "The passkeys that can allow").gives::<passkeys::List>();
+    t.post("/api/passkeys", Operator, passkeys::add, "Add a passkey, by the signature of one that is there")
+        .takes::<passkeys::NewPasskey>()
+        .gives::<crate::hub::PasskeyInfo>();
+    t.post(
+        "/api/passkeys/link",
+        Operator,
+        passkeys::link,
+        "A link that lets one browser add the first passkey; only over the Unix socket",
+    )
+    .gives::<tokens::Link>();
+    t.post(
+        "/api/passkeys/challenge",
+        Operator,
+        passkeys::challenge,
+        "What a passkey has to sign, once and soon",
+    )
+    .takes::<passkeys::Wanted>()
+    .gives::<crate::hub::Challenge>();
+    t.post(
+        "/api/passkeys/{id}/remove",
+        Operator,
+        passkeys::remove,
+        "Remove a passkey, by the signature of one that is there",
+    )
+    .takes::<passkeys::Removal>();
 
     t.get("/api/policy", Viewer, policy::view, "The policy in force, and what it decided")
         .gives::<policy::PolicyView>();

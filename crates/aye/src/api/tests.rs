@@ -54,6 +54,11 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /api/grants                          viewer
     delete /api/grants/{id}                     operator
     post   /api/agents/{id}/plan-approval       operator
+    get    /api/passkeys                        viewer
+    post   /api/passkeys                        operator
+    post   /api/passkeys/link                   operator
+    post   /api/passkeys/challenge              operator
+    post   /api/passkeys/{id}/remove            operator
     get    /api/policy                          viewer
     post   /api/asks/{id}/preview               viewer
     get    /metrics                             viewer

@@ -96,7 +96,7 @@ pub async fn revoke(
 
 #[derive(Serialize, JsonSchema)]
 pub struct Link {
-    url: String,
+    pub url: String,
 }
 
 pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {

@@ -8,6 +8,7 @@ use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
 use crate::hub::AnswerCall;
 use crate::store::{CatchUp, Change};
+use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -280,6 +281,7 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
                 digest: frame.digest,
                 key: frame.key,
                 by: caller.by(),
+                assertion: frame.assertion,
             };
             Ok(app.hub.answer(call).await?)
         }
@@ -305,6 +307,7 @@ struct AnswerFrame {
     answer: Value,
     digest: Digest,
     key: Option<AnswerKey>,
+    assertion: Option<Assertion>,
 }
 
 #[derive(Deserialize)]

@@ -58,6 +58,7 @@ impl Doctor {
             config(home),
             rules(home),
             telegram(home),
+            passkeys(home),
             trail(home),
             hub(home).await,
             token(home).await,
@@ -166,6 +167,25 @@ fn telegram(home: &Home) -> Finding {
                 words.split_once('\n').unwrap_or((&words, "mend it, and start the hub again"));
             Finding::wrong("telegram", found, mend.trim())
         }
+    }
+}
+
+/// Without one, what takes a passkey can only be refused.
+fn passkeys(home: &Home) -> Finding {
+    let needed = Config::load(&home.config()).unwrap_or_default().policy.asks_for_proof();
+    let connection = store::open_to_read(&home.database());
+    let there = connection.map(|connection| store::passkeys::in_force(&connection).unwrap_or_default().len());
+    match (there.unwrap_or_default(), needed) {
+        (0, true) => Finding::wrong(
+            "passkeys",
+            "config.toml asks for a passkey, and none is registered: such requests can only be refused",
+            "aye passkey add",
+        ),
+        (0, false) => Finding::fine("passkeys", "none, and config.toml asks for none"),
+        (1, _) => {
+            Finding::fine("passkeys", "one is registered; a second one is your way back if you lose it")
+        }
+        (count, _) => Finding::fine("passkeys", format!("{count} are registered")),
     }
 }
 

@@ -11,6 +11,7 @@ mod list;
 mod log;
 mod open;
 mod outline;
+mod passkey;
 mod pending;
 mod policy;
 mod reach;
@@ -79,6 +80,7 @@ enum Command {
     Policy(policy::Policy),
     Outline(outline::Outline),
     Token(token::Token),
+    Passkey(passkey::Passkey),
     Open(open::Open),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -163,6 +165,7 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),
         Command::Token(token) => small()?.block_on(token.run(&home)),
+        Command::Passkey(passkey) => small()?.block_on(passkey.run(&home)),
         Command::Policy(policy) => small()?.block_on(policy.run(&home)),
         Command::Outline(outline) => small()?.block_on(outline.run(&home)),
         Command::Open(open) => small()?.block_on(open.run(&home)),

@@ -11,6 +11,7 @@ use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::notices;
 use crate::surfaces::terminal::style::{DIM, HEAD, paint};
 use crate::telemetry;
+use crate::webauthn::Pages;
 use clap::Args;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
@@ -71,6 +72,7 @@ impl Up {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
         let address = reach.address(listening);
+        hub.serves_pages(Pages::of(reach.public.as_ref(), reach.tls.is_some(), listening.port()));
         let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
         let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link()?;

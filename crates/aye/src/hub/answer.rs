@@ -1,9 +1,13 @@
 use super::change::change;
+use super::passkeys::{Act, Presented};
 use super::{Hub, Problem, grants, outline};
 use crate::store::Tx;
-use aye_core::{Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Invalid, Refused, State};
+use crate::webauthn::{Assertion, Purpose};
+use aye_core::{
+    Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Invalid, Proof, Refused, State, step,
+};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An answer as a surface sends it.
 #[derive(Debug, Clone)]
@@ -14,6 +18,8 @@ pub struct AnswerCall {
     pub digest: Digest,
     pub key: Option<AnswerKey>,
     pub by: By,
+    /// By a passkey, for exactly this answer.
+    pub assertion: Option<Assertion>,
 }
 
 /// How a program that does not know our asks names one without saying what it showed.
@@ -64,9 +70,11 @@ impl Hub {
     ) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
         let places = self.inner.policy.places();
+        let proof = self.proof_now(&call.ask, &call.answer).await?;
+        let presented = self.present(call.assertion.clone(), format!("#/asks/{}", call.ask));
         let work = move |tx: &mut Tx| {
             may(tx)?;
-            record(tx, call, &places, now)
+            record(tx, call, (proof, presented), &places, now)
         };
         let (ask, new) = self.inner.store.write(work).await??;
         if new {
@@ -81,6 +89,7 @@ impl Hub {
 fn record(
     tx: &mut Tx,
     call: AnswerCall,
+    (proof, presented): (Proof, Presented),
     places: &aye_policy::Home,
     now: Timestamp,
 ) -> Result<Result<(Ask, bool), Problem>, Problem> {
@@ -100,24 +109,43 @@ fn record(
     };
     let who = call.by.to_string();
     let was_open = ask.state.is_open();
+    let proof = proof.max(ask.proof);
+    let subject = allow_subject(&ask, &answer);
+    let allows = was_open && answer.decision() == "allow";
     let event = Event::Answer { answer, by: call.by, key: call.key };
+    let comes_late = matches!(step(&ask.state, ask.deadline, event.clone(), now), Err(Refused::Expired));
+    if allows && proof == Proof::Passkey && !comes_late {
+        let (agent, ask) = (Some(&ask.agent), Some(&ask.id));
+        presented.check(tx, &Act { purpose: Purpose::Allow, subject, agent, ask, who: &who }, now)?;
+    }
     match change(tx, ask, event, &who, now) {
         Err(Problem::Refused { refused: Refused::Expired, ask }) if ask.state.is_open() => {
             let ask = change(tx, *ask, Event::Expire(Expiry::Deadline), "hub", now)?;
             Ok(Err(Problem::Refused { refused: Refused::Expired, ask: Box::new(ask) }))
         }
         Ok(ask) if was_open => {
-            remember(tx, &ask, places, now)?;
+            remember(tx, &ask, proof, places, now)?;
             Ok(Ok((ask, true)))
         }
         other => other.map(|ask| Ok((ask, false))),
     }
 }
 
+/// What a passkey signs to allow an ask: this ask, as it was shown, with exactly this answer.
+pub(super) fn allow_subject(ask: &Ask, answer: &Answer) -> Value {
+    json!({ "ask": ask.id, "digest": ask.digest, "answer": answer.to_json() })
+}
+
 /// What the answer means beyond this ask: a grant, or an outline that is now awaited.
-fn remember(tx: &mut Tx, ask: &Ask, places: &aye_policy::Home, now: Timestamp) -> Result<(), Problem> {
+fn remember(
+    tx: &mut Tx,
+    ask: &Ask,
+    proof: Proof,
+    places: &aye_policy::Home,
+    now: Timestamp,
+) -> Result<(), Problem> {
     if let (Some(answer), Some(by)) = (ask.state.answer(), ask.state.by()) {
-        grants::keep(tx, ask, answer, by, places, now)?;
+        grants::keep(tx, ask, answer, (by, proof), places, now)?;
     }
     outline::note_answer(tx, ask, now)
 }

@@ -131,6 +131,8 @@ pub fn decide(
             let grants = tx.grants_for(&ask.cwd, &tool)?;
             let mut covering =
                 grants.iter().filter(|(_, grant)| grant.covers(&ask.cwd, &tool, &exactly, &ask.agent, now));
+            // What takes a passkey each time is not passed by what was granted without one.
+            let mut covering = covering.by_ref().filter(|(_, grant)| grant.proof >= ask.proof);
             let grant = covering.next().map(|(id, _)| format!("grant {id}"));
             allowed(&ask.body).zip(grant)
         }
@@ -164,7 +166,9 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
             let answer = denied(&ask.body, &message);
             answered(tx, ask, answer, "outline", now)
         }
-        Fate::Passes { by } => {
+        // The policy became stricter since it was approved, so that approval does not suffice any more.
+        Fate::Passes { proof, .. } if proof < ask.proof => Ok(ask),
+        Fate::Passes { by, .. } => {
             let answer = Answer::Plan(PlanVerdict::Allow { plan: None });
             answered(tx, ask, answer, &format!("approved in advance by {by}"), now)
         }

@@ -3,7 +3,7 @@
 use super::decide::tool_and_input;
 use super::{Hub, Problem};
 use crate::store::{self, Tx};
-use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Scope, Verdict};
+use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
 use aye_policy::{Grant, ToolCall};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub fn keep(
     tx: &mut Tx,
     ask: &Ask,
     answer: &Answer,
-    by: &By,
+    (by, proof): (&By, Proof),
     places: &aye_policy::Home,
     now: Timestamp,
 ) -> Result<(), Problem> {
@@ -60,7 +60,7 @@ pub fn keep(
             .map_err(|why| why.to_string()),
     };
     let grant = match granted {
-        Ok(grant) => grant,
+        Ok(grant) => Grant { proof, ..grant },
         // Whoever allows it for longer counts on that, so it is refused rather than forgotten.
         Err(why) => {
             let problem = format!("this can be allowed once, not for longer: {why}");

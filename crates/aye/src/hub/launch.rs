@@ -1,11 +1,15 @@
 //! Starting a run for somebody who is not at this machine's terminal. The hub only launches `aye run --detach`,
 //! which goes on in a session of its own and outlives the hub.
 
+use super::passkeys::Act;
 use super::{Hub, Problem};
 use crate::config::{AgentProfile, Config};
-use aye_core::{Agent, Invalid, Text};
+use crate::store::Tx;
+use crate::webauthn::{Assertion, Purpose};
+use aye_core::{Agent, Invalid, Proof, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,6 +17,9 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+/// In these an agent asks for everything, or does without. In any other it does some of it unasked.
+const MODES_THAT_ASK: [&str; 3] = ["default", "plan", "dontAsk"];
 
 /// An agent that takes longer to start will not start.
 const LONGEST_START: Duration = Duration::from_secs(30);
@@ -32,7 +39,7 @@ const BASICS: [&str; 11] = [
     "AYE_LOG",
 ];
 
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRun {
     /// A folder, or the name of a project in config.toml.
@@ -44,6 +51,14 @@ pub struct NewRun {
     pub agent: Option<String>,
     /// The agent's own session to go on with.
     pub resume: Option<String>,
+    /// By a passkey, for exactly the rest of this.
+    #[serde(skip_serializing)]
+    pub assertion: Option<Assertion>,
+}
+
+/// What a passkey signs to start a run: all that makes it.
+pub(super) fn run_subject(run: &NewRun) -> Value {
+    json!({ "run": run })
 }
 
 /// What runs can be started with.
@@ -79,15 +94,38 @@ impl Hub {
         let arguments = arguments(&run, kind, &profile, &cwd)?;
         let mut environment = environment(&profile.env, std::env::vars_os());
         environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
+        let run = self.prove_run(run, &who).await?;
         let id = launch(arguments, environment, run.prompt.as_str()).await.map_err(Problem::NotStarted)?;
         let agent = self.agent(&id).await?;
-        let detail = serde_json::json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
+        let mut detail = json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
+        if run.assertion.is_some() {
+            detail["run"] = run_subject(&run)["run"].clone();
+            detail["proof"] = json!(Proof::Passkey);
+        }
         let (now, subject) = (self.inner.clock.now(), agent.id.clone());
-        let work = move |tx: &mut crate::store::Tx| {
+        let work = move |tx: &mut Tx| {
             Ok::<_, Problem>(tx.audit(now, "agent.started", &who, Some(&subject), None, detail)?)
         };
         self.inner.store.write(work).await?;
         Ok(agent)
+    }
+
+    /// An agent that asks for less does without rules that want a passkey, so starting it that way takes one.
+    async fn prove_run(&self, run: NewRun, who: &str) -> Result<NewRun, Problem> {
+        let policy = self.policy();
+        let asks_for_less = run.mode.as_deref().is_some_and(|mode| !MODES_THAT_ASK.contains(&mode));
+        if !asks_for_less || !policy.asks_for_proof() {
+            return Ok(NewRun { assertion: None, ..run });
+        }
+        let now = self.inner.clock.now();
+        let presented = self.present(run.assertion.clone(), "#/start".to_owned());
+        let (subject, who) = (run_subject(&run), who.to_owned());
+        let work = move |tx: &mut Tx| {
+            let act = Act { purpose: Purpose::StartRun, subject, agent: None, ask: None, who: &who };
+            presented.check(tx, &act, now)
+        };
+        self.inner.store.write(work).await?;
+        Ok(run)
     }
 
     fn config(&self) -> Result<Config, Problem> {

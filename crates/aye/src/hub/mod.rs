@@ -20,8 +20,10 @@ mod life;
 mod memory;
 mod meters;
 mod outline;
+mod passkeys;
 mod policy;
 mod problem;
+mod proof;
 mod raise;
 mod settle;
 mod timers;
@@ -39,6 +41,7 @@ pub use launch::{NewRun, Projects};
 pub use memory::Memo;
 pub use meters::{Counted, Figures, Histogram};
 pub use outline::PlanApproval;
+pub use passkeys::{Challenge, PasskeyInfo};
 pub use problem::Problem;
 pub use raise::{Raise, Raised};
 pub use settle::Resolution;
@@ -53,6 +56,7 @@ use credentials::Credentials;
 use feed::Feed;
 use life::Life;
 use meters::Meters;
+use passkeys::Passkeys;
 use policy::PolicyInForce;
 use serde_json::json;
 use std::sync::Arc;
@@ -76,6 +80,7 @@ struct Inner {
     attendance: Attendance,
     meters: Arc<Meters>,
     claims: Arc<Claims>,
+    passkeys: Passkeys,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
 }
@@ -95,9 +100,20 @@ impl Hub {
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
-        let (claims, sooner) = (Arc::default(), Notify::new());
-        let inner =
-            Inner { store, feed, clock, life, credentials, policy, attendance, meters, claims, sooner };
+        let (claims, passkeys, sooner) = (Arc::default(), Passkeys::default(), Notify::new());
+        let inner = Inner {
+            store,
+            feed,
+            clock,
+            life,
+            credentials,
+            policy,
+            attendance,
+            meters,
+            claims,
+            passkeys,
+            sooner,
+        };
         let hub = Self { inner: Arc::new(inner) };
         hub.fill_in_extras().await?;
         let config = hub.inner.policy.digest();

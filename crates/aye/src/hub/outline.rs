@@ -1,13 +1,15 @@
 //! The refused plan behind an outline: a person may approve or deny it while the clock runs.
 
 use super::change::publish_agent;
+use super::passkeys::Act;
 use super::{Hub, Problem};
 use crate::store::Tx;
+use crate::webauthn::{Assertion, Purpose};
 use aye_core::outline::NotNow;
-use aye_core::{Agent, AgentId, Answer, Ask, By, Digest, PlanVerdict, Text};
+use aye_core::{Agent, AgentId, Answer, Ask, By, Digest, PlanVerdict, Proof, Text};
 use aye_policy::OutlinePreapproval;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanApproval {
@@ -50,17 +52,29 @@ impl Hub {
         agent: AgentId,
         approval: PlanApproval,
         digest: Digest,
-        name: Text,
-        who: String,
+        (name, who): (Text, String),
+        assertion: Option<Assertion>,
     ) -> Result<Agent, Problem> {
         let now = self.inner.clock.now();
-        let any_next = self.policy().outline_preapproval == OutlinePreapproval::Next;
+        let policy = self.policy();
+        let any_next = policy.outline_preapproval == OutlinePreapproval::Next;
+        let proof = policy.proof_for_plans();
+        let presented = self.present(assertion, format!("#/agents/{agent}"));
         let work = move |tx: &mut Tx| {
             tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
             let mut outline = tx.outline(&agent)?;
+            let refused = outline.pause().map(|pause| tx.ask(&pause.ask)).transpose()?.flatten();
+            let proof = proof.max(refused.map_or(Proof::None, |ask| ask.proof));
+            let mut detail = json!({ "digest": digest, "any_next": any_next });
             let kind = match approval {
                 PlanApproval::Allow => {
-                    outline.approve(&digest, any_next, name, now)?;
+                    outline.approve(&digest, any_next, (name, proof), now)?;
+                    if proof == Proof::Passkey {
+                        let subject = approval_subject(&agent, &digest, any_next);
+                        let (purpose, agent) = (Purpose::ApprovePlan, Some(&agent));
+                        presented.check(tx, &Act { purpose, subject, agent, ask: None, who: &who }, now)?;
+                        detail["proof"] = json!(proof);
+                    }
                     "plan.approved"
                 }
                 PlanApproval::Deny => {
@@ -69,10 +83,15 @@ impl Hub {
                 }
             };
             tx.put_outline(&agent, &outline)?;
-            tx.audit(now, kind, &who, Some(&agent), None, json!({ "digest": digest, "any_next": any_next }))?;
+            tx.audit(now, kind, &who, Some(&agent), None, detail)?;
             publish_agent(tx, &agent)?;
             Ok(tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?.agent())
         };
         self.inner.store.write(work).await
     }
+}
+
+/// What a passkey signs to approve a refused plan: that plan, or whichever comes next.
+pub(super) fn approval_subject(agent: &AgentId, digest: &Digest, any_next: bool) -> Value {
+    json!({ "agent": agent, "digest": digest, "any_next": any_next })
 }

@@ -11,6 +11,8 @@ pub enum Problem {
     NoSuchAgent,
     #[error("there is no such token in force")]
     NoSuchToken,
+    #[error("there is no such passkey")]
+    NoSuchPasskey,
     #[error("there is no such grant in force")]
     NoSuchGrant,
     #[error("{refused}")]
@@ -21,6 +23,9 @@ pub enum Problem {
     OtherPlan,
     #[error("this key was used for another ask, and a key names one ask for ever")]
     KeyReused,
+    /// It takes a passkey, and there was none or not the right one; there it can be done.
+    #[error("{why}")]
+    Unproven { why: String, page: String },
     #[error("{0}")]
     NotAllowed(&'static str),
     #[error("{0}")]

@@ -11,6 +11,7 @@ mod keying;
 pub mod memory;
 pub mod outbox;
 pub mod outlines;
+pub mod passkeys;
 pub mod tokens;
 pub mod verify;
 mod writer;
@@ -21,6 +22,7 @@ pub use audit::AuditFilter;
 pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Snapshot, Subject};
+pub use passkeys::PasskeyRow;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;

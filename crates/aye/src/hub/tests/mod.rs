@@ -5,6 +5,7 @@ mod allow;
 mod memory;
 mod meters;
 mod model;
+mod passkeys;
 mod policy;
 mod sessions;
 
@@ -94,6 +95,7 @@ fn call(ask: &Ask, name: &str, words: &str, key: Option<&str>) -> AnswerCall {
         digest: ask.digest.clone(),
         key: key.map(|key| AnswerKey::try_from(key).unwrap()),
         by: By::Person { name: Text::try_from(name).unwrap(), surface: Surface::Api },
+        assertion: None,
     }
 }
 

@@ -18,12 +18,12 @@ impl Desk {
         Self { dir, clock, hub }
     }
 
-    async fn rewrite(&self, text: &str) {
+    pub(super) async fn rewrite(&self, text: &str) {
         std::fs::write(self.dir.path().join("config.toml"), text).unwrap();
         self.hub.reload_policy().await.unwrap();
     }
 
-    async fn ask_for(&self, key: &str, kind: Kind, body: Value) -> Ask {
+    pub(super) async fn ask_for(&self, key: &str, kind: Kind, body: Value) -> Ask {
         let raise = Raise {
             key: Key::try_from(key).unwrap(),
             agent: agent("agent"),
@@ -43,22 +43,23 @@ impl Desk {
         self.ask_for(key, Kind::Permission, body).await
     }
 
-    async fn plan(&self, key: &str, text: &str) -> Ask {
+    pub(super) async fn plan(&self, key: &str, text: &str) -> Ask {
         self.ask_for(key, Kind::Plan, json!({ "plan": text })).await
     }
 
-    async fn decide(&self, ask: &Ask, answer: Value) -> Result<Ask, Problem> {
+    pub(super) async fn decide(&self, ask: &Ask, answer: Value) -> Result<Ask, Problem> {
         let call = AnswerCall { answer, ..call(ask, "ann", "-", None) };
         self.hub.answer(call).await
     }
 
-    async fn preapprove(&self, approval: PlanApproval, ask: &Ask) -> Result<Agent, Problem> {
+    pub(super) async fn preapprove(&self, approval: PlanApproval, ask: &Ask) -> Result<Agent, Problem> {
         let ann = Text::try_from("ann").unwrap();
-        self.hub.approve_plan(agent("agent"), approval, ask.digest.clone(), ann, "ann".into()).await
+        let by = (ann, "ann".into());
+        self.hub.approve_plan(agent("agent"), approval, ask.digest.clone(), by, None).await
     }
 }
 
-fn rule(ask: &Ask) -> Option<&str> {
+pub(super) fn rule(ask: &Ask) -> Option<&str> {
     match ask.state.by() {
         Some(By::Rule { rule }) => Some(rule.as_str()),
         _ => None,

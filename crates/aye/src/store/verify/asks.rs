@@ -4,7 +4,7 @@ use super::super::StoreError;
 use super::super::asks::{self, unreadable};
 use super::VerifyError;
 use aye_core::trail::Line;
-use aye_core::{Ask, AskId, Digest, State};
+use aye_core::{Ask, AskId, Digest, Proof, State};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -51,7 +51,8 @@ impl<'a> Asks<'a> {
         let as_raised = line.detail["key"] == ask.key.as_str()
             && line.detail["deadline"] == json!(ask.deadline)
             && line.agent.as_deref() == Some(ask.agent.as_str())
-            && line.at == ask.created_at;
+            && line.at == ask.created_at
+            && (line.detail["proof"] == "passkey") == (ask.proof == Proof::Passkey);
         if as_raised { Ok(()) } else { Err(wrong(id, "it was not raised as the trail says")) }
     }
 

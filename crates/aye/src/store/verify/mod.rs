@@ -4,6 +4,7 @@
 mod asks;
 mod chain;
 mod grants;
+mod passkeys;
 mod policy;
 mod tokens;
 
@@ -14,6 +15,7 @@ use asks::Asks;
 use aye_core::trail::{Broken, Line};
 use chain::Following;
 use grants::Grants;
+use passkeys::Passkeys;
 use policy::PolicyRead;
 use rusqlite::Connection;
 use tokens::Tokens;
@@ -65,6 +67,10 @@ pub enum VerifyError {
     Grant { grant: String, problem: &'static str },
     #[error("token {token}: {problem}")]
     Token { token: String, problem: &'static str },
+    #[error("line {line}: {problem}")]
+    Passkey { line: u64, problem: &'static str },
+    #[error("passkey {passkey}: {problem}")]
+    Registered { passkey: String, problem: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -87,12 +93,14 @@ pub fn verify(
     let mut chain = Following::new(against);
     let (mut asks, mut grants) = (Asks::new(db), Grants::new(db));
     let (mut tokens, mut policy) = (Tokens::default(), PolicyRead::default());
+    let mut passkeys = Passkeys::default();
     let mut statement =
         db.prepare("SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let line = read_line(row)?;
         chain.take(&line, &row.get::<_, String>("hash")?)?;
+        passkeys.take(&line)?;
         match topic(&line) {
             "ask" | "receipt" => asks.take(&line)?,
             "grant" => grants.take(&line)?,
@@ -107,6 +115,7 @@ pub fn verify(
     let asks = asks.finish()?;
     let grants = grants.finish()?;
     let tokens = tokens.finish(db)?;
+    passkeys.finish(db)?;
     let mut verified = Verified {
         lines: chain.lines(),
         asks,

@@ -50,6 +50,7 @@ impl Old {
             expires_at: None,
             by: By::Person { name: Text::try_from("ann").unwrap(), surface: Surface::Web },
             at: at(3),
+            proof: aye_core::Proof::None,
         };
         let body = serde_json::to_string(&grant).unwrap();
         let sql = "INSERT INTO grants VALUES (?1, ?2, '/src', 'Bash', ?3, ?4)";

@@ -2,7 +2,7 @@
 
 use super::form::Action;
 use super::html::{Page, label};
-use super::render::{Asker, Shown, guarded, plan_text, whence};
+use super::render::{Asker, Shown, guarded, on_the_page, plan_text, whence};
 use aye_core::{Answer, Ask, Body, Choice, PlanVerdict, Receipt, Reply, State, Verdict};
 
 const QUESTION: usize = 300;
@@ -137,5 +137,5 @@ pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: O
     ));
     let approve = file.is_none().then(|| ("✅ Approve plan".to_owned(), Action::PassPlan));
     let buttons = approve.into_iter().chain([("⛔ Deny".to_owned(), Action::DropPlan)]).collect();
-    guarded(Shown { parts, page, buttons, file })
+    guarded(on_the_page(ask, Shown { parts, page, buttons, file }))
 }

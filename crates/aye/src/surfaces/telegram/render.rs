@@ -5,7 +5,7 @@ use super::exact;
 use super::form::{Action, Draft, Wanted};
 use super::html::{LONGEST, Page, label, length, pieces};
 use aye_core::visible::visible;
-use aye_core::{Ask, Body, Display, DisplayKind, Keeper, Permission, Question, Scope};
+use aye_core::{Ask, Body, Display, DisplayKind, Keeper, Permission, Proof, Question, Scope};
 
 /// Telegram shows no more buttons under one message.
 const MOST_BUTTONS: usize = 90;
@@ -35,14 +35,24 @@ pub struct Asker {
 }
 
 pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
-    guarded(match &ask.body {
+    let shown = match &ask.body {
         Body::Question(asked) => {
             let at = draft.at.min(asked.questions.len() - 1);
             question(ask, &asked.questions[at], at, asked.questions.len(), draft, asker)
         }
         Body::Permission(permission) => self::permission(ask, permission, draft, asker),
         Body::Plan(plan) => self::plan(ask, plan.plan.as_str(), draft, asker),
-    })
+    };
+    guarded(on_the_page(ask, shown))
+}
+
+/// What takes a passkey can be refused here, and allowed only on the page.
+pub fn on_the_page(ask: &Ask, mut shown: Shown) -> Shown {
+    if ask.proof == Proof::Passkey {
+        shown.buttons.retain(|(_, action)| !approves(action));
+        shown.page = shown.page.line().line().text("🔑 Allowing it takes a passkey: open it on the page.");
+    }
+    shown
 }
 
 /// Whatever else went wrong above: what does not fit is not approved.

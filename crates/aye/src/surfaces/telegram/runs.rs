@@ -117,7 +117,7 @@ impl Desk {
         }
         let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
         self.starts.spawn(async move {
-            let run = NewRun { cwd, prompt, mode: None, agent: None, resume };
+            let run = NewRun { cwd, prompt, mode: None, agent: None, resume, assertion: None };
             Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
         });
         Ok(())

@@ -10,7 +10,7 @@ use super::memory::Copy;
 use super::render::{Asker, Shown, open};
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
-use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
+use aye_core::{AgentId, Ask, AskId, Body, By, Proof, Reach, Receipt, State};
 use jiff::{SignedDuration, Timestamp};
 
 const STARTING: std::time::Duration = std::time::Duration::from_millis(100);
@@ -235,7 +235,8 @@ impl Desk {
             .iter()
             .map(|(label, action)| Ok(Key { label: label.clone(), data: copy.token(action)? }));
         let keys = keys.collect::<Result<Vec<_>, Problem>>()?;
-        let link = shown.file.as_ref().and(self.settings.public_url.as_ref());
+        let has_more = shown.file.is_some() || ask.proof == Proof::Passkey;
+        let link = self.settings.public_url.as_ref().filter(|_| has_more);
         let link = link.map(|url| ("Open the page".to_owned(), format!("{url}/#/asks/{}", ask.id)));
         Ok(Outgoing { keys, link, ..plainly(&shown.page, plainness) })
     }

@@ -231,6 +231,7 @@ impl Desk {
             // The same update again is the same answer again.
             key: AnswerKey::try_from(format!("telegram-{update}")).ok(),
             by: person.by(),
+            assertion: None,
         };
         match self.hub.answer(call).await {
             Ok(ask) => {
@@ -254,8 +255,8 @@ impl Desk {
             ask.agent.clone(),
             approval,
             copy.digest.clone(),
-            person.name.clone(),
-            person.who(),
+            (person.name.clone(), person.who()),
+            None,
         );
         match decided.await {
             Ok(_) => {

@@ -1,0 +1,152 @@
+//! Passkeys: who has one, adding and removing them, and the challenges that they sign.
+
+use super::App;
+use super::caller::Caller;
+use super::json::{Body, Failure, LARGE, Named, Reply, ok};
+use super::tokens::Link;
+use crate::hub::{Challenge, NewRun, PasskeyInfo};
+use crate::webauthn::{Assertion, Purpose, Registration, Site};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use aye_core::{AgentId, AskId, Digest, Invalid, Text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Serialize, JsonSchema)]
+pub struct List {
+    passkeys: Vec<PasskeyInfo>,
+    /// Whether the policy wants one for anything.
+    needed: bool,
+    /// Whether this session came by the link of `aye passkey add`, and there is none yet.
+    may_add_first: bool,
+    /// Whether this session came by such a link a short while ago.
+    by_link: bool,
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Reply<List>, Failure> {
+    let by_link = app.hub.came_to_add_a_passkey(&caller.credential.id);
+    let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id).await?;
+    let (passkeys, needed) = (app.hub.passkeys().await?, app.hub.policy().asks_for_proof());
+    Ok(ok(List { passkeys, needed, may_add_first, by_link }))
+}
+
+/// A token that was stolen is no use for this: it takes a process of the owner's on this machine.
+pub async fn link(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Reply<Link>, Failure> {
+    match caller.is_same_user() {
+        true => Ok(Reply(StatusCode::CREATED, Link { url: app.first_passkey_link()? })),
+        false => Err(Failure::new(
+            StatusCode::FORBIDDEN,
+            "this link is given only over the Unix socket: run `aye passkey add` where the hub runs",
+        )),
+    }
+}
+
+/// What is to be signed for.
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "purpose", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Wanted {
+    /// A new passkey is to be made.
+    Register,
+    Allow {
+        ask: AskId,
+        digest: Digest,
+        #[schemars(with = "aye_core::Answer")]
+        answer: Value,
+    },
+    ApprovePlan {
+        agent: AgentId,
+        digest: Digest,
+    },
+    StartRun {
+        run: NewRun,
+    },
+    AddPasskey {
+        registration: Registration,
+        name: Text,
+    },
+    RemovePasskey {
+        passkey: String,
+    },
+}
+
+pub async fn challenge(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Body(wanted): Body<Wanted, LARGE>,
+) -> Result<Reply<Challenge>, Failure> {
+    let site = site(&app, &headers)?;
+    let (purpose, subject) = match wanted {
+        Wanted::Register => (Purpose::Register, json!({})),
+        Wanted::Allow { ask, digest, answer } => app.hub.subject_of_allow(&ask, &digest, answer).await?,
+        Wanted::ApprovePlan { agent, digest } => app.hub.subject_of_approval(&agent, &digest),
+        Wanted::StartRun { run } => app.hub.subject_of_run(&run),
+        Wanted::AddPasskey { registration, name } => app.hub.subject_of_addition(&registration, &name)?,
+        Wanted::RemovePasskey { passkey } => (Purpose::RemovePasskey, json!({ "passkey": passkey })),
+    };
+    let challenge = app.hub.challenge(purpose, &subject, &site, &caller.credential.id).await?;
+    Ok(Reply(StatusCode::CREATED, challenge))
+}
+
+/// The page that asks. A program that is no page gets what links lead to.
+fn site(app: &App, headers: &HeaderMap) -> Result<Site, Failure> {
+    let pages = app.hub.pages();
+    let found = match headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) {
+        Some(origin) => pages.site(origin),
+        None => pages.first(),
+    };
+    found.cloned().ok_or_else(|| {
+        let page = pages.first().map_or("http://localhost", |site| &site.origin);
+        let why = format!("A passkey belongs to a name, not to an address: open the page at {page}");
+        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, why)
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPasskey {
+    /// What people call it: the phone, the laptop, the key on the ring.
+    name: Text,
+    registration: Registration,
+    /// By a passkey that is there; only the first needs none.
+    assertion: Option<Assertion>,
+}
+
+pub async fn add(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(new): Body<NewPasskey>,
+) -> Result<Reply<PasskeyInfo>, Failure> {
+    const LONGEST_NAME: usize = 64;
+    if new.name.as_str().chars().count() > LONGEST_NAME {
+        return Err(Invalid::new("name", format!("may have at most {LONGEST_NAME} characters")).into());
+    }
+    let by = (caller.credential.id.clone(), caller.who());
+    let added = app.hub.add_passkey((new.registration, new.name), new.assertion, by).await?;
+    Ok(Reply(StatusCode::CREATED, added))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Removal {
+    /// By a passkey that is there, this one or another.
+    assertion: Option<Assertion>,
+}
+
+pub async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+    Body(removal): Body<Removal>,
+) -> Result<StatusCode, Failure> {
+    app.hub.remove_passkey(id, removal.assertion, caller.who()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

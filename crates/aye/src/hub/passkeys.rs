@@ -1,0 +1,328 @@
+//! Passkeys: what takes one, who has one, and the challenges that are out to be signed.
+
+use super::{Hub, Problem};
+use crate::store::passkeys::{added_detail, used_detail};
+use crate::store::{self, PasskeyRow, Tx};
+use crate::webauthn::{
+    Assertion, Encoded, Pages, Purpose, Registered, Registration, Site, Statement, Unproven, check_assertion,
+    check_registration,
+};
+use aye_core::digest::{hex, sha256_hex};
+use aye_core::{AgentId, AskId, Text};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A person needs a moment to find the key; nobody needs longer.
+const CHALLENGE_LASTS: SignedDuration = SignedDuration::from_mins(5);
+/// Of one caller, whose own oldest gives way; so that nobody pushes out another's.
+const MOST_OF_ONE: usize = 16;
+const MOST_OF_ALL: usize = 1024;
+/// As long as a sign-in link, and again from when it was followed.
+const FIRST_LASTS: SignedDuration = SignedDuration::from_mins(15);
+const MOST_PASSKEYS: usize = 64;
+
+#[derive(Default)]
+pub struct Passkeys {
+    pages: OnceLock<Arc<Pages>>,
+    challenges: Mutex<HashMap<String, Challenged>>,
+    /// Who may add the first passkey: hashes of links that are out, and sessions that came by one.
+    first: Mutex<HashMap<String, Timestamp>>,
+}
+
+struct Challenged {
+    by: String,
+    until: Timestamp,
+}
+
+/// A challenge to be signed, and by which passkeys.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Challenge {
+    pub nonce: String,
+    pub challenge: Encoded,
+    /// The relying party: the host of the page.
+    pub rp: String,
+    /// The credentials that can be used there.
+    pub credentials: Vec<Encoded>,
+    pub until: Timestamp,
+}
+
+/// A passkey as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PasskeyInfo {
+    pub id: String,
+    pub name: Text,
+    /// The host of the page where it can be used.
+    pub rp: String,
+    pub created_at: Timestamp,
+    pub used_at: Option<Timestamp>,
+}
+
+impl From<PasskeyRow> for PasskeyInfo {
+    fn from(row: PasskeyRow) -> Self {
+        Self { id: row.id, name: row.name, rp: row.rp, created_at: row.created_at, used_at: row.used_at }
+    }
+}
+
+/// A signature that a call brought.
+pub struct Presented {
+    assertion: Option<Assertion>,
+    /// Whether its challenge was out. It is not any more: each serves once.
+    fresh: bool,
+    pages: Arc<Pages>,
+    /// Where in the page the person is sent who cannot do it here.
+    place: String,
+}
+
+/// What a signature must be for, and whom the trail names.
+pub struct Act<'a> {
+    pub purpose: Purpose,
+    pub subject: Value,
+    pub agent: Option<&'a AgentId>,
+    pub ask: Option<&'a AskId>,
+    pub who: &'a str,
+}
+
+impl Presented {
+    /// Writes the signature into the trail if it is good.
+    pub fn check(self, tx: &mut Tx, act: &Act, now: Timestamp) -> Result<(), Problem> {
+        let page =
+            self.pages.first().map(|site| format!("{}/{}", site.origin, self.place)).unwrap_or_default();
+        let refused = |why: String| Problem::Unproven { why, page: page.clone() };
+        let Some(assertion) = self.assertion else {
+            return Err(refused(match tx.passkeys()?.is_empty() {
+                true => "This can only be allowed with a passkey, and none is registered: run `aye passkey add` where the hub runs. Until then it can only be refused.".to_owned(),
+                false => format!("This can only be allowed with a passkey, on the page: {page}"),
+            }));
+        };
+        let wrong = |why: Unproven| refused(format!("Not allowed: {why}."));
+        if !self.fresh {
+            return Err(wrong(Unproven::Stale));
+        }
+        let passkey = tx.passkey_of(&assertion.credential)?.ok_or_else(|| wrong(Unproven::UnknownPasskey))?;
+        let statement = Statement { purpose: act.purpose, nonce: &assertion.nonce, subject: &act.subject };
+        let key = (&passkey.key, passkey.rp.as_str());
+        let is_ours = |site: &Site| self.pages.contains(site);
+        let counter = check_assertion(&assertion, statement, key, is_ours).map_err(wrong)?;
+        // Some authenticators never count. One that counts and goes back may have been copied: a hint, no proof.
+        let copied = (counter, passkey.counter) != (0, 0) && counter <= passkey.counter;
+        if copied {
+            tracing::warn!(passkey = %passkey.id, "the counter of a passkey went back: there may be a copy of it");
+        }
+        tx.passkey_used(&passkey.id, counter, now)?;
+        let detail = used_detail(&passkey.id, statement, &assertion, copied);
+        Ok(tx.audit(now, "passkey.used", act.who, act.agent, act.ask, detail)?)
+    }
+}
+
+impl Passkeys {
+    fn challenges(&self) -> MutexGuard<'_, HashMap<String, Challenged>> {
+        self.challenges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn first(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pages(&self) -> Arc<Pages> {
+        self.pages.get().cloned().unwrap_or_default()
+    }
+
+    /// A nonce that can be taken once.
+    fn give(&self, by: &str, now: Timestamp) -> Result<(String, Timestamp), Problem> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|_| Problem::Conflict("the system has no randomness"))?;
+        let (nonce, until) = (hex(&bytes), now.saturating_add(CHALLENGE_LASTS).unwrap_or(now));
+        let mut out = self.challenges();
+        out.retain(|_, challenged| challenged.until > now);
+        let own = out.iter().filter(|(_, challenged)| challenged.by == by);
+        let (count, oldest) = (own.clone().count(), own.min_by_key(|(_, challenged)| challenged.until));
+        if let Some(oldest) = oldest.map(|(nonce, _)| nonce.clone()).filter(|_| count >= MOST_OF_ONE) {
+            out.remove(&oldest);
+        }
+        if out.len() >= MOST_OF_ALL {
+            return Err(Problem::Conflict("too many challenges are out: try again in a few minutes"));
+        }
+        out.insert(nonce.clone(), Challenged { by: by.to_owned(), until });
+        Ok((nonce, until))
+    }
+
+    fn take(&self, nonce: &str, now: Timestamp) -> bool {
+        self.challenges().remove(nonce).is_some_and(|challenged| challenged.until > now)
+    }
+
+    /// Whoever follows this link may add the first passkey.
+    fn offer_first(&self, code: &str, now: Timestamp) {
+        let mut first = self.first();
+        first.retain(|_, until| *until > now);
+        first.insert(sha256_hex(code.as_bytes()), now.saturating_add(FIRST_LASTS).unwrap_or(now));
+    }
+
+    /// A browser signed in by this code, and has this session from now on.
+    pub fn signed_in(&self, code: &str, session: &str, now: Timestamp) {
+        let mut first = self.first();
+        if first.remove(&sha256_hex(code.as_bytes())).is_some_and(|until| until > now) {
+            first.insert(session.to_owned(), now.saturating_add(FIRST_LASTS).unwrap_or(now));
+        }
+    }
+
+    fn may_add_first(&self, session: &str, now: Timestamp) -> bool {
+        self.first().get(session).is_some_and(|until| *until > now)
+    }
+}
+
+impl Hub {
+    /// Said once, when the hub knows where it listens: on other pages no passkey counts.
+    pub fn serves_pages(&self, pages: Pages) {
+        if self.inner.passkeys.pages.set(Arc::new(pages)).is_err() {
+            tracing::warn!("where the page is served was said twice; the first stands");
+        }
+    }
+
+    pub fn pages(&self) -> Arc<Pages> {
+        self.inner.passkeys.pages()
+    }
+
+    pub async fn passkeys(&self) -> Result<Vec<PasskeyInfo>, Problem> {
+        let rows = self.inner.store.read(store::passkeys::in_force).await?;
+        Ok(rows.into_iter().map(PasskeyInfo::from).collect())
+    }
+
+    /// Whether this session came by a link that lets it add the first passkey, and there is none yet.
+    pub async fn may_add_first_passkey(&self, session: &str) -> Result<bool, Problem> {
+        Ok(self.came_to_add_a_passkey(session) && self.passkeys().await?.is_empty())
+    }
+
+    /// Whether this session came by a link of `aye passkey add` a short while ago.
+    pub fn came_to_add_a_passkey(&self, session: &str) -> bool {
+        self.inner.passkeys.may_add_first(session, self.inner.clock.now())
+    }
+
+    /// A code that signs a browser in, and lets it add the first passkey.
+    pub fn first_passkey_code(&self) -> Result<String, Problem> {
+        let code = self.sign_in_code()?;
+        self.inner.passkeys.offer_first(&code, self.inner.clock.now());
+        Ok(code)
+    }
+
+    /// A challenge for a page at this site.
+    pub async fn challenge(
+        &self,
+        purpose: Purpose,
+        subject: &Value,
+        site: &Site,
+        by: &str,
+    ) -> Result<Challenge, Problem> {
+        let rows = self.inner.store.read(store::passkeys::in_force).await?;
+        let credentials =
+            rows.into_iter().filter(|row| row.rp == site.rp).map(|row| row.credential).collect();
+        let (nonce, until) = self.inner.passkeys.give(by, self.inner.clock.now())?;
+        let challenge = Statement { purpose, nonce: &nonce, subject }.challenge();
+        Ok(Challenge { nonce, challenge, rp: site.rp.clone(), credentials, until })
+    }
+
+    /// Takes the challenge of a signature off the list, before anything else is known of it.
+    pub(super) fn present(&self, assertion: Option<Assertion>, place: String) -> Presented {
+        let passkeys = &self.inner.passkeys;
+        let now = self.inner.clock.now();
+        let fresh = assertion.as_ref().is_some_and(|assertion| passkeys.take(&assertion.nonce, now));
+        Presented { assertion, fresh, pages: passkeys.pages(), place }
+    }
+
+    /// What a new passkey says of itself. The challenge stays out: first another passkey may have to sign for it.
+    fn read_registration(&self, registration: &Registration) -> Result<Registered, Problem> {
+        let statement =
+            Statement { purpose: Purpose::Register, nonce: &registration.nonce, subject: &json!({}) };
+        check_registration(registration, statement, &self.pages()).map_err(|why| self.not_added(&why))
+    }
+
+    pub fn subject_of_addition(
+        &self,
+        registration: &Registration,
+        name: &Text,
+    ) -> Result<(Purpose, Value), Problem> {
+        let new = self.read_registration(registration)?;
+        Ok((Purpose::AddPasskey, new_subject(&new, name)))
+    }
+
+    fn not_added(&self, why: &Unproven) -> Problem {
+        let page = self.pages().first().map(|site| format!("{}/#/passkeys", site.origin)).unwrap_or_default();
+        Problem::Unproven { why: format!("The passkey was not added: {why}."), page }
+    }
+
+    /// Adds a passkey: the first by its link, any other by the signature of one that is there.
+    pub async fn add_passkey(
+        &self,
+        (registration, name): (Registration, Text),
+        assertion: Option<Assertion>,
+        (session, who): (String, String),
+    ) -> Result<PasskeyInfo, Problem> {
+        let now = self.inner.clock.now();
+        let new = self.read_registration(&registration)?;
+        if !self.inner.passkeys.take(&registration.nonce, now) {
+            return Err(self.not_added(&Unproven::Stale));
+        }
+        let came_by_link = self.inner.passkeys.may_add_first(&session, now);
+        let presented = self.present(assertion, "#/passkeys".to_owned());
+        let id = getrandom::u64().map_err(|_| Problem::Conflict("the system has no randomness"))?;
+        let id = AskId::from_random(id).as_str().to_owned();
+        let work = move |tx: &mut Tx| {
+            let there = tx.passkeys()?;
+            if there.len() >= MOST_PASSKEYS {
+                return Err(Problem::Conflict("there are too many passkeys: remove one first"));
+            }
+            if there.iter().any(|passkey| passkey.credential == new.credential) {
+                return Err(Problem::Conflict("this passkey is registered already"));
+            }
+            match there.is_empty() {
+                true if came_by_link => {}
+                true => {
+                    return Err(Problem::NotAllowed(
+                        "the first passkey needs the link that `aye passkey add` prints where the hub runs",
+                    ));
+                }
+                false => {
+                    let subject = new_subject(&new, &name);
+                    let act =
+                        Act { purpose: Purpose::AddPasskey, subject, agent: None, ask: None, who: &who };
+                    presented.check(tx, &act, now)?;
+                }
+            }
+            let Registered { credential, key, rp, counter } = new;
+            let row = PasskeyRow { id, credential, key, name, rp, counter, created_at: now, used_at: None };
+            tx.put_passkey(&row)?;
+            tx.audit(now, "passkey.added", &who, None, None, added_detail(&row))?;
+            Ok(PasskeyInfo::from(row))
+        };
+        self.inner.store.write(work).await
+    }
+
+    pub async fn remove_passkey(
+        &self,
+        id: String,
+        assertion: Option<Assertion>,
+        who: String,
+    ) -> Result<(), Problem> {
+        let now = self.inner.clock.now();
+        let presented = self.present(assertion, "#/passkeys".to_owned());
+        let work = move |tx: &mut Tx| {
+            let passkey = tx.passkeys()?.into_iter().find(|passkey| passkey.id == id);
+            let PasskeyRow { id, credential, .. } = passkey.ok_or(Problem::NoSuchPasskey)?;
+            let subject = json!({ "passkey": id });
+            let act = Act { purpose: Purpose::RemovePasskey, subject, agent: None, ask: None, who: &who };
+            presented.check(tx, &act, now)?;
+            tx.remove_passkey(&id, now)?;
+            let detail = json!({ "passkey": id, "credential": credential });
+            Ok(tx.audit(now, "passkey.removed", &who, None, None, detail)?)
+        };
+        self.inner.store.write(work).await
+    }
+}
+
+/// What another passkey signs for a new one: this key, by this name.
+fn new_subject(new: &Registered, name: &Text) -> Value {
+    json!({ "credential": new.credential, "key": new.key, "name": name, "rp": new.rp })
+}

@@ -1,0 +1,107 @@
+//! The public keys of people, and the check that everything which takes a passkey has its signature in the trail.
+
+use super::asks::{time, unreadable};
+use super::{StoreError, Tx};
+use crate::webauthn::{Assertion, Encoded, Statement};
+use aye_core::Text;
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasskeyRow {
+    pub id: String,
+    pub credential: Encoded,
+    pub key: Encoded,
+    pub name: Text,
+    pub rp: String,
+    /// Of its signatures, where the authenticator counts them.
+    pub counter: u32,
+    pub created_at: Timestamp,
+    pub used_at: Option<Timestamp>,
+}
+
+const COLUMNS: &str = "id, credential, key, name, rp, counter, created_at, used_at";
+
+impl Tx<'_> {
+    pub fn passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
+        in_force(self.connection)
+    }
+
+    pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE credential = ?1 AND removed_at IS NULL");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([&credential.0], |row| Ok(read_row(row))).optional()?.transpose()
+    }
+
+    pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
+        let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.connection.prepare_cached(sql)?.execute((
+            &passkey.id,
+            &passkey.credential.0,
+            &passkey.key.0,
+            passkey.name.as_str(),
+            &passkey.rp,
+            passkey.counter,
+            passkey.created_at.as_millisecond(),
+        ))?;
+        Ok(())
+    }
+
+    /// The counter never goes back: a copy of the passkey that lags behind is noticed each time.
+    pub fn passkey_used(&self, id: &str, counter: u32, at: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE passkeys SET used_at = ?2, counter = max(counter, ?3) WHERE id = ?1";
+        self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond(), counter))?;
+        Ok(())
+    }
+
+    pub fn remove_passkey(&self, id: &str, at: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE passkeys SET removed_at = ?2 WHERE id = ?1 AND removed_at IS NULL";
+        self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))?;
+        Ok(())
+    }
+}
+
+pub fn in_force(connection: &Connection) -> Result<Vec<PasskeyRow>, StoreError> {
+    // A database that an older version wrote, and no hub has opened since.
+    if !connection.table_exists(None, "passkeys")? {
+        return Ok(Vec::new());
+    }
+    let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+    rows.map(|row| row?).collect()
+}
+
+fn read_row(row: &Row) -> Result<PasskeyRow, StoreError> {
+    Ok(PasskeyRow {
+        id: row.get("id")?,
+        credential: Encoded(row.get("credential")?),
+        key: Encoded(row.get("key")?),
+        name: Text::try_from(row.get::<_, String>("name")?).map_err(unreadable)?,
+        rp: row.get("rp")?,
+        counter: row.get("counter")?,
+        created_at: time(row.get("created_at")?)?,
+        used_at: row.get::<_, Option<i64>>("used_at")?.map(time).transpose()?,
+    })
+}
+
+/// A signature in the trail: what it is for, and all that is needed to check it again.
+pub fn used_detail(passkey: &str, statement: Statement, assertion: &Assertion, copied: bool) -> Value {
+    let mut detail = json!({
+        "passkey": passkey,
+        "purpose": statement.purpose,
+        "subject": statement.subject,
+        "assertion": assertion,
+    });
+    if copied {
+        detail["counter_went_back"] = json!(true);
+    }
+    detail
+}
+
+pub fn added_detail(passkey: &PasskeyRow) -> Value {
+    let PasskeyRow { id, credential, key, name, rp, .. } = passkey;
+    json!({ "passkey": id, "name": name, "credential": credential, "key": key, "rp": rp })
+}
