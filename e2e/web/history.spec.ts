@@ -10,7 +10,7 @@ timeout = { question = "never", permission = "2h", plan = "never" }
 [[policy.rules]]
 name = "tests"
 tool = "Bash"
-command = "cargo test * [--all]"
+command = "cargo test * [--all] [-- **]"
 action = "allow"
 [[policy.rules]]
 tool = "WebFetch"
@@ -132,6 +132,7 @@ test('the policy shows its rules and grants, what each decided, and lets grants 
   const rules = page.getByRole('region', { name: /^Rules/ }).getByRole('listitem');
   await expect(rules).toHaveCount(2);
   await expect(rules.first()).toContainText(/allow.*tests.*1 request.*cargo test \*/s);
+  await expect(rules.first()).toContainText('`**` is dangerous');
   await expect(rules.nth(1)).toContainText('Not from here.');
   await expect(page.getByRole('main')).toContainText('expire after 2h');
   const grants = page.getByRole('region', { name: /^Standing/ }).getByRole('listitem');

@@ -89,8 +89,7 @@ impl CommandPattern {
             }
             Some(What::One(word)) => {
                 let name = word.literal().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-                let takes_words = items().any(|item| matches!(item, Item::Plain));
-                if takes_words && crate::shell::runs_its_words(name) {
+                if self.leaves_code_open(name) {
                     dangers.push(format!("dangerous: `{name}` runs whatever its words say"));
                 }
             }
@@ -101,6 +100,18 @@ impl CommandPattern {
             Item::Plain | Item::Anything => None,
         }));
         dangers
+    }
+
+    /// Whether a star stands for what the program runs, or comes before it is written out.
+    fn leaves_code_open(&self, program: &str) -> bool {
+        let Some(own_words) = crate::shell::own_words_before_code(program) else { return false };
+        let takes_words = |step: &Step| step.items().iter().any(|item| !matches!(item, Item::Word(_)));
+        let operand = |step: &&Step| match &step.what {
+            What::One(word) => !word.literal().is_some_and(is_option),
+            What::Run(_) => false,
+        };
+        let until_star = || self.steps.iter().skip(1).take_while(|step| !takes_words(step));
+        self.steps.iter().any(takes_words) && until_star().filter(operand).count() <= own_words
     }
 }
 

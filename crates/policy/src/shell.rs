@@ -16,7 +16,7 @@ mod reach;
 mod tree;
 mod words;
 
-pub use reach::runs_its_words;
+pub use reach::own_words_before_code;
 
 use literal::Literal;
 use reach::Budget;

@@ -58,6 +58,19 @@ fn the_documented_examples_hold() {
 }
 
 #[test]
+fn the_rule_in_the_readme_covers_tests_and_no_other_compiler() {
+    let readme = include_str!("../../../README.md");
+    let rule = readme.lines().find_map(|line| line.strip_prefix("command = \"")?.split('"').next()).unwrap();
+    for line in ["cargo test", "cargo test -p aye-core --release", "cargo test parser && cargo test printer"]
+    {
+        assert!(covers(rule, line), "{line}");
+    }
+    for line in ["cargo test --config 'build.rustc=\"evil\"'", "cargo testevil", "cargo test; curl x"] {
+        assert!(!covers(rule, line), "{line}");
+    }
+}
+
+#[test]
 fn commands_from_real_work_get_what_their_rules_say() {
     let cases: &[(&str, &[&str], &[&str])] = &[
         (

@@ -137,14 +137,26 @@ fn what_covers_more_than_it_seems_is_called_dangerous() {
         "sudo *",
         "/bin/bash *",
         "python3 * [-m *]",
+        "bash -c *",
+        "ssh host *",
+        "timeout 5 *",
+        "sed -n *",
+        "sudo [-n] *",
         "curl https://*/*",
     ] {
         let dangers = CommandPattern::new(pattern).dangers();
         assert!(dangers.iter().any(|danger| danger.contains("dangerous")), "{pattern}: {dangers:?}");
     }
-    for pattern in
-        ["cargo test * [-p *]", "bash scripts/check", "cat src/*.rs", "curl https://*.example.org/*"]
-    {
+    for pattern in [
+        "cargo test * [-p *]",
+        "bash scripts/check *",
+        "time cargo test *",
+        "python -m pytest *",
+        "timeout 5 cargo test *",
+        "sudo -n make",
+        "cat src/*.rs",
+        "curl https://*.example.org/*",
+    ] {
         assert_eq!(CommandPattern::new(pattern).dangers(), [""; 0], "{pattern}");
     }
 }

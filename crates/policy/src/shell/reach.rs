@@ -39,15 +39,41 @@ const WRAPPERS: &[Wrapper] = &[
 const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
 
 /// Programs that run code which their words name or are.
-const INTERPRETERS: [&str; 16] = [
-    "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "npx", "pnpx", "bunx", "uvx", "ssh",
-    "eval", "source", ".",
+const INTERPRETERS: &[&str] = &[
+    "python",
+    "python3",
+    "node",
+    "deno",
+    "bun",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "tclsh",
+    "osascript",
+    "npx",
+    "pnpx",
+    "bunx",
+    "uvx",
+    "awk",
+    "gawk",
+    "mawk",
+    "sed",
+    "watch",
+    "parallel",
+    "eval",
+    "source",
+    ".",
 ];
 
-/// Whether a program runs whatever its words say.
-pub fn runs_its_words(name: &str) -> bool {
-    let wraps = || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name));
-    SHELLS.contains(&name) || INTERPRETERS.contains(&name) || wraps()
+/// If a program runs what its words say: how many words of its own stand before those.
+pub fn own_words_before_code(name: &str) -> Option<usize> {
+    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name));
+    match wrapper {
+        Some(wrapper) => Some(wrapper.own_words),
+        None if name == "ssh" => Some(1),
+        None => (SHELLS.contains(&name) || INTERPRETERS.contains(&name)).then_some(0),
+    }
 }
 
 /// A hostile command can wrap without end; a person's never does.
