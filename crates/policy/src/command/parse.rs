@@ -8,6 +8,8 @@ use super::{Item, Step, What};
 pub struct Sign {
     pub c: char,
     pub quoted: bool,
+    /// Something stands between it and the sign before, if only empty quotes.
+    apart: bool,
 }
 
 impl Sign {
@@ -20,11 +22,18 @@ impl Sign {
     }
 }
 
+/// Whether `**` is written somewhere in it.
+pub fn has_two_stars(signs: &[Sign]) -> bool {
+    signs.windows(2).any(|pair| pair[0].is_star() && pair[1].is_star() && !pair[1].apart)
+}
+
 /// What stands between two blanks, and how it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Token {
     signs: Vec<Sign>,
     source: String,
+    /// It ends in a quote so far.
+    apart: bool,
 }
 
 pub fn steps(written: &str) -> Vec<Step> {
@@ -81,20 +90,34 @@ fn bracketed(tokens: &[Token], at: usize) -> Option<(Vec<Token>, usize)> {
 /// What a token stands for. A star at its end, after a letter or a digit, stands for words of its own:
 /// who writes `test*` does not mean `testevil`.
 fn items(token: Token) -> Vec<(Item, String)> {
-    let Token { mut signs, mut source } = token;
+    let Token { mut signs, source, .. } = token;
     let stars = signs.iter().rev().take_while(|sign| sign.is_star()).count();
     let head = signs.len() - stars;
-    let star = || if stars == 1 { (Item::Plain, "*".to_owned()) } else { (Item::Anything, "**".to_owned()) };
+    let star = match has_two_stars(&signs[head..]) {
+        true => (Item::Anything, "**".to_owned()),
+        false => (Item::Plain, "*".to_owned()),
+    };
     let after_letter = head > 0 && signs[head - 1].c.is_alphanumeric();
     match (stars, head) {
-        (1.., 0) => vec![star()],
+        (1.., 0) => vec![star],
         (1.., _) if after_letter && !WordPattern::of(&signs).is_url() => {
             signs.truncate(head);
-            source.truncate(source.len() - stars);
-            vec![(Item::Word(WordPattern::of(&signs)), source), star()]
+            vec![(Item::Word(WordPattern::of(&signs)), written(&signs)), star]
         }
         (_, _) => vec![(Item::Word(WordPattern::of(&signs)), source)],
     }
+}
+
+/// Signs as they can be written, with backslashes for quotes.
+fn written(signs: &[Sign]) -> String {
+    let mut text = String::new();
+    for sign in signs {
+        if sign.quoted && (sign.c.is_whitespace() || "*[]'\"\\".contains(sign.c)) {
+            text.push('\\');
+        }
+        text.push(sign.c);
+    }
+    text
 }
 
 /// Quotes and backslashes are read as the shell reads them; a quote that is not closed stands for itself.
@@ -121,7 +144,9 @@ fn tokens(written: &str) -> Vec<Token> {
             c => (&rest[..c.len_utf8()], false, c.len_utf8()),
         };
         let token = token.get_or_insert_default();
-        token.signs.extend(text.chars().map(|c| Sign { c, quoted }));
+        let apart = token.apart || quoted;
+        token.signs.extend(text.chars().map(|c| Sign { c, quoted, apart }));
+        token.apart = quoted;
         token.source.push_str(&rest[..length]);
         rest = &rest[length..];
     }

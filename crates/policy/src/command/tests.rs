@@ -27,6 +27,7 @@ fn a_pattern_is_shown_as_it_is_read() {
         ("  a   b ", "a b"),
         ("a [ -p * ] [--x*]", "a [-p *] [--x *]"),
         ("a [-p", "a [-p"),
+        ("'te st'* b", r"te\ st * b"),
         ("a [] b]", "a [] b]"),
         ("echo 'a b' \"c*\" it's", "echo 'a b' \"c*\" it's"),
         ("curl https://docs.rs/serde*", "curl https://docs.rs/serde*"),
@@ -42,6 +43,9 @@ fn quotes_and_backslashes_make_signs_stand_for_themselves() {
     check("git commit -m 'two words'", &["git commit -m \"two words\""], &["git commit -m two words"]);
     check("a '[-p *]'", &["a '[-p *]'"], &["a -p x", "a"]);
     check("a ''", &["a ''"], &["a"]);
+    check("a *''*", &["a b"], &["a -x"]);
+    check("a s/*''*", &["a s/b"], &["a s/b/c"]);
+    check("a 'b'*''*", &["a b c"], &["a b -x"]);
     check(r"a 'it'\''s'", &[r"a it\'s"], &["a its"]);
 }
 

@@ -1,6 +1,6 @@
 //! One word of a pattern, and which words it covers.
 
-use super::parse::Sign;
+use super::parse::{Sign, has_two_stars};
 use crate::pattern::Glob;
 use crate::url::UrlPattern;
 
@@ -35,7 +35,7 @@ impl WordPattern {
             Some(Shape::Exactly)
         } else if let Some(url) = UrlPattern::new(&written) {
             Some(Shape::Url(url))
-        } else if signs.windows(2).any(|pair| pair[0].is_star() && pair[1].is_star()) {
+        } else if has_two_stars(signs) {
             Glob::new(&written).ok().map(Shape::Across)
         } else {
             let names = signs.split(|sign| sign.c == '/').map(glob_text);
