@@ -7,6 +7,7 @@
 mod support;
 
 mod endings;
+mod folders;
 mod noise;
 mod requests;
 mod transcript;
@@ -37,6 +38,15 @@ impl Scene {
         hub.stop();
         hub.restart();
         Self::with(hub)
+    }
+
+    /// The hub decides by these rules from here on.
+    fn reread(&self, policy: &str) {
+        std::fs::write(self.hub.home.join("config.toml"), policy).unwrap();
+        eventually("the policy to be read", || {
+            let read = self.hub.get("/api/policy", &self.hub.operator()).body;
+            read["rules"].as_array().is_some_and(|rules| !rules.is_empty()).then_some(())
+        });
     }
 
     fn with(hub: Hub) -> Self {

@@ -76,6 +76,13 @@ impl Home {
         aye_policy::Home::new(&places, user.as_deref().and_then(Path::to_str))
     }
 
+    /// The same as they are looked for on the disk: our folder, and what we keep elsewhere.
+    pub fn own_places(&self) -> Vec<PathBuf> {
+        let socket = self.socket();
+        let folder = socket.parent().filter(|folder| *folder != self.path).map(Path::to_owned);
+        [self.path.clone(), socket].into_iter().chain(folder).collect()
+    }
+
     pub fn operator_token(&self) -> PathBuf {
         self.path.join("operator.token")
     }

@@ -1,6 +1,7 @@
 //! What the system tells of a process, where it tells: `/proc/PID/stat`.
 
 use std::fs;
+use std::path::PathBuf;
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 
@@ -53,4 +54,9 @@ impl Stat {
 /// the system tells cannot hold us.
 pub fn line_of(pid: u32, deepest: usize) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(pid), |pid| Stat::of(*pid)?.parent()).take(deepest)
+}
+
+/// The folder that a process works in, with every link resolved, where the system tells.
+pub fn folder_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }

@@ -380,6 +380,8 @@ pub struct Ask {
     pub deadline: Option<Timestamp>,
     /// What allowing it takes, as it stood when the ask was raised. Outside the digest.
     pub proof: Proof,
+    /// The system itself told that the agent's process works in the folder; else that is the agent's word.
+    pub cwd_checked: bool,
     pub state: State,
 }
 
@@ -410,6 +412,10 @@ impl Serialize for Ask {
             Proof::None => ask.skip_field("proof")?,
             Proof::Passkey => ask.serialize_field("proof", &self.proof)?,
         }
+        match self.cwd_checked {
+            false => ask.skip_field("cwd_checked")?,
+            true => ask.serialize_field("cwd_checked", &true)?,
+        }
         ask.serialize_field("body", &self.body)?;
         ask.serialize_field("display", &self.display())?;
         ask.serialize_field("state", self.state.name())?;
@@ -439,6 +445,9 @@ pub struct AskView {
     /// What allowing it takes; left out where that is nothing.
     #[schemars(default)]
     pub proof: Proof,
+    /// The system itself told that the agent's process works in the folder; left out where that is the agent's word.
+    #[schemars(default)]
+    pub cwd_checked: bool,
     pub body: Body,
     /// What a person sees of a permission, made by the hub from tool and input; null for questions and plans.
     pub display: Option<Display>,
@@ -466,6 +475,8 @@ struct AskDraft {
     deadline: Option<Timestamp>,
     #[serde(default)]
     proof: Proof,
+    #[serde(default)]
+    cwd_checked: bool,
     body: Value,
     display: Option<Value>,
     state: String,
@@ -497,6 +508,7 @@ impl AskView {
             created_at: draft.created_at,
             deadline: draft.deadline,
             proof: draft.proof,
+            cwd_checked: draft.cwd_checked,
             body,
             display,
             state: draft.state,
@@ -624,6 +636,7 @@ mod tests {
             created_at: Timestamp::from_second(1).unwrap(),
             deadline: None,
             proof: Proof::Passkey,
+            cwd_checked: true,
             state: State::Answered {
                 answer: Answer::read(&body, json!({"decision": "outline"})).unwrap(),
                 by: By::Rule { rule: Text::try_from("r").unwrap() },
@@ -650,6 +663,7 @@ mod tests {
             created_at: ask.created_at,
             deadline: None,
             proof: Proof::Passkey,
+            cwd_checked: true,
             body,
             display: None,
             state: "answered".into(),

@@ -1,6 +1,7 @@
 //! A tool call that an agent would make, and what is known of the tools.
 
 use crate::home::Home;
+use crate::pattern::FolderGlob;
 use crate::shell::Script;
 use serde_json::{Map, Value};
 
@@ -8,10 +9,36 @@ use serde_json::{Map, Value};
 pub struct ToolCall<'a> {
     /// `claude`, …
     pub agent_kind: &'a str,
+    /// The folder the agent says it works in.
     pub cwd: &'a str,
+    /// What else is known of that folder.
+    pub folder: Folder<'a>,
     pub tool: &'a str,
     pub input: &'a Map<String, Value>,
     pub home: &'a Home,
+}
+
+/// How far an agent's word for its folder goes. Rules that are bound to a folder allow nothing elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Folder<'a> {
+    /// Nobody has looked, and the word is taken.
+    #[default]
+    Claimed,
+    /// It works in this folder, and what it says is this one or one below it.
+    Known(&'a str),
+    /// It was found elsewhere, or says different things.
+    Disputed,
+}
+
+impl Folder<'_> {
+    /// Whether a rule for these folders may allow something; what the agent says must fit as well.
+    pub(crate) fn may_be_in(self, folders: &FolderGlob) -> bool {
+        match self {
+            Folder::Claimed => true,
+            Folder::Known(known) => folders.matches(known),
+            Folder::Disputed => false,
+        }
+    }
 }
 
 /// Tools that exist to ask a person: approving them by rule would invent the answer.
@@ -19,6 +46,9 @@ pub const PERSON_ONLY: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
 
 /// Tools that look through everything below a folder: the agent's own, unless the input names another.
 pub const SEARCH_TOOLS: [&str; 3] = ["Glob", "Grep", "LS"];
+
+/// Tools that open the one file their input names; the rest of the input is text.
+pub const FILE_TOOLS: [&str; 6] = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead"];
 
 /// A tool whose input is a command for the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +71,11 @@ impl ShellTool {
         SHELL_TOOLS.iter().find(|shell| shell.name == tool)
     }
 
+    /// Whether this field changes nothing about what the command may do.
+    pub(crate) fn is_harmless(&self, field: &str) -> bool {
+        self.harmless.contains(&field)
+    }
+
     /// The first field that may give the command more power than its words say, such as one that lifts a
     /// sandbox.
     pub fn unusual_field<'a>(
@@ -49,7 +84,7 @@ impl ShellTool {
         accepted: impl Fn(&str) -> bool,
     ) -> Option<&'a str> {
         let unset = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
-        let usual = |field: &str| field == self.command || self.harmless.contains(&field) || accepted(field);
+        let usual = |field: &str| field == self.command || self.is_harmless(field) || accepted(field);
         input.iter().find(|(field, value)| !usual(field) && !unset(value)).map(|(field, _)| field.as_str())
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::call::{ShellTool, ToolCall};
 use crate::pattern::plain_path;
-use crate::shell::Opaque;
+use crate::shell::{Opaque, Script};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::ids::AgentId;
 use aye_core::proof::Proof;
@@ -56,11 +56,16 @@ pub enum NotGrantable {
 
 impl Exactly {
     pub fn of(call: &ToolCall) -> Result<Self, NotGrantable> {
-        if call.is_person_only() {
-            return Err(NotGrantable::PersonOnly(call.tool.to_owned()));
-        }
         if call.names_home() {
             return Err(NotGrantable::NamesHome);
+        }
+        Self::of_script(call, call.script().as_ref())
+    }
+
+    /// The same for a command that was taken apart already and names no place of ours.
+    pub(crate) fn of_script(call: &ToolCall, script: Option<&Script>) -> Result<Self, NotGrantable> {
+        if call.is_person_only() {
+            return Err(NotGrantable::PersonOnly(call.tool.to_owned()));
         }
         let Some(shell) = ShellTool::named(call.tool) else {
             let input = canonical(&Value::Object(call.input.clone()));
@@ -69,7 +74,7 @@ impl Exactly {
         if let Some(field) = shell.unusual_field(call.input, |_| false) {
             return Err(NotGrantable::UnusualField(field.to_owned()));
         }
-        let plain = call.script().map_or(Err(Opaque::Unparsable), |script| script.plain);
+        let plain = script.map_or(Err(Opaque::Unparsable), |script| script.plain.clone());
         plain.map(Exactly::Command).map_err(NotGrantable::Opaque)
     }
 
@@ -149,7 +154,8 @@ mod tests {
 
     fn with_call<T>(cwd: &str, tool: &str, input: Value, use_it: impl FnOnce(&ToolCall) -> T) -> T {
         let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
-        use_it(&ToolCall { agent_kind: "claude", cwd, tool, input: input.as_object().unwrap(), home: &home })
+        let (folder, input) = (crate::Folder::Claimed, input.as_object().unwrap());
+        use_it(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, home: &home })
     }
 
     fn second(second: i64) -> Timestamp {

@@ -3,10 +3,8 @@
 //!
 //! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`,
 //! `$HOME`), from the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case,
-//! and as `AYE_HOME` by name. It does not see links, wildcards (`~/.local/share/a*`), a folder above it
-//! (`grep -r token ~`; of the tools that search, it does see that), a place reached by an earlier `cd`, or a name put together when the command runs.
-//! Separation from an agent of the same user is weak at best; where it must be strong, the hub runs as
-//! another user.
+//! and as `AYE_HOME` by name. Links and folders above a place show only on the disk: [`crate::names`] lists what
+//! has to be looked at there. A name that is put together when the command runs is not seen.
 
 use crate::pattern::settle_path;
 use serde_json::{Map, Value};
@@ -16,14 +14,37 @@ pub struct Home {
     /// Settled, and in lower case: some file systems do not know the difference.
     places: Vec<String>,
     user: Option<String>,
+    /// As the disk spells it.
+    user_spelled: Option<String>,
 }
 
 impl Home {
     /// The folders and files that belong to aye, as absolute paths, and the user's home folder.
     pub fn new(places: &[&str], user_home: Option<&str>) -> Self {
         let settle = |path: &str| settle_path("/", &path.to_lowercase());
-        let places = places.iter().filter(|place| !place.is_empty());
-        Self { places: places.map(|place| settle(place)).collect(), user: user_home.map(settle) }
+        let mut settled = vec![];
+        for place in places.iter().filter(|place| !place.is_empty()).map(|place| settle(place)) {
+            // Where quotes are part of the name, they are taken out of it with those around it.
+            let bare = unquoted(&place);
+            if bare != place && bare != "/" {
+                settled.push(bare);
+            }
+            settled.push(place);
+        }
+        Self { places: settled, user: user_home.map(settle), user_spelled: user_home.map(str::to_owned) }
+    }
+
+    /// A name with the user's home in place of what stands for it.
+    pub(crate) fn expand(&self, name: &str) -> String {
+        let Some(user) = &self.user_spelled else { return name.to_owned() };
+        let name = name.replace("${HOME}", user).replace("$HOME", user);
+        let Some(rest) = name.strip_prefix('~') else { return name };
+        let own = user.rsplit('/').next().unwrap_or_default();
+        let is_own = |rest: &&str| rest.is_empty() || rest.starts_with('/');
+        match rest.strip_prefix(own).filter(is_own).or_else(|| Some(rest).filter(is_own)) {
+            Some(below) => format!("{user}{below}"),
+            None => name,
+        }
     }
 
     pub fn is_named(&self, cwd: &str, input: &Map<String, Value>) -> bool {
@@ -63,14 +84,16 @@ impl Home {
         if text.contains("aye_home") {
             return true;
         }
-        let text = self.expand_user(&text.replace(['\'', '"', '\\'], ""));
-        let written = [squeeze(&text, false), squeeze(&text, true)];
+        let quoted = self.expand_user(&text);
+        let text = self.expand_user(&unquoted(&text));
+        let written =
+            [squeeze(&text, false), squeeze(&text, true), squeeze(&quoted, false), squeeze(&quoted, true)];
         if written.iter().any(|text| self.places.iter().any(|place| names(text, place))) {
             return true;
         }
         let ends_path = |c: char| c.is_whitespace() || "=:,;|&<>()`".contains(c);
         text.split(ends_path)
-            .chain([text.as_str()])
+            .chain([text.as_str(), quoted.as_str()])
             .any(|path| !path.is_empty() && self.is_inside(&settle_path(cwd, path)))
     }
 
@@ -83,7 +106,7 @@ impl Home {
     }
 }
 
-fn collect_strings<'a>(value: &'a Value, strings: &mut Vec<&'a str>) {
+pub(crate) fn collect_strings<'a>(value: &'a Value, strings: &mut Vec<&'a str>) {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
         Value::String(text) => strings.push(text),
@@ -93,6 +116,10 @@ fn collect_strings<'a>(value: &'a Value, strings: &mut Vec<&'a str>) {
             collect_strings(value, strings);
         }),
     }
+}
+
+fn unquoted(text: &str) -> String {
+    text.replace(['\'', '"', '\\'], "")
 }
 
 /// The whole text with the detours taken out of the paths in it.
@@ -175,6 +202,18 @@ mod tests {
         assert!(named("/home/ada/.local/share/aye", json!({})));
         assert!(named("/home/ada/.local/share", json!({"file_path": "aye/config.toml"})));
         assert!(!named("/home/ada", json!({"file_path": "aye/config.toml", "limit": 3})));
+    }
+
+    #[test]
+    fn a_name_with_quotes_or_backslashes_in_it_is_seen_too() {
+        let home = Home::new(&["/home/ada/it's \\ours"], Some("/home/ada"));
+        let named = |text: &str| home.is_named("/home/ada", json!({"command": text}).as_object().unwrap());
+        assert!(named("/home/ada/it's \\ours/x"));
+        assert!(named("it's \\ours/x"));
+        assert!(named("cat \"/home/ada/it's \\\\ours/x\""));
+        assert!(named("cat /home/ada/it\\'s\\ \\\\ours/x"));
+        assert!(named("cat ~/'it'\\''s \\ours'/x"));
+        assert!(!named("cat /home/ada/its mine"));
     }
 
     #[test]

@@ -13,10 +13,12 @@
 //! Above all rules: questions and plans are never approved here, and neither is an input that names a
 //! place of aye's own (see [`crate::home`]).
 
-use crate::call::ToolCall;
+use crate::call::{Folder, ToolCall};
 use crate::decision::{Action, Decision, Source};
 use crate::file::{OutlinePreapproval, Timeouts, WhenUnattended};
-use crate::pattern::Glob;
+use crate::grants::Exactly;
+use crate::names::Names;
+use crate::pattern::{FolderGlob, Glob};
 use crate::rule::{Rule, Verb};
 use crate::shell::{Opaque, Part, Script};
 use aye_core::proof::Proof;
@@ -63,18 +65,33 @@ impl Policy {
     }
 
     pub fn decide(&self, call: &ToolCall) -> Decision {
+        self.read(call).decision
+    }
+
+    /// What the policy says of a call, and what a grant would have to be for. The command is taken apart once.
+    pub fn read(&self, call: &ToolCall) -> Reading {
         let script = call.script();
         let judged = self.judge(call, script.as_ref());
         let proof = self.proof_for(call, script.as_ref(), &judged);
         let decision = Decision { proof, ..self.conclude(call, script.as_ref(), &judged) };
-        if decision.action == Action::Allow && call.names_home() {
-            let because = format!(
-                "{}, but the input names a place that belongs to aye, and that always goes to a person",
-                decision.because
-            );
-            return Decision { proof, ..Decision::ask(because) };
+        let mut reading = Reading { decision, exactly: None, names: Names::default() };
+        let allows = reading.decision.action == Action::Allow;
+        if !allows && (!reading.decision.is_open_to_grants() || call.folder == Folder::Disputed) {
+            return reading;
         }
-        decision
+        if call.names_home() {
+            if allows {
+                reading.goes_to_a_person("the input names a place that belongs to aye");
+            }
+            return reading;
+        }
+        if !allows {
+            reading.exactly = Exactly::of_script(call, script.as_ref()).ok();
+        }
+        if allows || reading.exactly.is_some() {
+            reading.names = Names::of(call, script.as_ref());
+        }
+        reading
     }
 
     /// Every part counts, not only the one that is named as the reason. A command that is not plain may hide what a
@@ -91,8 +108,9 @@ impl Policy {
     /// itself.
     pub(crate) fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
         let may_decide = |rule: &&Rule| {
-            let answers_for_a_person = rule.verb == Verb::Allow && call.is_person_only();
-            !answers_for_a_person && rule.applies_to(call)
+            let elsewhere = |folders: &FolderGlob| !call.folder.may_be_in(folders);
+            let may_not_allow = call.is_person_only() || rule.cwd.as_ref().is_some_and(elsewhere);
+            !(rule.verb == Verb::Allow && may_not_allow) && rule.applies_to(call)
         };
         let rules: Vec<&Rule> = self.rules.iter().filter(may_decide).collect();
         match script {
@@ -164,6 +182,28 @@ impl Policy {
             };
         }
         Decision::ask(undecided.why(call, script))
+    }
+}
+
+/// What the policy says of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    pub decision: Decision,
+    /// What a grant would have to be for, where one may still allow it.
+    pub exactly: Option<Exactly>,
+    /// Where it may be allowed, the names to look at first: none may lead to a file of aye's own.
+    pub names: Names,
+}
+
+impl Reading {
+    /// Neither rules nor grants allow it, because of this.
+    pub fn goes_to_a_person(&mut self, why: &str) {
+        if self.decision.action == Action::Allow {
+            let because = format!("{}, but {why}, and that always goes to a person", self.decision.because);
+            self.decision = Decision { proof: self.decision.proof, ..Decision::ask(because) };
+        }
+        self.exactly = None;
+        self.names = Names::default();
     }
 }
 

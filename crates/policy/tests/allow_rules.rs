@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use aye_policy::{Action, Home, Policy, PolicyFile, ToolCall};
+use aye_policy::{Action, Folder, Home, Policy, PolicyFile, ToolCall};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,14 @@ fn policy(rule: Value) -> Policy {
 fn allows(policy: &Policy, tool: &str, field: &str, text: &str) -> bool {
     let input = Map::from_iter([(field.to_owned(), Value::String(text.to_owned()))]);
     let home = Home::default();
-    let call = ToolCall { agent_kind: "claude", cwd: "/src", tool, input: &input, home: &home };
+    let call = ToolCall {
+        agent_kind: "claude",
+        cwd: "/src",
+        folder: Folder::Claimed,
+        tool,
+        input: &input,
+        home: &home,
+    };
     policy.decide(&call).action == Action::Allow
 }
 
@@ -325,7 +332,14 @@ fn rules_that_deny_or_ask_match_as_globs() {
     let home = Home::default();
     let input = json!({"url": "https://x.example/?evil"});
     let input = input.as_object().unwrap();
-    let call = ToolCall { agent_kind: "claude", cwd: "/", tool: "Fetch", input, home: &home };
+    let call = ToolCall {
+        agent_kind: "claude",
+        cwd: "/",
+        folder: Folder::Claimed,
+        tool: "Fetch",
+        input,
+        home: &home,
+    };
     assert!(matches!(policy(deny).decide(&call).action, Action::Deny { .. }));
 }
 

@@ -83,6 +83,9 @@ pub struct RaiseBody {
     pub kind: Kind,
     #[schemars(with = "aye_core::RaisedBody")]
     pub body: Value,
+    /// The folder it is asked in. Where that is not the agent's registered one, nothing that is bound to a folder
+    /// allows it.
+    pub cwd: Option<String>,
     /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
     #[schemars(with = "Option<String>")]
     pub timeout: Option<Value>,
@@ -105,6 +108,7 @@ pub async fn raise(
         agent: body.agent,
         body: asked,
         before,
+        cwd: body.cwd,
         timeout: body.timeout.map(|timeout| duration(&timeout)).transpose()?,
         tool_use_id: body.tool_use_id,
         sub_agent: body.sub_agent,

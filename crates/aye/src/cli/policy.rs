@@ -6,14 +6,14 @@ use super::{Done, open_database, say, say_json};
 use crate::client::Client;
 use crate::config::Config;
 use crate::home::Home;
-use crate::hub::{GrantInfo, tool_and_input};
+use crate::hub::{GrantInfo, tool_and_input, why_asked};
 use crate::store;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
 use aye_core::visible::one_line;
 use aye_core::{Ask, By, Proof};
-use aye_policy::{Action as Verdict, Decision, ToolCall, Verb};
+use aye_policy::{Action as Verdict, Decision, Folder, ToolCall, Verb};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -112,9 +112,13 @@ impl Test {
             None => std::env::current_dir()?,
         };
         let (cwd, places) = (cwd.to_string_lossy(), home.places());
-        let call =
-            ToolCall { agent_kind: &self.agent, cwd: &cwd, tool: &self.tool, input: &input, home: &places };
-        let decision = policy.decide(&call);
+        let (agent_kind, folder) = (&self.agent, Folder::Claimed);
+        let call = ToolCall { agent_kind, cwd: &cwd, folder, tool: &self.tool, input: &input, home: &places };
+        let mut reading = policy.read(&call);
+        if let Some(why) = why_asked(home.own_places(), &reading.names, &cwd) {
+            reading.goes_to_a_person(&why);
+        }
+        let decision = reading.decision;
         let misses = if decision.action == Verdict::Ask { policy.near_misses(&call) } else { vec![] };
         let cautions = rules::cautions_of(&policy, &decision, &misses);
         if self.json {
@@ -204,8 +208,9 @@ impl Replay {
         let mut compared = Vec::new();
         store::asks::permissions_since(&connection, since, |ask, kind| {
             let (tool, input) = tool_and_input(&ask.body);
+            let (agent_kind, folder) = (&kind, Folder::Claimed);
             let call =
-                ToolCall { agent_kind: &kind, cwd: &ask.cwd, tool: &tool, input: &input, home: &places };
+                ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, home: &places };
             let ours = policy.decide(&call);
             let theirs = match (ask.state.by(), ask.state.answer()) {
                 (Some(By::Person { .. }), Some(answer)) => answer.decision(),

@@ -196,13 +196,16 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
     let process = told.pid.and_then(identified);
     let supervisor = told.supervisor.and_then(identified);
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
+    let cwd = told.cwd.unwrap_or(known.profile.cwd);
+    let first_cwd = Some(known.profile.first_cwd).filter(|first| !first.is_empty());
     let row = AgentRow {
         profile: Profile {
             id: id.clone(),
             kind: told.kind.map_or(known.profile.kind, String::from),
             reach: told.reach.unwrap_or(known.profile.reach),
             host: told.host.unwrap_or(known.profile.host),
-            cwd: told.cwd.unwrap_or(known.profile.cwd),
+            first_cwd: first_cwd.unwrap_or_else(|| cwd.clone()),
+            cwd,
             title: told.title.unwrap_or(known.profile.title),
             session: told.session.or(known.profile.session),
             process: process.or(known.profile.process),

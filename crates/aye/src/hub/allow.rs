@@ -31,7 +31,7 @@ impl Allowed {
             return None;
         }
         let answer = reading.allows(&raise.body)?;
-        let open = raise.clone().open(id.clone(), &agent.profile.cwd, Proof::None, now);
+        let open = raise.clone().open(id.clone(), agent, reading, Proof::None, now);
         match step(&open.state, open.deadline, answer.event.clone(), now) {
             Ok(Step::Changed(state)) => {
                 Some(Self { ended: Ask { state, ..open.clone() }, open, answer, now })

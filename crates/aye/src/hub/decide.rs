@@ -2,11 +2,12 @@
 
 use super::Problem;
 use super::change::{apply, publish_agent};
-use crate::store::{AgentRow, Tx};
+use super::folder::Standing;
+use crate::store::{AgentRow, Profile, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
 use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
-use aye_policy::{Action, Decision, Exactly, Policy, Source, ToolCall};
+use aye_policy::{Action, Names, Policy, Source, ToolCall};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -34,10 +35,32 @@ impl Lookup {
         }
     }
 
-    pub fn read(&self, body: &Body, agent: &AgentRow) -> Reading {
-        let (kind, cwd) = (agent.profile.kind.clone(), agent.profile.cwd.clone());
-        Reading::of(body, kind, cwd, &self.policy, &self.places)
+    /// `told` is the folder that was named with the ask.
+    pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> Reading {
+        let profile = &agent.profile;
+        let standing = Standing::of(profile, told);
+        let (tool, input) = tool_and_input(body);
+        let call = ToolCall {
+            agent_kind: &profile.kind,
+            cwd: &profile.cwd,
+            folder: standing.folder(),
+            tool: &tool,
+            input: &input,
+            home: &self.places,
+        };
+        Reading {
+            policy: self.policy.read(&call),
+            about: (profile.kind.clone(), profile.cwd.clone()),
+            bases: is_here(profile).then(|| standing.bases(profile)),
+            cwd_is_checked: standing.is_checked(),
+        }
     }
+}
+
+/// Files can be looked at for agents on this machine. One whose process we know is here, whatever it says.
+fn is_here(agent: &Profile) -> bool {
+    let ours = rustix::system::uname();
+    agent.process.is_some() || agent.host.is_empty() || agent.host == ours.nodename().to_string_lossy()
 }
 
 /// About as many bytes as it takes to write it.
@@ -52,33 +75,41 @@ fn weight(value: &Value) -> usize {
 
 /// What the policy says of a call. A long command takes its time, so those are read before anything is written.
 pub struct Reading {
-    decision: Decision,
-    /// What a grant would have to be for, where one may still allow it.
-    exactly: Option<Exactly>,
+    policy: aye_policy::Reading,
     /// The agent's kind and folder that it was read for.
     about: (String, String),
+    /// The folders that names are meant from, for an agent on this machine.
+    bases: Option<Vec<String>>,
+    cwd_is_checked: bool,
 }
 
 impl Reading {
-    fn of(body: &Body, kind: String, cwd: String, policy: &Policy, places: &aye_policy::Home) -> Self {
-        let (tool, input) = tool_and_input(body);
-        let call = ToolCall { agent_kind: &kind, cwd: &cwd, tool: &tool, input: &input, home: places };
-        let decision = policy.decide(&call);
-        let exactly = decision.is_open_to_grants().then(|| Exactly::of(&call).ok()).flatten();
-        Self { decision, exactly, about: (kind, cwd) }
+    /// What must be looked at on the disk before this may be allowed, and from which folders.
+    pub fn take_names(&mut self) -> Option<(Names, Vec<String>)> {
+        Some((std::mem::take(&mut self.policy.names), self.bases.take()?))
+    }
+
+    /// Neither a rule nor a grant allows it.
+    pub fn goes_to_a_person(&mut self, why: &str) {
+        self.policy.goes_to_a_person(why);
+    }
+
+    /// Whether the system told that the agent works where it is now said to.
+    pub fn has_checked(&self, agent: &AgentRow) -> bool {
+        self.cwd_is_checked && self.about.1 == agent.profile.cwd
     }
 
     /// The answer, if the policy by itself allows this.
     pub fn allows(&self, body: &Body) -> Option<ByRule> {
-        let allows = self.decision.action == Action::Allow;
+        let allows = self.policy.decision.action == Action::Allow;
         let answer = allows.then(|| allowed(body)).flatten()?;
-        Some(ByRule::new(answer, &self.decision.source.to_string()))
+        Some(ByRule::new(answer, &self.policy.decision.source.to_string()))
     }
 
     /// What a person's allow takes. What a rule decides needs none, and an answer to a question allows nothing.
     pub fn proof_for(&self, body: &Body) -> Proof {
-        match (body, &self.decision.action) {
-            (Body::Permission(_) | Body::Plan(_), Action::Ask) => self.decision.proof,
+        match (body, &self.policy.decision.action) {
+            (Body::Permission(_) | Body::Plan(_), Action::Ask) => self.policy.decision.proof,
             (Body::Question(_), _) | (_, Action::Allow | Action::Deny { .. }) => Proof::None,
         }
     }
@@ -90,8 +121,9 @@ impl Reading {
 
     /// The rule that wants a person asked, which no answer will name.
     pub fn rule_that_asks(&self) -> Option<String> {
-        let by_rule = self.decision.action == Action::Ask && self.decision.source != Source::Nothing;
-        by_rule.then(|| self.decision.source.to_string())
+        let by_rule =
+            self.policy.decision.action == Action::Ask && self.policy.decision.source != Source::Nothing;
+        by_rule.then(|| self.policy.decision.source.to_string())
     }
 }
 
@@ -122,8 +154,8 @@ pub fn decide(
     if !reading.is_about(agent) {
         return Ok(ask);
     }
-    let rule = reading.decision.source.to_string();
-    let verdict = match (&reading.decision.action, reading.exactly) {
+    let rule = reading.policy.decision.source.to_string();
+    let verdict = match (&reading.policy.decision.action, reading.policy.exactly) {
         (Action::Allow, _) => allowed(&ask.body).map(|answer| (answer, rule)),
         (Action::Deny { message }, _) => Some((denied(&ask.body, message), rule)),
         (Action::Ask, Some(exactly)) => {

@@ -6,7 +6,7 @@ use super::grants::{ALWAYS, SESSION};
 use crate::store::{AgentRow, StoreError, Tx};
 use aye_core::visible::one_line;
 use aye_core::{Before, Body, Extras, Grants, Keeper, Permission, Scope};
-use aye_policy::{Exactly, Grant, ToolCall};
+use aye_policy::{Exactly, Folder, Grant, ToolCall};
 
 /// A longer command is not repeated: it stands above.
 const LONGEST_REPEATED: usize = 200;
@@ -16,6 +16,7 @@ pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_po
     let call = ToolCall {
         agent_kind: &agent.profile.kind,
         cwd: &agent.profile.cwd,
+        folder: Folder::Claimed,
         tool: &permission.tool,
         input: &permission.input,
         home: places,

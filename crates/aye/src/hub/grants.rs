@@ -4,7 +4,7 @@ use super::decide::tool_and_input;
 use super::{Hub, Problem};
 use crate::store::{self, Tx};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
-use aye_policy::{Grant, ToolCall};
+use aye_policy::{Folder, Grant, ToolCall};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,8 +52,14 @@ pub fn keep(
     };
     let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
     let (tool, shown) = tool_and_input(&ask.body);
-    let call =
-        ToolCall { agent_kind: &agent.profile.kind, cwd: &ask.cwd, tool: &tool, input: &shown, home: places };
+    let call = ToolCall {
+        agent_kind: &agent.profile.kind,
+        cwd: &ask.cwd,
+        folder: Folder::Claimed,
+        tool: &tool,
+        input: &shown,
+        home: places,
+    };
     let granted = match input {
         Some(_) => Err("the input was edited".to_owned()),
         None => Grant::of(&call, only, now.saturating_add(lasts).ok(), by.clone(), now)

@@ -14,12 +14,14 @@ mod credentials;
 mod decide;
 mod extras;
 mod feed;
+mod folder;
 mod grants;
 mod launch;
 mod life;
 mod memory;
 mod meters;
 mod outline;
+mod own_files;
 mod passkeys;
 mod policy;
 mod problem;
@@ -41,6 +43,7 @@ pub use launch::{NewRun, Projects};
 pub use memory::Memo;
 pub use meters::{Counted, Figures, Histogram};
 pub use outline::PlanApproval;
+pub use own_files::why_asked;
 pub use passkeys::{Challenge, PasskeyInfo};
 pub use problem::Problem;
 pub use raise::{Raise, Raised};
@@ -56,6 +59,7 @@ use credentials::Credentials;
 use feed::Feed;
 use life::Life;
 use meters::Meters;
+use own_files::OwnFiles;
 use passkeys::Passkeys;
 use policy::PolicyInForce;
 use serde_json::json;
@@ -77,6 +81,7 @@ struct Inner {
     life: Life,
     credentials: Credentials,
     policy: PolicyInForce,
+    own_files: OwnFiles,
     attendance: Attendance,
     meters: Arc<Meters>,
     claims: Arc<Claims>,
@@ -100,6 +105,8 @@ impl Hub {
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
+        let own_files =
+            OwnFiles::watch(home.own_places()).context("cannot start the threads that look at files")?;
         let (claims, passkeys, sooner) = (Arc::default(), Passkeys::default(), Notify::new());
         let inner = Inner {
             store,
@@ -108,6 +115,7 @@ impl Hub {
             life,
             credentials,
             policy,
+            own_files,
             attendance,
             meters,
             claims,

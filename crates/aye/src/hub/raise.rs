@@ -15,6 +15,8 @@ pub struct Raise {
     pub body: Body,
     /// What the agent's machine says of the file that would change.
     pub before: Option<Before>,
+    /// The folder that its adapter says it was asked in.
+    pub cwd: Option<String>,
     pub timeout: Option<SignedDuration>,
     pub tool_use_id: Option<String>,
     pub sub_agent: Option<String>,
@@ -28,7 +30,15 @@ pub struct Raised {
 
 impl Raise {
     /// The ask that this raises in a folder.
-    pub(super) fn open(self, id: AskId, cwd: &str, proof: Proof, now: Timestamp) -> Ask {
+    pub(super) fn open(
+        self,
+        id: AskId,
+        agent: &AgentRow,
+        reading: &Reading,
+        proof: Proof,
+        now: Timestamp,
+    ) -> Ask {
+        let cwd = &agent.profile.cwd;
         // To the millisecond, which is what the store keeps.
         let deadline = self.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
         let deadline =
@@ -38,7 +48,8 @@ impl Raise {
             digest: Digest::of(cwd, &self.body),
             key: self.key,
             agent: self.agent,
-            cwd: cwd.to_owned(),
+            cwd: cwd.clone(),
+            cwd_checked: reading.has_checked(agent),
             tool_use_id: self.tool_use_id,
             sub_agent: self.sub_agent,
             body: self.body,
@@ -57,6 +68,7 @@ struct Look {
     reading: Reading,
     /// For a person to see; what a rule allows nobody looks at.
     extras: Extras,
+    agent: AgentRow,
     allowed: Option<Allowed>,
 }
 
@@ -71,13 +83,23 @@ impl Look {
         let before = raise.before.take();
         let known = agent.is_some() && !key_is_used;
         let agent = agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), now));
-        let reading = lookup.read(&raise.body, &agent);
+        let reading = lookup.read(&raise.body, &agent, raise.cwd.as_deref());
         let allowed = known.then(|| Allowed::of(&raise, id, &agent, &reading, now)).flatten();
         let extras = match &allowed {
-            Some(_) => Extras::default(),
+            Some(_) => Extras { before, ..Extras::default() },
             None => extras::of(&raise.body, before, &agent, &lookup.places),
         };
-        Self { raise, reading, extras, allowed }
+        Self { raise, reading, extras, agent, allowed }
+    }
+
+    /// A person is asked after all, and no grant would count.
+    fn goes_to_a_person(mut self, why: &str, places: &aye_policy::Home) -> Self {
+        self.reading.goes_to_a_person(why);
+        if self.allowed.take().is_some() {
+            self.extras = extras::of(&self.raise.body, self.extras.before, &self.agent, places);
+        }
+        self.extras.grants = Grants::default();
+        self
     }
 }
 
@@ -91,7 +113,8 @@ impl Hub {
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let raise = Raise { timeout, ..raise };
         let claim = self.inner.claims.claim(&raise.agent, &raise.key).await;
-        let Look { raise, reading, extras, allowed } = self.look(raise, id.clone(), now).await?;
+        let look = self.look(raise, id.clone(), now).await?;
+        let Look { raise, reading, extras, allowed, .. } = self.look_at_files(look).await?;
         let claim = match allowed {
             Some(allowed) => match self.record_later(allowed, claim) {
                 Ok(ask) => return Ok(Raised { ask, new: true }),
@@ -111,6 +134,15 @@ impl Hub {
             self.inner.sooner.notify_one();
         }
         Ok(raised)
+    }
+
+    /// What leads to a file of our own is not allowed without a person, however it is named.
+    async fn look_at_files(&self, mut look: Look) -> Result<Look, Problem> {
+        let Some((names, bases)) = look.reading.take_names() else { return Ok(look) };
+        let Some(why) = self.inner.own_files.why_asked(names, bases).await else { return Ok(look) };
+        let places = self.inner.policy.places();
+        let asked = tokio::task::spawn_blocking(move || look.goes_to_a_person(&why, &places));
+        asked.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
     }
 
     /// Off the threads that serve, and what takes its time to be read off the store's as well.
@@ -159,7 +191,7 @@ fn record(
     if !reading.is_about(&agent) {
         extras.grants = Grants::default();
     }
-    let ask = Ask { extras, ..raise.open(id, &agent.profile.cwd, proof, now) };
+    let ask = Ask { extras, ..raise.open(id, &agent, &reading, proof, now) };
     enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {

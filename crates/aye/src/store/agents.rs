@@ -24,6 +24,8 @@ pub struct Profile {
     pub reach: Reach,
     pub host: String,
     pub cwd: String,
+    /// The first folder that was named.
+    pub first_cwd: String,
     pub title: String,
     pub session: Option<String>,
     /// The agent's process, with its start time: a process id alone is soon another process.
@@ -40,6 +42,7 @@ impl AgentRow {
             reach: Reach::Script,
             host: String::new(),
             cwd: String::new(),
+            first_cwd: String::new(),
             title: String::new(),
             session: None,
             process: None,
@@ -89,9 +92,9 @@ impl Tx<'_> {
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO agents (id, kind, reach, host, cwd, title, session, pid, pid_started, report, lost, cost, created_at)
-             VALUES (:id, :kind, :reach, :host, :cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at)
-             ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, title = :title,
+            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, pid, pid_started, report, lost, cost, created_at)
+             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at)
+             ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
                  session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost",
         )?;
         statement.execute(named_params! {
@@ -100,6 +103,7 @@ impl Tx<'_> {
             ":reach": word(&profile.reach)?,
             ":host": profile.host,
             ":cwd": profile.cwd,
+            ":first_cwd": profile.first_cwd,
             ":title": profile.title,
             ":session": profile.session,
             ":pid": profile.process.map(|(pid, _)| pid),
@@ -176,6 +180,7 @@ fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
             reach: unword(&row.get::<_, String>("reach")?)?,
             host: row.get("host")?,
             cwd: row.get("cwd")?,
+            first_cwd: row.get("first_cwd")?,
             title: row.get("title")?,
             session: row.get("session")?,
             process: pid.zip(started.map(i64::cast_unsigned)),

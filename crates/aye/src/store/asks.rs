@@ -5,6 +5,7 @@ use aye_core::{
     State, Withdrawal,
 };
 use jiff::Timestamp;
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,8 +50,8 @@ impl Tx<'_> {
         let extras = extras.transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
-                 extras)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 extras, cwd_checked)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?;
         statement.execute((
             ask.id.as_str(),
@@ -66,6 +67,7 @@ impl Tx<'_> {
             ask.deadline.map(Timestamp::as_millisecond),
             (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()?,
             extras,
+            ask.cwd_checked,
         ))?;
         Ok(())
     }
@@ -232,22 +234,23 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
         agent: name(row, "agent")?,
         cwd: row.get("cwd")?,
         tool_use_id: row.get("tool_use_id")?,
+        cwd_checked: newer(row, "cwd_checked")?.unwrap_or(false),
         sub_agent: newer(row, "sub_agent")?,
-        extras: match newer(row, "extras")? {
+        extras: match newer::<String>(row, "extras")? {
             Some(extras) => serde_json::from_str(&extras).map_err(unreadable)?,
             None => Extras::default(),
         },
         digest: Digest::from(row.get::<_, String>("digest")?),
         created_at: time(row.get("created_at")?)?,
         deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,
-        proof: newer(row, "proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
+        proof: newer::<String>(row, "proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
         state: read_state(row, kind)?,
         body,
     })
 }
 
 /// A column that a database of an older version, opened only to look, does not have.
-fn newer(row: &Row, column: &str) -> Result<Option<String>, StoreError> {
+fn newer<T: FromSql>(row: &Row, column: &str) -> Result<Option<T>, StoreError> {
     match row.get(column) {
         Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
         read => Ok(read?),

@@ -46,6 +46,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_sub_agents.sql"),
     include_str!("migrations/0004_telegram.sql"),
     include_str!("migrations/0005_extras.sql"),
+    include_str!("migrations/0006_folders.sql"),
     include_str!("migrations/0007_passkeys.sql"),
     include_str!("migrations/0009_tool_calls.sql"),
     include_str!("migrations/0008_sessions.sql"),

@@ -128,6 +128,7 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
                 cwd: String::new(),
                 tool_use_id: None,
                 sub_agent: None,
+                cwd_checked: false,
                 digest: aye_core::Digest::of("", &body),
                 body,
                 extras: aye_core::Extras::default(),

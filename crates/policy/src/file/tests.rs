@@ -179,7 +179,14 @@ fn a_rule_from_the_time_of_globs_is_never_refused_and_never_allows_its_counterex
     let policy = Policy { rules: vec![more], ..Policy::default() };
     let input = json!({"command": "git push origin"});
     let (input, home) = (input.as_object().unwrap(), crate::Home::default());
-    let call = crate::ToolCall { agent_kind: "claude", cwd: "/", tool: "Bash", input, home: &home };
+    let call = crate::ToolCall {
+        agent_kind: "claude",
+        cwd: "/",
+        folder: crate::Folder::Claimed,
+        tool: "Bash",
+        input,
+        home: &home,
+    };
     assert_eq!(policy.decide(&call).action, crate::Action::Ask);
     let new = json!({"action": "allow", "command": "a [-x]", "not_matches": ["a -x"]});
     assert_eq!(flaws(new), [Flaw::MatchesCounterexample("\"a -x\"".into())]);

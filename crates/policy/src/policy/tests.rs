@@ -15,7 +15,7 @@ fn rules(rules: Value) -> Policy {
 fn decide_in(policy: &Policy, cwd: &str, tool: &str, input: Value) -> Decision {
     let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
     let input = input.as_object().unwrap();
-    policy.decide(&ToolCall { agent_kind: "claude", cwd, tool, input, home: &home })
+    policy.decide(&ToolCall { agent_kind: "claude", cwd, folder: Folder::Claimed, tool, input, home: &home })
 }
 
 fn decide(policy: &Policy, tool: &str, input: Value) -> Decision {
@@ -224,7 +224,14 @@ fn a_search_that_reaches_our_own_files_goes_to_a_person() {
     let grep = |cwd: &str, input: Value| {
         let input = input.as_object().unwrap().clone();
         policy
-            .decide(&ToolCall { agent_kind: "claude", cwd, tool: "Grep", input: &input, home: &home })
+            .decide(&ToolCall {
+                agent_kind: "claude",
+                cwd,
+                folder: Folder::Claimed,
+                tool: "Grep",
+                input: &input,
+                home: &home,
+            })
             .action
     };
     assert_eq!(grep("/src", json!({"pattern": "/api/x"})), Action::Allow);
@@ -247,6 +254,7 @@ fn rules_that_stop_see_through_paths_that_begin_in_the_agents_folder() {
             .decide(&ToolCall {
                 agent_kind: "claude",
                 cwd: "/home/ada",
+                folder: Folder::Claimed,
                 tool: "Read",
                 input: &input,
                 home: &home,
@@ -371,4 +379,27 @@ fn only_a_rule_that_asks_can_want_proof() {
         assert!(flaws[0].to_string().contains("only a rule that asks"), "{flaws:?}");
     }
     assert!(serde_json::from_value::<PolicyFile>(json!({"proof": "password"})).is_err());
+}
+
+#[test]
+fn a_rule_for_a_folder_allows_nothing_where_the_agent_is_known_to_be_elsewhere() {
+    let policy = rules(json!([
+        {"tool": "Bash", "cwd": "/work/**", "action": "allow"},
+        {"tool": "Write", "cwd": "/src/**", "action": "deny"},
+    ]));
+    let home = Home::default();
+    let decide = |tool: &str, cwd: &str, folder: Folder| {
+        let input = json!({"command": "make"});
+        let input = input.as_object().unwrap();
+        policy.read(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, home: &home })
+    };
+    let action = |tool, cwd, folder| decide(tool, cwd, folder).decision.action;
+    assert_eq!(action("Bash", "/work/a", Folder::Claimed), Action::Allow);
+    assert_eq!(action("Bash", "/work/a", Folder::Known("/work/a")), Action::Allow);
+    assert_eq!(action("Bash", "/work/a/b", Folder::Known("/work/a")), Action::Allow);
+    assert_eq!(action("Bash", "/work/a", Folder::Known("/")), Action::Ask);
+    assert_eq!(action("Bash", "/work/a", Folder::Disputed), Action::Ask);
+    assert_eq!(decide("Bash", "/work/a", Folder::Disputed).exactly, None, "grants are for a folder, too");
+    assert!(decide("Bash", "/src/a", Folder::Known("/src/a")).exactly.is_some());
+    assert!(matches!(action("Write", "/src/a", Folder::Disputed), Action::Deny { .. }));
 }

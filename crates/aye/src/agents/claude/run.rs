@@ -85,6 +85,7 @@ pub struct Running {
 
 struct Desk {
     agent: AgentId,
+    cwd: String,
     driver: Driver,
     /// None once the agent's input is closed.
     outgoing: Option<mpsc::Sender<Outgoing>>,
@@ -133,6 +134,7 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     tasks.spawn(courier::take_commands(home.clone(), client.another(), run.id.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let desk = Desk {
+        cwd: run.cwd.to_string_lossy().into_owned(),
         driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
         agent: run.id,
         outgoing: Some(outgoing),
@@ -239,7 +241,7 @@ impl Desk {
             Effect::Deliver { ask, line, awaited } => return self.write(line, Some((ask, awaited))).await,
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
-                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body,
+                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body, "cwd": self.cwd,
                     "tool_use_id": tool_use_id, "sub_agent": sub_agent,
                 });
                 if let Err(error) = self.asks.try_send(Raising { request, ask }) {

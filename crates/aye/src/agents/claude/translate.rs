@@ -4,7 +4,7 @@ use super::wire::CanUseTool;
 use aye_core::{
     Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text,
 };
-use aye_policy::{Exactly, ToolCall};
+use aye_policy::{Exactly, Folder, ToolCall};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -87,8 +87,9 @@ fn permission(
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
         let cwd = cwd.to_string_lossy();
+        let (agent_kind, folder) = ("claude", Folder::Claimed);
         let call =
-            ToolCall { agent_kind: "claude", cwd: &cwd, tool: &tool.tool_name, input: &input, home: places };
+            ToolCall { agent_kind, cwd: &cwd, folder, tool: &tool.tool_name, input: &input, home: places };
         if Exactly::of(&call).is_ok() {
             let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };
             scopes.extend([Scope::Session, Scope::Always].map(offer));

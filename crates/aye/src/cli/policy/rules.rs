@@ -8,7 +8,7 @@ use crate::store;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use aye_core::visible::one_line;
 use aye_core::{Answer, By, Verdict};
-use aye_policy::{Decision, NearMiss, Policy, Rule, RuleId, Source, ToolCall};
+use aye_policy::{Decision, Folder, NearMiss, Policy, Rule, RuleId, Source, ToolCall};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -144,7 +144,8 @@ pub fn lost_lately(home: &Home, policy: &Policy, now: Timestamp) -> anyhow::Resu
             return;
         }
         let (tool, input) = tool_and_input(&ask.body);
-        let call = ToolCall { agent_kind: &kind, cwd: &ask.cwd, tool: &tool, input: &input, home: &places };
+        let (agent_kind, folder) = (&kind, Folder::Claimed);
+        let call = ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, home: &places };
         let mut counted = vec![];
         for part in policy.lost(&call) {
             let id = &part.rule.id;

@@ -139,6 +139,8 @@ impl Run {
             None => std::env::current_dir()?,
         };
         anyhow::ensure!(cwd.is_dir(), "{} is not a folder", cwd.display());
+        // As the system knows it, which the hub compares it with.
+        let cwd = cwd.canonicalize()?;
         let named = std::env::var_os("AYE_CLAUDE").filter(|_| self.agent == "claude").map(PathBuf::from);
         let program = named.or(profile.command).unwrap_or_else(|| PathBuf::from(&self.agent));
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();

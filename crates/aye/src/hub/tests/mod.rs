@@ -6,6 +6,7 @@ mod memory;
 mod meters;
 mod model;
 mod passkeys;
+mod places;
 mod policy;
 mod sessions;
 
@@ -78,6 +79,7 @@ fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
         agent: agent(name),
         body: Body::decode(Kind::Plan, json!({ "plan": plan })).unwrap(),
         before: None,
+        cwd: None,
         timeout: timeout.map(SignedDuration::from_secs),
         tool_use_id: None,
         sub_agent: None,

@@ -29,6 +29,7 @@ impl Desk {
             agent: agent("agent"),
             body: Body::decode(kind, body).unwrap(),
             before: None,
+            cwd: None,
             timeout: None,
             tool_use_id: None,
             sub_agent: None,

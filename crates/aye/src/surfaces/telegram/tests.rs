@@ -38,6 +38,7 @@ fn ask(kind: Kind, body: Value) -> Ask {
         cwd: "/src/web".into(),
         tool_use_id: None,
         sub_agent: None,
+        cwd_checked: false,
         digest: Digest::of("/src/web", &body),
         body,
         extras: aye_core::Extras::default(),

@@ -55,7 +55,11 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         None => ask.state.clone(),
     };
     line(format!("{}  {} · {state} · {} ago", paint(NAME, &ask.id), ask.kind, age(ask.created_at, now)));
-    let folder = if ask.cwd.is_empty() { String::new() } else { format!(" in {}", one_line(&ask.cwd)) };
+    let folder = match (ask.cwd.as_str(), ask.cwd_checked) {
+        ("", _) => String::new(),
+        (cwd, true) => format!(" in {}", one_line(cwd)),
+        (cwd, false) => format!(" in {} (as the agent says)", one_line(cwd)),
+    };
     let who = match &ask.sub_agent {
         Some(sub_agent) => format!("{} of {}", one_line(sub_agent), one_line(ask.agent.as_str())),
         None => one_line(ask.agent.as_str()).into_owned(),

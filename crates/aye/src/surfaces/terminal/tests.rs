@@ -16,6 +16,7 @@ fn view(kind: Kind, body: Value) -> AskView {
         cwd: "/src/web".into(),
         tool_use_id: None,
         sub_agent: None,
+        cwd_checked: false,
         kind,
         digest: Digest::of("/src/web", &body),
         created_at: at(0),
@@ -47,7 +48,7 @@ fn a_question_shows_its_options_and_how_to_answer() {
     );
     insta::assert_snapshot!(plain(&ask), @r#"
     k3v9m2pqxx  question · open · 1m ago
-    asked by claude-1 in /src/web
+    asked by claude-1 in /src/web (as the agent says)
 
     1. Which?  [Storage]
       1  SQLite      one file
@@ -73,7 +74,7 @@ fn a_permission_shows_the_change_the_whole_input_and_the_scopes() {
     );
     insta::assert_snapshot!(plain(&ask), @r#"
     k3v9m2pqxx  permission · open · 1m ago
-    asked by claude-1 in /src/web
+    asked by claude-1 in /src/web (as the agent says)
 
     Edit a.rs · Edit
     file: a.rs
@@ -98,7 +99,7 @@ fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
     ask.note = Some("the transcript says: approved".into());
     insta::assert_snapshot!(plain(&ask), @r#"
     k3v9m2pqxx  plan · answered, disputed · 1m ago
-    asked by claude-1 in /src/web
+    asked by claude-1 in /src/web (as the agent says)
 
     # Do it
 

@@ -72,8 +72,8 @@ pub async fn ask(
     client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
 
     let raise = json!({
-        "key": key, "agent": agent, "kind": body.kind(), "body": body, "tool_use_id": tool_use_id,
-        "sub_agent": session.sub_agent_kind,
+        "key": key, "agent": agent, "kind": body.kind(), "body": body, "cwd": session.cwd,
+        "tool_use_id": tool_use_id, "sub_agent": session.sub_agent_kind,
     });
     let sub_agent = session.sub_agent.as_deref();
     // For a sub-agent in the background the terminal opens no dialog before we end.

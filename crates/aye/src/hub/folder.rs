@@ -1,0 +1,106 @@
+//! How far an agent's word for its folder goes. Rules and grants that are bound to a folder follow what the system
+//! tells of the agent's process; where it tells nothing, they follow the first folder the agent named and no later one.
+
+use super::process_started;
+use crate::processes::folder_of;
+use crate::store::Profile;
+use aye_policy::Folder;
+
+/// Where an agent stands, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// None if the agent's word does not fit what is known.
+    folder: Option<String>,
+    /// Where its process works, as the system itself tells.
+    seen: Option<String>,
+}
+
+impl Standing {
+    /// `told` is the folder that was named with an ask.
+    pub fn of(agent: &Profile, told: Option<&str>) -> Self {
+        let seen = agent.process.and_then(folder_of_process);
+        let folder = seen.clone().unwrap_or_else(|| agent.first_cwd.clone());
+        let fits = told.is_none_or(|told| told == agent.cwd) && is_within(&agent.cwd, &folder);
+        Self { folder: fits.then_some(folder), seen }
+    }
+
+    /// Whether the system bears the agent's word out.
+    pub fn is_checked(&self) -> bool {
+        self.folder.is_some() && self.seen.is_some()
+    }
+
+    pub fn folder(&self) -> Folder<'_> {
+        self.folder.as_deref().map_or(Folder::Disputed, Folder::Known)
+    }
+
+    /// The folders that relative names may be meant from.
+    pub fn bases(&self, agent: &Profile) -> Vec<String> {
+        let mut bases = vec![if agent.cwd.is_empty() { "/".to_owned() } else { agent.cwd.clone() }];
+        let known = self.seen.iter().chain(&self.folder).filter(|folder| !folder.is_empty());
+        bases.extend(known.cloned());
+        bases.sort();
+        bases.dedup();
+        bases
+    }
+}
+
+/// Of this very process, not of another that got its number.
+fn folder_of_process((pid, started): (u32, u64)) -> Option<String> {
+    let folder = folder_of(pid)?;
+    (process_started(pid) == Some(started)).then(|| folder.to_string_lossy().into_owned())
+}
+
+/// An agent goes to folders below its own, and its process stays.
+fn is_within(cwd: &str, folder: &str) -> bool {
+    let below = cwd.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
+    cwd == folder || below.is_some_and(|below| below.split('/').all(|name| !matches!(name, "" | "." | "..")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::AgentRow;
+    use aye_core::AgentId;
+    use jiff::Timestamp;
+
+    fn profile(cwd: &str, first_cwd: &str) -> Profile {
+        let row = AgentRow::unannounced(AgentId::try_from("a").unwrap(), Timestamp::UNIX_EPOCH);
+        Profile { cwd: cwd.into(), first_cwd: first_cwd.into(), ..row.profile }
+    }
+
+    #[test]
+    fn without_a_process_the_first_word_counts_and_no_later_one() {
+        let standing = Standing::of(&profile("/src/web", "/src/web"), None);
+        assert_eq!((standing.folder(), standing.is_checked()), (Folder::Known("/src/web"), false));
+        assert_eq!(
+            Standing::of(&profile("/src/web/sub", "/src/web"), None).folder(),
+            Folder::Known("/src/web")
+        );
+        for elsewhere in ["/work", "/src", "/src/webs", "/src/web/../../work", "/src/web//x", ""] {
+            assert_eq!(Standing::of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
+        }
+    }
+
+    #[test]
+    fn a_folder_named_with_an_ask_must_be_the_one_that_is_registered() {
+        let agent = profile("/src/web", "/src/web");
+        assert_eq!(Standing::of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
+        assert_eq!(Standing::of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn where_its_process_works_counts_more_than_any_word() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let here = here.to_str().unwrap();
+        let me = std::process::id();
+        let process = Some((me, process_started(me).unwrap()));
+        let at = |cwd: &str| Standing::of(&Profile { process, ..profile(cwd, cwd) }, None);
+        assert_eq!((at(here).folder(), at(here).is_checked()), (Folder::Known(here), true));
+        assert_eq!(at(&format!("{here}/below")).folder(), Folder::Known(here));
+        assert_eq!((at("/work").folder(), at("/work").is_checked()), (Folder::Disputed, false));
+        // The same number under another start is another process.
+        let gone = Profile { process: Some((me, 1)), ..profile("/work", "/work") };
+        assert!(!Standing::of(&gone, None).is_checked());
+    }
+}

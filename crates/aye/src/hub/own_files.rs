@@ -1,0 +1,347 @@
+//! Whether a name in a tool call leads to a file of aye's own. Decided by what would be opened (device and inode of
+//! every folder, link and file on the way), because a name alone can be written in endless ways.
+//!
+//! It is a look, not a lock: a link that is changed between this look and the moment the agent opens it leads
+//! elsewhere. What cannot be looked at in time goes to a person.
+
+use aye_core::visible::one_line;
+use aye_policy::{Name, Names};
+use std::collections::{HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A file system that hangs keeps a thread of its own busy, and nobody else.
+const THREADS: usize = 4;
+const QUEUE: usize = 1024;
+/// How long an agent waits for a file system before a person is asked.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// As many links in one name as Linux follows.
+const MOST_LINKS: usize = 40;
+/// Folders in one command that others of its names may be meant from.
+const MOST_FOLDERS: usize = 64;
+/// Our own folder never has nearly as many files.
+const MOST_OWN_FILES: usize = 100_000;
+/// As long as a file's name can be.
+const LONGEST_NAME: usize = 255;
+const LONGEST_SHOWN: usize = 200;
+
+const NOT_LOOKED_AT: &str = "where a name in it leads could not be looked at in time";
+
+const TOO_MANY: &str = "it has more names in it than can be looked at";
+
+/// Where names are looked up, and from where.
+struct Look {
+    names: Names,
+    folders: Vec<String>,
+    reply: oneshot::Sender<Option<String>>,
+}
+
+/// The threads that look. They end when this is dropped; one that hangs is left to the system.
+pub struct OwnFiles {
+    looks: SyncSender<Look>,
+    patience: Duration,
+}
+
+impl OwnFiles {
+    /// `places` are our folders and files, as absolute paths.
+    pub fn watch(places: Vec<PathBuf>) -> io::Result<Self> {
+        let (looks, queue) = sync_channel(QUEUE);
+        let (queue, places) = (Arc::new(Mutex::new(queue)), Arc::new(Places::of(places)));
+        for _ in 0..THREADS {
+            let (queue, places) = (queue.clone(), places.clone());
+            std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &places))?;
+        }
+        Ok(Self { looks, patience: PATIENCE })
+    }
+
+    /// Why a person must be asked, if one of these names leads to us or cannot be looked at. Relative names are meant
+    /// from each of these folders.
+    pub async fn why_asked(&self, names: Names, folders: Vec<String>) -> Option<String> {
+        if names.too_many {
+            return Some(TOO_MANY.to_owned());
+        }
+        if names.names.is_empty() {
+            return None;
+        }
+        let (reply, found) = oneshot::channel();
+        match self.looks.try_send(Look { names, folders, reply }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                return Some(NOT_LOOKED_AT.to_owned());
+            }
+        }
+        match tokio::time::timeout(self.patience, found).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) | Err(_) => Some(NOT_LOOKED_AT.to_owned()),
+        }
+    }
+}
+
+fn work(queue: &Mutex<Receiver<Look>>, places: &Places) {
+    loop {
+        let look = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Look { names, folders, reply }) = look else { return };
+        // Nobody waits any more if it took too long.
+        drop(reply.send(places.why_asked(&names, &folders)));
+    }
+}
+
+/// The same at once, for somebody who can wait.
+pub fn why_asked(places: Vec<PathBuf>, names: &Names, folder: &str) -> Option<String> {
+    match names.too_many {
+        true => Some(TOO_MANY.to_owned()),
+        false => Places::of(places).why_asked(names, &[folder.to_owned()]),
+    }
+}
+
+/// What one file is, whatever it is called.
+type Id = (u64, u64);
+
+fn id(found: &Metadata) -> Id {
+    (found.dev(), found.ino())
+}
+
+/// Our folders and files, by name.
+struct Places {
+    ours: Vec<PathBuf>,
+    /// Every folder that one of ours is in.
+    above: Vec<PathBuf>,
+}
+
+/// Our folders and files as they are on the disk now.
+struct Marks<'a> {
+    places: &'a Places,
+    ours: HashSet<Id>,
+    above: HashSet<Id>,
+    /// The folder in which every process has one.
+    processes: Option<Id>,
+}
+
+/// Where a name leads.
+enum End {
+    /// To us, or to where it cannot be seen; in words.
+    Asked(String),
+    Folder(PathBuf),
+    Elsewhere,
+}
+
+impl Places {
+    fn of(places: Vec<PathBuf>) -> Self {
+        let mut ours = places;
+        let resolved: Vec<_> = ours.iter().filter_map(|place| place.canonicalize().ok()).collect();
+        ours.extend(resolved);
+        ours.sort();
+        ours.dedup();
+        let is_ours = |folder: &PathBuf| ours.iter().any(|place| folder.starts_with(place));
+        let mut above: Vec<_> =
+            ours.iter().flat_map(|place| place.ancestors().skip(1)).map(Path::to_owned).collect();
+        above.retain(|folder| !is_ours(folder));
+        above.sort();
+        above.dedup();
+        Self { ours, above }
+    }
+
+    /// The files may have been made anew since the last look.
+    fn marks(&self) -> Marks<'_> {
+        let mut ours = HashSet::new();
+        for place in &self.ours {
+            // A link to us is ours as well: whoever changes it moves us.
+            ours.extend([fs::symlink_metadata(place), fs::metadata(place)].iter().flatten().map(id));
+        }
+        let above = self.above.iter().filter_map(|folder| fs::metadata(folder).ok()).map(|found| id(&found));
+        let processes = fs::metadata("/proc").ok().map(|found| id(&found));
+        Marks { places: self, ours, above: above.collect(), processes }
+    }
+
+    fn why_asked(&self, names: &Names, folders: &[String]) -> Option<String> {
+        let marks = self.marks();
+        let mut bases = vec![];
+        for folder in folders {
+            match marks.follow(Path::new("/"), &Name { path: folder.clone(), through: false }) {
+                End::Asked(why) => return Some(why),
+                End::Folder(base) => bases.push(base),
+                End::Elsewhere => {}
+            }
+        }
+        let mut further = vec![];
+        for name in &names.names {
+            match marks.try_name(&bases, name) {
+                Err(why) => return Some(why),
+                Ok(found) => further.extend(found),
+            }
+        }
+        further.sort();
+        further.dedup();
+        further.retain(|folder| !bases.contains(folder));
+        if !names.moves || further.is_empty() {
+            return None;
+        }
+        if further.len() > MOST_FOLDERS {
+            return Some("it names more folders than can be looked at".to_owned());
+        }
+        // `cd a && cat ../b`: the other names may be meant from a folder that is named as well.
+        let relative = names.names.iter().filter(|name| !name.path.starts_with('/'));
+        relative.map(|name| marks.try_name(&further, name)).find_map(Result::err)
+    }
+}
+
+fn without_detours(base: &Path, path: &str) -> String {
+    let mut plain = PathBuf::from("/");
+    for part in base.join(path).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    plain.to_string_lossy().into_owned()
+}
+
+impl Marks<'_> {
+    /// The folders that this name is, or why a person is asked.
+    fn try_name(&self, bases: &[PathBuf], name: &Name) -> Result<Vec<PathBuf>, String> {
+        let root = [PathBuf::from("/")];
+        let bases = if name.path.starts_with('/') { &root } else { bases };
+        let mut folders = vec![];
+        for base in bases {
+            // Some programs take detours out of a name before they open it.
+            let plain = name.path.contains("..").then(|| without_detours(base, &name.path));
+            let plain = plain.map(|path| Name { path, through: name.through });
+            for name in [Some(name), plain.as_ref()].into_iter().flatten() {
+                match self.follow(base, name) {
+                    End::Asked(why) => return Err(why),
+                    End::Folder(folder) => folders.push(folder),
+                    End::Elsewhere => {}
+                }
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Goes the way that the system goes when it opens a name, one step at a time. `from` is free of links.
+    fn follow(&self, from: &Path, name: &Name) -> End {
+        let unclear = |why: &str| End::Asked(format!("where `{}` leads {why}", shown(&name.path)));
+        let mut at = if name.path.starts_with('/') { PathBuf::from("/") } else { from.to_owned() };
+        let mut to_go = steps(OsStr::new(&name.path));
+        let mut last = None;
+        let mut links = 0;
+        while let Some(step) = to_go.pop_front() {
+            if step == ".." {
+                at.pop();
+                last = None;
+                continue;
+            }
+            if self.is_a_process(&at, &step) {
+                return match is_standard_stream(&name.path) {
+                    true => End::Elsewhere,
+                    false => unclear("depends on the process that opens it"),
+                };
+            }
+            let next = at.join(&step);
+            let found = match fs::symlink_metadata(&next) {
+                Ok(found) => found,
+                // What is made there is made in the folder that was reached, which is none of ours.
+                Err(error) if error.kind() == ErrorKind::NotFound => return End::Elsewhere,
+                Err(error) if is_no_name(&error, &step) => return End::Elsewhere,
+                Err(_) => return unclear("cannot be seen"),
+            };
+            if self.ours.contains(&id(&found)) {
+                return End::Asked(format!("`{}` leads to a place that belongs to aye", shown(&name.path)));
+            }
+            if !found.is_symlink() {
+                at = next;
+                last = Some(found);
+                continue;
+            }
+            links += 1;
+            let Ok(target) = fs::read_link(&next) else { return unclear("cannot be seen") };
+            if links > MOST_LINKS {
+                return unclear("goes round in circles");
+            }
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+                last = None;
+            }
+            for step in steps(target.as_os_str()).into_iter().rev() {
+                to_go.push_front(step);
+            }
+        }
+        let Some(found) = last.or_else(|| fs::metadata(&at).ok()) else { return unclear("cannot be seen") };
+        if found.is_dir() {
+            let holds_ours = name.through && self.above.contains(&id(&found));
+            return match holds_ours {
+                true => End::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path))),
+                false => End::Folder(at),
+            };
+        }
+        match found.nlink() > 1 && self.has_by_another_name(&found) {
+            true => End::Asked(format!("`{}` is a file that belongs to aye", shown(&name.path))),
+            false => End::Elsewhere,
+        }
+    }
+
+    /// Whether this step goes into what the system shows of one process. Where that leads is the business of
+    /// whoever opens it, and it shows secrets besides.
+    fn is_a_process(&self, at: &Path, step: &OsStr) -> bool {
+        let step = step.as_encoded_bytes();
+        let is_named = matches!(step, b"self" | b"thread-self") || step.iter().all(u8::is_ascii_digit);
+        is_named
+            && self.processes.is_some()
+            && fs::metadata(at).ok().map(|found| id(&found)) == self.processes
+    }
+
+    /// Whether a file that has several names has one among ours.
+    fn has_by_another_name(&self, file: &Metadata) -> bool {
+        if !self.ours.iter().any(|(device, _)| *device == file.dev()) {
+            return false;
+        }
+        let mut open: Vec<PathBuf> = self.places.ours.clone();
+        let mut looked_at = 0;
+        while let Some(path) = open.pop() {
+            looked_at += 1;
+            let Ok(found) = fs::symlink_metadata(&path) else { continue };
+            if id(&found) == id(file) || looked_at > MOST_OWN_FILES {
+                return true;
+            }
+            if found.is_dir() {
+                open.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            }
+        }
+        false
+    }
+}
+
+fn steps(path: &OsStr) -> VecDeque<OsString> {
+    let names = path.as_bytes().split(|byte| *byte == b'/');
+    names.filter(|name| !matches!(*name, b"" | b".")).map(|name| OsStr::from_bytes(name).to_owned()).collect()
+}
+
+/// Errors that mean that no file can have this name.
+fn is_no_name(error: &io::Error, step: &OsStr) -> bool {
+    match error.kind() {
+        ErrorKind::NotADirectory | ErrorKind::InvalidInput => true,
+        ErrorKind::InvalidFilename => step.len() > LONGEST_NAME,
+        _ => false,
+    }
+}
+
+/// Every command has these from whoever started it, and they are no files of ours.
+fn is_standard_stream(path: &str) -> bool {
+    matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+}
+
+/// A name in a sentence that explains; nobody approves by it, so a long one may be cut.
+fn shown(path: &str) -> String {
+    one_line(path).chars().take(LONGEST_SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests;
