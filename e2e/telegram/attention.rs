@@ -28,7 +28,7 @@ fn an_ask_that_stays_open_is_called_to_mind_once() {
 }
 
 /// Whether the hub thinks that somebody is there who could answer.
-fn operators(phone: &Phone) -> bool {
+pub fn operators(phone: &Phone) -> bool {
     let mut stream = phone.hub.connect();
     let head = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", phone.hub.address);
     write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", phone.hub.operator()).unwrap();
@@ -43,6 +43,7 @@ fn somebody_is_there_as_long_as_telegram_talks_to_us() {
     eventually("the bot to be there", || operators(&phone).then_some(()));
     for _ in 0..500 {
         phone.bot.fail("getUpdates", Fault::BadGateway);
+        phone.bot.fail("getMe", Fault::BadGateway);
     }
     phone.bot.poll_from_elsewhere();
     eventually("the bot to be gone", || (!operators(&phone)).then_some(()));

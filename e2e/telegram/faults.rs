@@ -52,7 +52,7 @@ fn an_edit_that_was_made_and_not_confirmed_is_made_again_without_harm() {
     phone.bot.fail("editMessageText", Fault::CloseAfter);
     answered(&phone, &ask, &message);
     phone.receipt(&ask, "delivered");
-    phone.bot.changed(&message, "delivered to the agent");
+    phone.bot.changed(&message, "Delivered to the agent");
     assert_eq!(phone.bot.messages(ANN).len(), 1);
 }
 
@@ -158,7 +158,7 @@ fn a_message_that_somebody_deleted_is_shown_anew() {
     phone.bot.told(ANN, &message, "red");
     let anew = phone.bot.message_where(ANN, "a new message", |found| found.id > message.id);
     phone.bot.told(ANN, &anew, "blue");
-    let anew = phone.bot.with_button(&anew, "☑ blue");
+    let anew = phone.bot.with_button(&anew, "☑ 2. blue");
     phone.bot.told(ANN, &anew, "Done");
     assert_eq!(phone.ended(&ask)["state"], "answered");
 }
@@ -176,4 +176,106 @@ fn a_chat_that_shuts_the_bot_out_does_not_hold_up_the_others() {
     phone.shown("Which DB?");
     phone.bot.told(BOB, &message, "SQLite");
     assert_eq!(phone.ended(&ask)["by"]["name"], "User12 [12]");
+}
+
+#[test]
+fn a_chat_that_shuts_the_bot_out_is_tried_ever_more_rarely() {
+    for (code, words) in
+        [(403, "Forbidden: bot was blocked by the user"), (400, "Bad Request: chat not found")]
+    {
+        let phone = Phone::new();
+        phone.bot.shut(ANN, code, words);
+        let ask = phone.ask("k", "Which DB?");
+        // Telegram's seconds are short here: sixty of them.
+        let start = std::time::Instant::now();
+        while start.elapsed() < SECOND * 60 {
+            phone.hub.ask(&ask);
+        }
+        let tries = phone.bot.calls("sendMessage");
+        assert!((1..=8).contains(&tries), "{tries} tries");
+        phone.bot.open_again(ANN);
+        // A word from there is enough.
+        phone.bot.say(ANN, ANN, "/help");
+        let message = phone.shown("Which DB?");
+        answered(&phone, &ask, &message);
+    }
+}
+
+#[test]
+fn a_file_that_keeps_failing_holds_up_nothing_else() {
+    for fault in [Fault::HangBefore, Fault::BadGateway, Fault::CloseBefore] {
+        let phone = Phone::new();
+        for _ in 0..20 {
+            phone.bot.fail("sendDocument", fault.clone());
+        }
+        let plan = phone.raise("a", "plan", json!({"plan": "a line of the plan\n".repeat(2000)}));
+        let long = phone.shown("cannot be approved here");
+        eventually("a try", || (phone.bot.calls("sendDocument") >= 1).then_some(()));
+        let ask = phone.ask("b", "Which DB?");
+        let message = phone.shown("Which DB?");
+        answered(&phone, &ask, &message);
+        phone.bot.told(ANN, &long, "⛔ Refuse");
+        phone.ended(&plan);
+        phone.bot.changed(&long, "Refused by User11");
+        assert!(phone.bot.messages(ANN).iter().all(|message| message.file.is_none()), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_address_that_telegram_takes_for_no_link_costs_the_link_and_not_the_buttons() {
+    let phone = Phone::with_config(ALONE, "[hub]\npublic_url = \"http://localhost:7177\"");
+    let command = format!("echo {}", "x".repeat(5000));
+    let permission = json!({"tool": "Bash", "input": {"command": command}});
+    let ask = phone.raise("k", "permission", permission);
+    let message = phone.shown("cannot be allowed here");
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…"]);
+    assert!(
+        message.text.contains(&format!("http://localhost:7177/#/asks/{}", ask["id"].as_str().unwrap())),
+        "{}",
+        message.text
+    );
+    assert!(message.html.contains("<code>"), "its markup stays");
+    phone.bot.told(ANN, &message, "⛔ Deny");
+    assert_eq!(phone.ended(&ask)["answer"]["decision"], "deny");
+}
+
+#[test]
+fn when_telegram_is_back_what_waited_goes_out_at_once() {
+    let phone = Phone::new();
+    phone.bot.fail_every(1, Fault::BadGateway);
+    for _ in 0..1000 {
+        phone.bot.fail("getUpdates", Fault::BadGateway);
+        phone.bot.fail("getMe", Fault::BadGateway);
+    }
+    phone.bot.poll_from_elsewhere();
+    let ask = phone.ask("k", "Which DB?");
+    eventually("many tries", || (phone.bot.calls("sendMessage") >= 6).then_some(()));
+    phone.bot.fail_no_more();
+    let message = phone.shown("Which DB?");
+    answered(&phone, &ask, &message);
+}
+
+fn doctor(phone: &Phone) -> (bool, String) {
+    let printed = aye(&phone.hub.home).args(["doctor", "--json"]).output().unwrap();
+    let found: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let all = found["findings"].as_array().unwrap();
+    let about = all.iter().find(|finding| finding["about"] == "telegram").unwrap();
+    (about["fine"] == true, format!("{} {}", about["found"], about["mend"]))
+}
+
+#[test]
+fn the_doctor_says_whose_bot_it_is_or_what_is_wrong() {
+    let phone = Phone::new();
+    let (fine, found) = doctor(&phone);
+    assert!(fine && found.contains("@aye_test_bot") && found.contains("1 person"), "{found}");
+    phone.bot.set_webhook("https://elsewhere.example");
+    let (fine, found) = doctor(&phone);
+    assert!(!fine && found.contains("webhook") && found.contains("deleteWebhook"), "{found}");
+    phone.bot.set_webhook("");
+    fs::write(phone.hub.home.join("telegram.token"), "123:wrong").unwrap();
+    let (fine, found) = doctor(&phone);
+    assert!(
+        !fine && found.contains("does not know this bot's token") && found.contains("@BotFather"),
+        "{found}"
+    );
 }

@@ -5,14 +5,17 @@ mod attention;
 mod claude;
 mod doors;
 mod faults;
+mod groups;
 mod load;
 mod permissions;
 mod plans;
 mod questions;
 mod restarts;
 mod runs;
+mod settings;
 #[path = "../support/mod.rs"]
 mod support;
+mod texts;
 
 use aye_testkit::telegram::{Message, TOKEN, Telegram};
 use serde_json::{Value, json};

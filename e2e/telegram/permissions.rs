@@ -33,7 +33,7 @@ fn every_button_of_a_permission_does_what_it_says() {
         );
         assert_eq!(
             message.labels(),
-            ["✅ Allow once", "✅ Allow for session", "⛔ Deny", "⛔ Deny with reason…"]
+            ["✅ Allow once", "⛔ Deny", "✅ Allow for session", "⛔ Deny with reason…"]
         );
         phone.bot.told(ANN, &message, label);
         assert_eq!(phone.ended(&ask)["answer"], answer);
@@ -50,7 +50,7 @@ fn a_denial_takes_its_reason_as_the_next_message() {
     let message = phone.shown("make all");
     phone.bot.told(ANN, &message, "Deny with reason");
     let waiting = phone.bot.changed(&message, "Send the reason");
-    assert_eq!(waiting.labels(), ["✅ Allow once", "✅ Allow for session", "⛔ Deny", "Cancel"]);
+    assert_eq!(waiting.labels(), ["✅ Allow once", "⛔ Deny", "✅ Allow for session", "Cancel"]);
     phone.bot.say(ANN, ANN, "not on a friday");
     assert_eq!(phone.ended(&ask)["answer"]["message"], "not on a friday");
     phone.bot.changed(&message, "not on a friday");
@@ -91,7 +91,7 @@ fn a_diff_is_shown_as_it_is() {
         json!({"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "<old>", "new_string": "<new>"}}),
     );
     let message = phone.shown("+<new>");
-    assert!(message.text.contains("--- a.txt") && !message.text.contains("old_string"), "{}", message.text);
+    assert!(message.text.contains("File: a.txt") && !message.text.contains("old_string"), "{}", message.text);
     assert_eq!(
         message.labels(),
         ["✅ Allow once", "⛔ Deny", "⛔ Deny with reason…"],
@@ -110,13 +110,8 @@ fn what_telegram_would_delete_or_change_is_shown_before_it_can_be_allowed() {
         message.text
     );
     assert!(message.text.contains("⇥ is a tab"), "{}", message.text);
-    let diff = "--- a\n+++ a\n@@ -1 +1 @@\n-\tx\n+    x\n";
     let edit = json!({"file_path": "a", "old_string": "\tx", "new_string": "    x"});
-    phone.raise(
-        "b",
-        "permission",
-        json!({"tool": "Edit", "input": edit, "display": {"kind": "diff", "text": diff}}),
-    );
+    phone.raise("b", "permission", json!({"tool": "Edit", "input": edit}));
     let message = phone.shown("-⇥x");
     assert!(message.text.contains("\n+    x"), "{}", message.text);
     phone.nothing_to_complain_of();

@@ -9,7 +9,10 @@ fn a_plan_is_approved_or_refused_with_feedback() {
     let phone = Phone::new();
     let first = phone.raise("a", "plan", plan("1. everything"));
     let message = phone.shown("1. everything");
-    assert_eq!(message.labels(), ["✅ Approve", "⛔ Refuse with feedback…", "⏸ Pause and outline"]);
+    assert_eq!(
+        message.labels(),
+        ["✅ Approve", "⛔ Refuse", "⛔ Refuse with feedback…", "⏸ Pause and outline"]
+    );
     phone.bot.told(ANN, &message, "Refuse with feedback");
     phone.bot.changed(&message, "Send the reason");
     phone.bot.say(ANN, ANN, "smaller steps");
@@ -37,7 +40,7 @@ fn a_long_plan_comes_in_parts_and_a_very_long_one_as_a_file_that_cannot_be_appro
     let text = "a line of the plan\n".repeat(2000);
     phone.raise("b", "plan", plan(&text));
     let message = phone.shown("cannot be approved here");
-    assert_eq!(message.labels(), ["⛔ Refuse with feedback…", "⏸ Pause and outline"]);
+    assert_eq!(message.labels(), ["⛔ Refuse", "⛔ Refuse with feedback…", "⏸ Pause and outline"]);
     let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
     assert_eq!(file.file.unwrap(), ("plan.md".to_owned(), text));
     phone.nothing_to_complain_of();
@@ -50,10 +53,10 @@ fn a_plan_refused_by_itself_can_be_let_pass_and_then_passes_once() {
     let message = phone.shown("1. everything");
     phone.bot.told(ANN, &message, "Pause and outline");
     assert_eq!(phone.ended(&first)["answer"], json!({"decision": "outline"}));
-    phone.bot.changed(&message, "Paused: an outline first by User11");
+    phone.bot.changed(&message, "Outline requested by User11");
     let again = phone.raise("b", "plan", plan("1. everything"));
     assert_eq!(again["state"], "answered", "refused by itself");
-    let message = phone.shown("A plan came while an outline is awaited");
+    let message = phone.shown("A plan came before the outline");
     assert_eq!(message.labels(), ["✅ Approve plan", "⛔ Deny"]);
     let notice = phone.bot.told(ANN, &message, "Approve plan");
     assert!(notice.text.contains("passes once"), "{notice:?}");
@@ -73,10 +76,32 @@ fn a_plan_refused_by_itself_can_be_denied_for_good() {
     phone.raise("a", "plan", plan("1. everything"));
     let message = phone.shown("1. everything");
     phone.bot.told(ANN, &message, "Pause and outline");
-    phone.bot.changed(&message, "Paused");
+    phone.bot.changed(&message, "Outline requested");
     phone.raise("b", "plan", plan("2. another"));
     let message = phone.shown("2. another");
     phone.bot.told(ANN, &message, "Deny");
     phone.bot.changed(&message, "Denied by User11");
     assert_eq!(phone.raise("c", "plan", plan("3. more"))["state"], "open", "the pause is over");
+}
+
+#[test]
+fn the_markdown_of_a_plan_is_rendered_and_stays_readable_when_it_ended() {
+    let phone = Phone::new();
+    let text = "# Storage\n1. **move** to `SQLite`\n```sql\nSELECT 1;\n```\n2. test 👩\u{200d}💻";
+    phone.raise("a", "plan", plan(text));
+    let message = phone.shown("Storage");
+    let marked: Vec<_> =
+        message.marked.entities.iter().map(|entity| (entity.kind, message.marked.of(entity))).collect();
+    for (kind, words) in [("b", "# Storage"), ("b", "move"), ("code", "SQLite"), ("pre", "SELECT 1;")] {
+        assert!(marked.contains(&(kind, words.to_owned())), "{kind} {words}: {marked:?}");
+    }
+    assert!(message.text.contains("2. test 👩\u{200d}💻"), "{}", message.text);
+    phone.bot.told(ANN, &message, "⛔ Refuse");
+    let over = phone.bot.changed(&message, "Refused by User11");
+    assert!(
+        over.text.contains("# Storage\n1. move to SQLite") && !over.text.contains("\\n"),
+        "{}",
+        over.text
+    );
+    phone.nothing_to_complain_of();
 }

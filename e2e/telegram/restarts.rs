@@ -28,11 +28,11 @@ fn a_half_filled_form_is_as_it_was_after_a_crash() {
     phone.bot.told(ANN, &message, "red");
     let second = phone.bot.changed(&message, "2 of 3");
     phone.bot.told(ANN, &second, "blue");
-    let second = phone.bot.with_button(&message, "☑ blue");
+    let second = phone.bot.with_button(&message, "☑ 2. blue");
     phone.hub.kill();
     phone.hub.restart();
     phone.bot.told(ANN, &second, "red");
-    let second = phone.bot.with_button(&message, "☑ red");
+    let second = phone.bot.with_button(&message, "☑ 1. red");
     phone.bot.told(ANN, &second, "Done");
     let third = phone.bot.changed(&message, "3 of 3");
     phone.bot.told(ANN, &third, "Other…");
@@ -40,6 +40,10 @@ fn a_half_filled_form_is_as_it_was_after_a_crash() {
     phone.hub.kill();
     phone.hub.restart();
     phone.bot.say(ANN, ANN, "green");
+    let review = phone.bot.changed(&message, "Check your answers");
+    phone.hub.kill();
+    phone.hub.restart();
+    phone.bot.told(ANN, &review, "Send");
     let ended = phone.ended(&ask);
     assert_eq!(
         ended["answer"],
@@ -78,14 +82,14 @@ fn an_update_that_comes_again_after_a_crash_does_nothing() {
     let message = phone.shown("Which?");
     phone.bot.told(ANN, &message, "red");
     let toggled = phone.bot.last_update();
-    phone.bot.with_button(&message, "☑ red");
+    phone.bot.with_button(&message, "☑ 1. red");
     phone.bot.send_again(toggled);
     phone.hub.kill();
     phone.hub.restart();
     phone.bot.send_again(toggled);
     phone.bot.told(ANN, &message, "blue");
-    let message = phone.bot.with_button(&message, "☑ blue");
-    assert!(message.labels().contains(&"☑ red"), "{:?}", message.labels());
+    let message = phone.bot.with_button(&message, "☑ 2. blue");
+    assert!(message.labels().contains(&"☑ 1. red"), "{:?}", message.labels());
     phone.bot.told(ANN, &message, "Done");
     assert_eq!(selected(&phone.ended(&ask), 0), &json!(["red", "blue"]));
 }

@@ -7,13 +7,13 @@ use aye_testkit::scenario::{text, tool};
 use std::path::PathBuf;
 
 /// A hub that may start a scripted agent in one folder for each name.
-struct Desk {
-    phone: Phone,
+pub struct Desk {
+    pub phone: Phone,
     work: tempfile::TempDir,
 }
 
 impl Desk {
-    fn new(telegram: &str, projects: &[&str], steps: Value) -> Self {
+    pub fn new(telegram: &str, projects: &[&str], steps: Value) -> Self {
         let work = tempfile::tempdir().unwrap();
         let mut config = format!("[agents.claude]\ncommand = {:?}\n[projects]\n", scripted_agent());
         for name in projects {
@@ -29,18 +29,18 @@ impl Desk {
         Self { phone: Phone::with_config(telegram, &config), work }
     }
 
-    fn folder(&self, project: &str) -> PathBuf {
+    pub fn folder(&self, project: &str) -> PathBuf {
         self.work.path().join(project)
     }
 
     /// The prompts an agent was given so far.
-    fn prompts(&self, project: &str) -> Vec<String> {
+    pub fn prompts(&self, project: &str) -> Vec<String> {
         let lines = heard(&self.folder(project).join("heard.jsonl")).into_iter();
         let prompts = lines.filter(|line| line["type"] == "user");
         prompts.map(|line| line["message"]["content"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn agents(&self) -> Vec<Value> {
+    pub fn agents(&self) -> Vec<Value> {
         let agents = self.phone.hub.get("/api/agents", &self.phone.hub.operator()).body;
         agents["agents"].as_array().unwrap().clone()
     }
@@ -94,10 +94,10 @@ fn cancel_interrupts_what_goes_on_once() {
     let bot = &desk.phone.bot;
     bot.say(ANN, ANN, "take your time");
     let card = desk.phone.shown("web · working");
-    assert_eq!(bot.told(ANN, &card, "Cancel").text, "It is told to stop what it does.");
+    assert_eq!(bot.told(ANN, &card, "Cancel").text, "Stopping…");
     let again = bot.press_data(ANN, ANN, card.id, &card.data("Cancel"));
     assert!(bot.notice(&again).alert);
-    let over = bot.changed(&card, "did not finish");
+    let over = bot.changed(&card, "web cancelled by User11");
     assert!(over.buttons.is_empty());
     let commands = desk.phone.hub.aye(&["log", "--json"]);
     assert_eq!(support::printed(&commands).matches("\"interrupt\"").count(), 1);
@@ -114,7 +114,7 @@ fn a_run_asks_in_the_chat_that_started_it_and_nowhere_else() {
     let message = bot.message(GROUP, "Which DB?");
     assert!(message.text.contains("web in "), "{}", message.text);
     bot.told(BOB, &message, "SQLite");
-    bot.changed(&message, "confirmed by the agent's own transcript");
+    bot.changed(&message, "Confirmed by the agent's own transcript");
     bot.message_where(GROUP, "the end", |message| {
         message.text.contains("web · done") && message.text.contains("Thanks.")
     });
@@ -157,7 +157,7 @@ fn what_is_said_with_a_slash_is_answered() {
     bot.say(ANN, ANN, "/stop");
     desk.phone.shown("no run to stop");
     bot.say(ANN, ANN, "/cancel");
-    desk.phone.shown("Nothing waits for a text");
+    desk.phone.shown("not waiting for a text");
     bot.say(ANN, ANN, "/new");
     desk.phone.shown("Your next message starts a new run");
     bot.say(ANN, ANN, "go");
@@ -166,12 +166,13 @@ fn what_is_said_with_a_slash_is_answered() {
     let agents = desk.phone.shown("At work");
     assert!(agents.text.contains("web · claude · idle · $0.0125"), "{}", agents.text);
     bot.say(ANN, ANN, "/status");
-    let status = desk.phone.shown("Nothing waits for you");
+    let status = desk.phone.shown("Nothing to answer right now");
     assert!(status.text.contains("Project: web") && status.text.contains("Run: web"), "{}", status.text);
     bot.say(ANN, ANN, "/stop");
-    desk.phone.shown("It is told to end");
+    desk.phone.shown("Stopping…");
     eventually("the run to end", || desk.agents().is_empty().then_some(()));
-    assert!(bot.messages(ANN).iter().all(|message| message.silent));
+    let loud: Vec<_> = bot.messages(ANN).into_iter().filter(|message| !message.silent).collect();
+    assert!(loud.iter().all(|message| message.text.contains("web finished")), "{loud:?}");
     desk.phone.nothing_to_complain_of();
 }
 
@@ -182,6 +183,35 @@ fn a_run_that_cannot_be_started_says_why() {
     phone.bot.say(ANN, ANN, "go");
     let words = phone.shown("could not be started");
     assert!(words.text.contains("/no/such/agent"), "{}", words.text);
+}
+
+#[test]
+fn the_end_of_a_run_rings_and_progress_does_not() {
+    let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("All tests pass.\nSee above.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "fix the tests");
+    let card = desk.phone.shown("Working on it");
+    assert!(bot.messages(ANN).iter().all(|message| message.silent), "progress is silent");
+    fs::write(desk.folder("web").join("go"), "").unwrap();
+    let ring = desk.phone.shown("web finished: All tests pass.");
+    assert!(!ring.silent && ring.reply_to == Some(card.id) && ring.buttons.is_empty());
+    // A reply to it belongs to the run.
+    bot.reply(ANN, &ring, "go on");
+    eventually("the prompt", || (desk.prompts("web") == ["fix the tests", "go on"]).then_some(()));
+    desk.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_ring_that_nobody_wants_is_not_sent() {
+    let steps = json!([[text("Done.")], {"do": "turn"}, [text("More.")], {"do": "turn"}]);
+    let desk = Desk::new(&format!("{ALONE}\nnotify_end = false"), &["web"], steps);
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "go");
+    let first = desk.phone.shown("web · done");
+    bot.say(ANN, ANN, "on");
+    second_turn(&desk, &first, "web · done");
+    assert!(bot.messages(ANN).iter().all(|message| message.silent));
 }
 
 /// A message after the first that has these words: whether the same one again, nobody promises after a crash.
@@ -226,7 +256,7 @@ fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
     phone.restart();
     let last = phone.bot.say(ANN, ANN, "/status");
     phone.bot.confirmed(last);
-    phone.shown("Nothing waits for you");
+    phone.shown("Nothing to answer right now");
     let told = phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("nobody knows"));
     assert_eq!(told.count(), 1);
 }

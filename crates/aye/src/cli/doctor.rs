@@ -57,7 +57,7 @@ impl Doctor {
             files(home),
             config(home),
             rules(home),
-            telegram(home),
+            telegram(home).await,
             passkeys(home),
             trail(home),
             hub(home).await,
@@ -156,17 +156,20 @@ fn rules(home: &Home) -> Finding {
     Finding { about: "rules", fine, notable: !told.is_empty(), found, mend }
 }
 
-fn telegram(home: &Home) -> Finding {
+async fn telegram(home: &Home) -> Finding {
     let config = Config::load(&home.config()).unwrap_or_default();
-    match Telegram::load(&config, home) {
-        Ok(None) => Finding::fine("telegram", "off: config.toml has no [telegram]"),
-        Ok(Some(_)) => Finding::fine("telegram", "set up"),
+    let telegram = match Telegram::load(&config, home) {
+        Ok(telegram) => telegram,
         Err(error) => {
             let words = error.to_string();
             let (found, mend) =
-                words.split_once('\n').unwrap_or((&words, "mend it, and start the hub again"));
-            Finding::wrong("telegram", found, mend.trim())
+                words.split_once('\n').unwrap_or((&words, "mend it; it counts as soon as it is saved"));
+            return Finding::wrong("telegram", found, mend.trim());
         }
+    };
+    match telegram.check().await {
+        Ok(found) => Finding::fine("telegram", found),
+        Err((found, mend)) => Finding::wrong("telegram", found, mend),
     }
 }
 

@@ -81,9 +81,7 @@ impl Up {
         if std::io::stdout().is_terminal() {
             tasks.spawn(notices::run(hub.clone(), stop.clone()));
         }
-        if let Some(telegram) = telegram {
-            tasks.spawn(telegram.run(hub.clone(), stop.clone()));
-        }
+        tasks.spawn(telegram.run(hub.clone(), stop.clone()));
         if self.demo {
             tasks.spawn(demo::run(home.clone(), stop.clone()));
         }

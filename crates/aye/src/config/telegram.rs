@@ -18,6 +18,9 @@ pub struct TelegramSection {
     pub notify_after: Span,
     /// After how long an ask that is still open is called to mind, once.
     pub remind_after: Option<Span>,
+    /// Whether the end of a run rings, and whether its failure does.
+    pub notify_end: bool,
+    pub notify_failure: bool,
     /// Another server that speaks the Bot API.
     pub api_url: HubUrl,
     /// How long that server's second lasts: a stand-in in tests may have a quick clock.
@@ -32,6 +35,8 @@ impl Default for TelegramSection {
             chats: vec![],
             notify_after: Span(Duration::ZERO),
             remind_after: None,
+            notify_end: true,
+            notify_failure: true,
             api_url: HubUrl::https("api.telegram.org"),
             api_second: Span(Duration::from_secs(1)),
         }

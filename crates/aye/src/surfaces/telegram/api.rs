@@ -2,6 +2,7 @@
 //! bring a second HTTP client of an older version, or a minute of building, for the eight calls we make.
 
 use super::settings::{Pace, Settings, Token};
+use super::wire::Me;
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -42,8 +43,10 @@ pub enum ApiError {
     Trouble { code: u16, words: String },
     #[error("Telegram wants us to wait {retry_after} s")]
     TooMany { retry_after: u64 },
-    #[error("another program asks Telegram for this bot's updates: {0}")]
+    #[error("another program takes this bot's updates as well ({0})")]
     Conflict(String),
+    #[error("a webhook is set for this bot, so its updates go there")]
+    Webhook,
     #[error("Telegram does not know this bot's token")]
     Unknown,
     #[error("Telegram refused ({code}): {words}")]
@@ -83,11 +86,13 @@ pub struct Key {
 pub struct Outgoing {
     pub text: String,
     pub html: bool,
-    pub keys: Vec<Key>,
+    pub rows: Vec<Vec<Key>>,
     /// A link as one more button.
     pub link: Option<(String, String)>,
     pub silent: bool,
     pub reply_to: Option<i64>,
+    /// It asks whoever it names to reply, and shows this where they type.
+    pub force_reply: Option<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +150,24 @@ impl Bot {
             body["reply_parameters"] = json!({ "message_id": to, "allow_sending_without_reply": true });
         }
         number(self.call("sendMessage", body, self.patience()).await?)
+    }
+
+    /// Who this bot is.
+    pub async fn get_me(&self) -> Result<Me, ApiError> {
+        let me = self.call("getMe", json!({}), self.patience()).await?;
+        serde_json::from_value(me).map_err(|error| self.no_reply(error))
+    }
+
+    /// Where updates go in place of us, if somebody set that.
+    pub async fn webhook(&self) -> Result<Option<String>, ApiError> {
+        let found = self.call("getWebhookInfo", json!({}), self.patience()).await?;
+        Ok(found["url"].as_str().filter(|url| !url.is_empty()).map(str::to_owned))
+    }
+
+    pub async fn set_commands(&self, commands: &[(&str, &str)]) -> Result<(), ApiError> {
+        let command = |(name, words): &(&str, &str)| json!({ "command": name, "description": words });
+        let body = json!({ "commands": commands.iter().map(command).collect::<Vec<_>>() });
+        self.call("setMyCommands", body, self.patience()).await.map(drop)
     }
 
     pub async fn edit(&self, chat: i64, id: i64, message: &Outgoing) -> Result<(), ApiError> {
@@ -274,6 +297,7 @@ impl Bot {
         Err(match code {
             429 => ApiError::TooMany { retry_after: retry_after.unwrap_or(5) },
             401 | 404 => ApiError::Unknown,
+            409 if words.contains("webhook") => ApiError::Webhook,
             409 => ApiError::Conflict(words),
             500.. => ApiError::Trouble { code, words },
             _ => {
@@ -316,14 +340,20 @@ impl Bot {
 }
 
 fn content(message: &Outgoing) -> Value {
+    let key = |key: &Key| json!({ "text": key.label, "callback_data": key.data });
     let mut rows: Vec<_> =
-        message.keys.iter().map(|key| json!([{ "text": key.label, "callback_data": key.data }])).collect();
+        message.rows.iter().map(|row| json!(row.iter().map(key).collect::<Vec<_>>())).collect();
     rows.extend(message.link.iter().map(|(label, url)| json!([{ "text": label, "url": url }])));
     let mut body = json!({
         "text": message.text,
         "link_preview_options": { "is_disabled": true },
         "reply_markup": { "inline_keyboard": rows },
     });
+    if let Some(placeholder) = message.force_reply {
+        // In a group only whoever is named sees the field open.
+        body["reply_markup"] =
+            json!({ "force_reply": true, "selective": true, "input_field_placeholder": placeholder });
+    }
     if message.html {
         body["parse_mode"] = json!("HTML");
     }

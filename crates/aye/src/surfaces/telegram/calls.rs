@@ -3,11 +3,15 @@
 use super::api::{ApiError, Outgoing};
 use super::desk::Desk;
 use super::html::Page;
-use super::lane::{Job, Lane};
+use super::lane::{Job, Lane, Rank};
+use super::memory::SideKind;
+use super::results::is_shut;
 use crate::hub::Problem;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How often a file is tried.
+const MOST_TRIES: u32 = 5;
 const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,19 +40,62 @@ pub enum Op {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doing {
     Words,
-    Show { copy: String, shown: String },
-    Part { copy: String },
-    File { copy: String },
-    Remind { copy: String },
-    Unremind { copy: String },
-    ShowCard { card: String, shown: String },
-    CardFile { card: String },
+    Show {
+        copy: String,
+        shown: String,
+    },
+    /// Sends a message that belongs to one that shows an ask.
+    Side {
+        copy: String,
+        what: SideKind,
+    },
+    /// Takes it away again.
+    Unside {
+        copy: String,
+        message: i64,
+    },
+    ShowMenu {
+        menu: String,
+        shown: String,
+    },
+    ShowCard {
+        card: String,
+        shown: String,
+    },
+    /// Says aloud that a run came to its end.
+    Ring {
+        card: String,
+    },
+    CardFile {
+        card: String,
+    },
 }
+
+impl Doing {
+    /// The file that this sends, by what it belongs to.
+    pub fn file(&self) -> Option<FileOf> {
+        match self {
+            Doing::Side { copy, what: SideKind::File { question } } => Some((copy.clone(), *question)),
+            Doing::CardFile { card } => Some((card.clone(), 0)),
+            Doing::Words
+            | Doing::Show { .. }
+            | Doing::Side { .. }
+            | Doing::Unside { .. }
+            | Doing::ShowMenu { .. }
+            | Doing::ShowCard { .. }
+            | Doing::Ring { .. } => None,
+        }
+    }
+}
+
+/// What a file belongs to, and the question it is for.
+pub type FileOf = (String, usize);
 
 /// A call, and what came of it.
 pub struct Finished {
     chat: i64,
     job: Job,
+    rank: Rank,
     doing: Doing,
     result: Result<i64, ApiError>,
 }
@@ -63,13 +110,17 @@ impl Desk {
                 Ok(Some(Call { doing: Doing::Words, op: Op::Send(outgoing) }))
             }
             Job::Ask(ask) => self.plan_ask(chat, ask).await,
+            Job::Menu(menu) => self.plan_menu(menu).await,
             Job::Card(card) => self.plan_card(card).await,
         }
     }
 
-    pub(super) fn call(&mut self, chat: i64, job: Job, call: Call) {
+    pub(super) fn call(&mut self, chat: i64, job: Job, rank: Rank, call: Call) {
         if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.begin();
+            match call.doing.file() {
+                Some(_) => lane.begin_upload(Instant::now()),
+                None => lane.begin(),
+            }
         }
         let bot = self.bot.clone();
         self.calls.spawn(async move {
@@ -79,17 +130,21 @@ impl Desk {
                 Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
                 Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
             };
-            Finished { chat, job, doing: call.doing, result }
+            Finished { chat, job, rank, doing: call.doing, result }
         });
     }
 
     pub(super) async fn finish(&mut self, finished: Option<Finished>) {
         // Only a call that panicked tells nothing, and then its chat waits for the next start.
-        let Some(Finished { chat, job, doing, result }) = finished else { return };
+        let Some(Finished { chat, job, rank, doing, result }) = finished else { return };
         let now = Instant::now();
         let Some(lane) = self.lanes.get_mut(&chat) else { return };
         if let Err(error) = &result {
             tracing::info!(chat, %error, "a call in a chat");
+        }
+        if let Some(file) = doing.file() {
+            lane.uploaded(now);
+            return self.file_finished(chat, job, &doing, file, result).await;
         }
         let again = next_try(job, &result);
         let settled = match result {
@@ -102,7 +157,10 @@ impl Desk {
                 Ok(())
             }
             Err(ApiError::Refused { code, words, moved_to }) => {
-                lane.done(now);
+                match is_shut(code, &words, moved_to) {
+                    true => lane.shut(now),
+                    false => lane.done(now),
+                }
                 self.refused(chat, &doing, code, &words, moved_to).await
             }
             Err(error) => {
@@ -117,8 +175,57 @@ impl Desk {
             self.stumble(&error);
         }
         if let (Some(lane), Some(job)) = (self.lanes.get_mut(&chat), again) {
-            lane.put_first(job);
+            lane.put_again(job, rank);
         }
+    }
+
+    /// A file is tried a few times, ever more rarely; everything else goes on meanwhile.
+    async fn file_finished(
+        &mut self,
+        chat: i64,
+        job: Job,
+        doing: &Doing,
+        file: FileOf,
+        result: Result<i64, ApiError>,
+    ) {
+        let now = Instant::now();
+        let settled = match result {
+            Ok(message) => self.succeeded(doing.clone(), message).await,
+            Err(ApiError::Refused { code, words, moved_to }) => {
+                self.refused(chat, doing, code, &words, moved_to).await
+            }
+            Err(error) => {
+                let tries = self.files.get(&file).map_or(0, |(tries, _)| *tries) + 1;
+                let asked = match error {
+                    ApiError::TooMany { retry_after } => retry_after as f64,
+                    _ => 0.0,
+                };
+                let pause = f64::from(1_u32 << tries.min(8)).max(asked);
+                let at = now + self.settings.pace.seconds(pause);
+                if tries < MOST_TRIES {
+                    self.files.insert(file, (tries, at));
+                    if let Some(lane) = self.lanes.get_mut(&chat) {
+                        lane.put_later(job, at);
+                    }
+                    return;
+                }
+                tracing::warn!(chat, %error, "a file could not be sent and is given up; aye show has it");
+                self.gave_up(doing).await
+            }
+        };
+        self.files.remove(&file);
+        if let Err(error) = settled {
+            self.stumble(&error);
+        }
+        self.put(chat, job);
+    }
+
+    /// When a file may be tried again, if not now.
+    pub(super) fn file_waits(&self, chat: i64, file: &FileOf) -> Option<Instant> {
+        let now = Instant::now();
+        let uploading = self.lanes.get(&chat).is_some_and(Lane::is_uploading);
+        let busy = uploading.then(|| now + self.settings.pace.seconds(1.0));
+        self.files.get(file).map(|(_, at)| *at).filter(|at| now < *at).or(busy)
     }
 
     /// Waits a moment for what is being said in a chat: somebody may reply to it before we know its number.
@@ -152,5 +259,13 @@ pub fn plainly(page: &Page, plainness: Plainness) -> Outgoing {
         Plainness::Marked => (page.html(), true),
         Plainness::Plain | Plainness::Bare => (page.plain(), false),
     };
-    Outgoing { text: text.to_owned(), html, keys: vec![], link: None, silent: false, reply_to: None }
+    Outgoing {
+        text: text.to_owned(),
+        html,
+        rows: vec![],
+        link: None,
+        silent: false,
+        reply_to: None,
+        force_reply: None,
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::exact::prose;
 use super::html::{LONGEST, Page, cut, label, length};
+use aye_core::visible::visible;
 use aye_core::{Agent, AgentState};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 const STEPS: usize = 5;
 const STEP: usize = 70;
 const TEXT: usize = 700;
+const RING: usize = 120;
 /// Room for the words around the final text.
 const FRAME: usize = 300;
 
@@ -97,6 +99,22 @@ fn step(tool: &str, input: &Value) -> String {
     label(&format!("{tool} {detail}"), STEP)
 }
 
+/// What is said aloud when a run came to its end; none while it goes on.
+pub fn ring(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Page)> {
+    let (failed, words) = match &progress.end {
+        Some(end) => (end.failed, end.words.as_str()),
+        None if agent.state == AgentState::Ended => (true, ""),
+        None => return None,
+    };
+    let words = progress.trouble.as_deref().filter(|_| failed).unwrap_or(words);
+    let page = match failed {
+        true => Page::default().text("⚠️ ").bold(name).text(" failed"),
+        false => Page::default().text("✅ ").bold(name).text(" finished"),
+    };
+    let first = words.trim().lines().next().unwrap_or_default();
+    Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(first, RING)) }))
+}
+
 /// What the message of a run shows, and the final text as a file where it does not fit.
 pub fn card(
     agent: &Agent,
@@ -105,7 +123,7 @@ pub fn card(
     cancelled: Option<&str>,
 ) -> (Page, Option<String>) {
     match &progress.end {
-        Some(end) => finished(name, progress, end),
+        Some(end) => finished(name, progress, end, cancelled),
         None => (going(agent, name, progress, cancelled), None),
     }
 }
@@ -123,16 +141,16 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
         page = page.line().dim(&format!("… {} steps before", progress.count - progress.steps.len()));
     }
     for step in &progress.steps {
-        page = page.line().text("· ").text(step);
+        page = page.line().text("· ").written(step);
     }
     if let Some(said) = progress.said().filter(|said| !said.trim().is_empty()) {
         page = page.line().line().written(&tail_of(&said));
     }
     if let Some(trouble) = &progress.trouble {
-        page = page.line().line().text("⚠️ ").text(&label(trouble, TEXT));
+        page = page.line().line().text("⚠️ ").written(&label(trouble, TEXT));
     }
     match cancelled {
-        Some(who) => page.line().line().dim(&format!("being cancelled, says {who}")),
+        Some(who) => page.line().line().dim(&format!("Stopping… ({who})")),
         None => page,
     }
 }
@@ -148,31 +166,39 @@ fn tail_of(text: &str) -> String {
     format!("…{}", &text[start.len()..])
 }
 
-fn finished(name: &str, progress: &Progress, end: &End) -> (Page, Option<String>) {
-    let mark = if end.failed { "⚠️ " } else { "✅ " };
-    let word = if end.failed { "did not finish" } else { "done" };
-    let head = Page::default().text(mark).bold(name).text(&format!(" · {word}"));
+fn finished(name: &str, progress: &Progress, end: &End, cancelled: Option<&str>) -> (Page, Option<String>) {
+    let head = match (end.failed, cancelled) {
+        (true, Some(who)) => Page::default().text("⏹ ").bold(name).text(" cancelled by ").text(who),
+        (true, None) => Page::default().text("⚠️ ").bold(name).text(" · failed"),
+        (false, _) => Page::default().text("✅ ").bold(name).text(" · done"),
+    };
     let mut foot = Page::default();
     let trouble = progress.trouble.as_ref().filter(|_| end.failed);
     if let Some(trouble) = trouble {
-        foot = foot.line().text("⚠️ ").text(&label(trouble, FRAME / 2));
+        foot = foot.line().text("⚠️ ").written(&label(trouble, FRAME / 2));
     }
     let figures = figures(progress, end);
     if !figures.is_empty() {
         foot = foot.line().dim(&figures);
     }
-    let words = prose(end.words.trim());
-    let whole = head.clone().line().line().written(&words).line().page(&foot);
+    let words = end.words.trim();
+    let whole = head.clone().line().line().markdown(words).line().page(&foot);
     if words.is_empty() {
         return (head.page(&foot), None);
     }
     if whole.fits() {
         return (whole, None);
     }
-    let (start, _) = cut(&words, LONGEST - head.length() - foot.length() - FRAME);
-    let page =
-        head.line().line().written(start).text("…").line().dim("All of it is in the file below.").page(&foot);
-    (page.fitting(), Some(words))
+    let (start, _) = cut(words, LONGEST - head.length() - foot.length() - FRAME);
+    let page = head
+        .line()
+        .line()
+        .markdown(start)
+        .text("…")
+        .line()
+        .dim("All of it is in the file below.")
+        .page(&foot);
+    (page.fitting(), Some(visible(words).into_owned()))
 }
 
 fn figures(progress: &Progress, end: &End) -> String {

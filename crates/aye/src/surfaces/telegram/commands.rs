@@ -2,9 +2,10 @@
 
 use super::desk::Desk;
 use super::gate::Person;
+use super::held::Said;
 use super::html::{Page, label};
+use super::lane::Job;
 use super::memory::ChatNote;
-use super::wire::Message;
 use crate::hub::{AskFilter, Command, Problem};
 use aye_core::{Agent, AgentId, Surface};
 
@@ -27,7 +28,7 @@ to the same run.
 /project [name] – the folder that runs work in
 /agents – who is at work
 /stop – end this chat's run
-/status – what waits, and what goes on
+/status – what is waiting, and to see it again
 /cancel – take back that you wanted to type something
 /help – this
 
@@ -35,12 +36,43 @@ A reply to a run's message goes to that run. A reply to a question answers it in
 
 const MOST_AGENTS: usize = 20;
 
-/// A known command and what stands after it. Anything else with a slash may be meant for the agent.
-pub fn read(text: &str) -> Option<(Slash, &str)> {
+/// What people find in their menus.
+pub const MENU: [(&str, &str); 7] = [
+    ("new", "start a new run"),
+    ("project", "choose the folder that runs work in"),
+    ("agents", "see who is at work"),
+    ("status", "see what is waiting, and show it again"),
+    ("stop", "end this chat's run"),
+    ("cancel", "take back that you wanted to type something"),
+    ("help", "see what I can do"),
+];
+
+/// What a text with a slash is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read<'a> {
+    /// Ours, and what stands after it.
+    Ours(Slash, &'a str),
+    /// Nobody knows it here.
+    Unknown(&'a str),
+    /// It is for another bot.
+    Others,
+    /// No command at all.
+    Text,
+}
+
+/// A command is a slash and one word, perhaps with the name of a bot.
+pub fn read<'a>(text: &'a str, me: &str) -> Read<'a> {
     let text = text.trim();
-    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let word = word.strip_prefix('/')?;
-    let word = word.split_once('@').map_or(word, |(word, _)| word);
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let Some(word) = first.strip_prefix('/') else { return Read::Text };
+    let (word, bot) = word.split_once('@').map_or((word, None), |(word, bot)| (word, Some(bot)));
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_word {
+        return Read::Text;
+    }
+    if bot.is_some_and(|bot| !me.is_empty() && !bot.eq_ignore_ascii_case(me)) {
+        return Read::Others;
+    }
     let slash = match word {
         "new" => Slash::New,
         "project" => Slash::Project,
@@ -49,34 +81,27 @@ pub fn read(text: &str) -> Option<(Slash, &str)> {
         "status" => Slash::Status,
         "help" | "start" => Slash::Help,
         "cancel" => Slash::Cancel,
-        _ => return None,
+        _ => return Read::Unknown(first),
     };
-    Some((slash, rest.trim()))
+    Read::Ours(slash, rest.trim())
 }
 
 impl Desk {
-    pub(super) async fn command(
-        &mut self,
-        update: i64,
-        person: &Person,
-        message: &Message,
-        slash: Slash,
-        rest: &str,
-    ) -> Result<(), Problem> {
-        let here = Some(message.message_id);
+    pub(super) async fn command(&mut self, said: &Said, slash: Slash, rest: &str) -> Result<(), Problem> {
+        let (person, here) = (&said.person, Some(said.here));
         match slash {
             Slash::Help => self.say(person.chat, here, HELP),
-            Slash::New => return self.new_run(update, person, rest, here).await,
+            Slash::New => return self.new_run(said.update, person, rest, here).await,
             Slash::Project => return self.project(person, rest, here).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
                 self.say_page(person.chat, here, page);
             }
             Slash::Status => {
-                let page = self.status_page(person.chat).await?;
-                self.say_page(person.chat, here, page);
+                let status = self.status_of(person.chat).await?;
+                return self.list_open(person.chat, status).await;
             }
-            Slash::Stop => return self.stop(update, person, message).await,
+            Slash::Stop => return self.stop(said).await,
             Slash::Cancel => return self.stop_typing(person, here).await,
         }
         Ok(())
@@ -147,48 +172,51 @@ impl Desk {
         }
     }
 
-    async fn status_page(&self, chat: i64) -> Result<Page, Problem> {
+    /// What a chat works on, in lines.
+    async fn status_of(&self, chat: i64) -> Result<String, Problem> {
         let filter = AskFilter { state: Some("open".into()), limit: 1000, ..AskFilter::default() };
-        let open = self.hub.asks(filter).await?.len();
-        let waits = match open {
-            0 => "Nothing waits for you.".to_owned(),
-            1 => "One ask waits for you.".to_owned(),
-            n => format!("{n} asks wait for you."),
-        };
+        let open =
+            self.hub.asks(filter).await?.into_iter().filter(|ask| self.is_for(&ask.agent, chat)).count();
+        let mut lines = Vec::new();
+        if open == 0 {
+            lines.push("Nothing to answer right now.".to_owned());
+        }
         let note = self.memory.chats.get(&chat).cloned().unwrap_or_default();
-        let page = Page::default().text(&waits).line();
-        let page = match &note.project {
-            Some(project) => page.text("Project: ").bold(project).line(),
-            None => page.text("No project is chosen: /project").line(),
-        };
+        lines.push(match &note.project {
+            Some(project) => format!("Project: {project}"),
+            None => "No project is chosen: /project".to_owned(),
+        });
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
             None => None,
         };
-        Ok(match agent {
-            Some(agent) => agent_line(page.text("Run: "), &agent, self.name_of(&agent.id)),
-            None => page.text("No run yet: write what is to be done."),
-        })
+        lines.push(match agent {
+            Some(agent) => {
+                let name = self.name_of(&agent.id).unwrap_or_else(|| agent.id.to_string());
+                format!("Run: {name} · {}", agent.state)
+            }
+            None => "No run yet: write what is to be done.".to_owned(),
+        });
+        Ok(lines.join("\n"))
     }
 
-    async fn stop(&mut self, update: i64, person: &Person, message: &Message) -> Result<(), Problem> {
-        let here = Some(message.message_id);
-        let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let card = replied.and_then(|to| self.memory.card_of_message(person.chat, to));
+    async fn stop(&mut self, said: &Said) -> Result<(), Problem> {
+        let (person, here) = (&said.person, Some(said.here));
+        let card = said.replied.and_then(|to| self.memory.card_of_message(person.chat, to));
         let note = self.memory.chats.get(&person.chat);
         let agent = card.map(|card| card.agent.clone()).or_else(|| note.and_then(|note| note.agent.clone()));
         let Some(agent) = agent else {
             self.say(person.chat, here, "This chat has no run to stop.");
             return Ok(());
         };
-        let memos = self.memory.put_handled(update);
+        let memos = self.memory.put_handled(said.update);
         let (hub, who) = (self.hub.clone(), person.who());
         let queued = hub.command_and_remember(agent, Command::Stop, who, Surface::Telegram, memos).await;
         if queued.is_err() {
             self.doubt();
         }
         match queued {
-            Ok(()) => self.say(person.chat, here, "It is told to end."),
+            Ok(()) => self.say(person.chat, here, "Stopping…"),
             Err(problem @ Problem::Store(_)) => return Err(problem),
             Err(problem) => self.say(person.chat, here, &problem.to_string()),
         }
@@ -197,11 +225,11 @@ impl Desk {
 
     async fn stop_typing(&mut self, person: &Person, here: Option<i64>) -> Result<(), Problem> {
         let Some(mut copy) = self.memory.waiting_for(person.chat, person.id).cloned() else {
-            self.say(person.chat, here, "Nothing waits for a text of yours.");
+            self.say(person.chat, here, "I am not waiting for a text of yours.");
             return Ok(());
         };
         copy.draft.typing = None;
-        self.put(person.chat, super::lane::Job::Ask(copy.ask.clone()));
+        self.put_now(person.chat, Job::Ask(copy.ask.clone()));
         self.keep(copy).await
     }
 
@@ -213,12 +241,12 @@ impl Desk {
 fn agent_line(page: Page, agent: &Agent, name: Option<String>) -> Page {
     let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
     let name = name.or(title).unwrap_or_else(|| agent.id.to_string());
-    let page = page.bold(&label(&name, 60)).text(&format!(" · {} · {}", agent.kind, agent.state));
+    let page = page.bold_written(&label(&name, 60)).text(&format!(" · {} · {}", agent.kind, agent.state));
     let page = match agent.cost {
         Some(cost) => page.text(&format!(" · ${cost:.4}")),
         None => page,
     };
-    page.line().dim(&label(&agent.cwd, 100))
+    page.line().dim_written(&label(&agent.cwd, 100))
 }
 
 #[cfg(test)]
@@ -227,12 +255,23 @@ mod tests {
 
     #[test]
     fn only_our_own_commands_are_ours() {
-        assert_eq!(read("/new  fix it\nplease"), Some((Slash::New, "fix it\nplease")));
-        assert_eq!(read("/project@my_bot web"), Some((Slash::Project, "web")));
-        assert_eq!(read(" /stop "), Some((Slash::Stop, "")));
-        assert_eq!(read("/start"), Some((Slash::Help, "")));
-        for text in ["/compact", "/etc/hosts is wrong", "new", "/newer", ""] {
-            assert_eq!(read(text), None, "{text}");
+        let read = |text| super::read(text, "my_bot");
+        assert_eq!(read("/new  fix it\nplease"), Read::Ours(Slash::New, "fix it\nplease"));
+        assert_eq!(read("/project@My_bot web"), Read::Ours(Slash::Project, "web"));
+        assert_eq!(read(" /stop "), Read::Ours(Slash::Stop, ""));
+        assert_eq!(read("/start"), Read::Ours(Slash::Help, ""));
+        assert_eq!(read("/status@another_bot"), Read::Others);
+        assert_eq!(read("/compact now"), Read::Unknown("/compact"));
+        for text in ["/etc/hosts is wrong", "new", "/", "// a comment", "", "1/2"] {
+            assert_eq!(read(text), Read::Text, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_menu_names_every_command() {
+        for (name, words) in MENU {
+            assert!(matches!(super::read(&format!("/{name}"), ""), Read::Ours(..)) && !words.is_empty());
+            assert!(HELP.contains(&format!("/{name}")), "{name}");
         }
     }
 }

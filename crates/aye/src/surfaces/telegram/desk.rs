@@ -1,14 +1,16 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
 use super::api::Bot;
-use super::calls::{Finished, Plainness};
+use super::calls::{FileOf, Finished, Plainness};
 use super::card::Progress;
+use super::commands::MENU;
 use super::html::Page;
-use super::lane::{Job, Lane};
+use super::lane::{Job, Lane, Rank};
 use super::memory::{Memory, START, forget};
-use super::poll::Batch;
+use super::poll::News;
 use super::runs::Started;
 use super::settings::Settings;
+use super::wire::Me;
 use crate::hub::{Change, Hub, Memo, Problem, Subject};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::Timestamp;
@@ -30,6 +32,10 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Desk {
     pub(super) hub: Hub,
     pub(super) settings: Settings,
+    /// The bot, once Telegram said who it is.
+    pub(super) me: Me,
+    /// Its commands stand in people's menus.
+    offered: bool,
     pub(super) bot: Arc<Bot>,
     pub(super) memory: Memory,
     pub(super) lanes: BTreeMap<i64, Lane>,
@@ -43,6 +49,10 @@ pub struct Desk {
     pub(super) card_free: HashMap<String, Instant>,
     /// How plainly something must be said, because Telegram refused it otherwise.
     pub(super) plainness: HashMap<String, Plainness>,
+    /// Files that failed: how often, and when they are tried again.
+    pub(super) files: HashMap<FileOf, (u32, Instant)>,
+    /// Telegram takes no links to the page.
+    pub(super) linkless: bool,
     pub(super) starts: JoinSet<Started>,
     /// Chats for which a run is being started, and since when.
     pub(super) starting: HashMap<i64, Timestamp>,
@@ -61,6 +71,8 @@ impl Desk {
         Self {
             hub,
             settings,
+            me: Me { id: 0, username: String::new(), first_name: String::new() },
+            offered: false,
             bot,
             memory: Memory::default(),
             lanes,
@@ -70,6 +82,8 @@ impl Desk {
             cards_due: BTreeSet::new(),
             card_free: HashMap::new(),
             plainness: HashMap::new(),
+            files: HashMap::new(),
+            linkless: false,
             starts: JoinSet::new(),
             starting: HashMap::new(),
             asides: JoinSet::new(),
@@ -79,7 +93,7 @@ impl Desk {
         }
     }
 
-    pub async fn run(mut self, mut batches: mpsc::Receiver<Batch>, stop: CancellationToken) {
+    pub async fn run(mut self, mut news: mpsc::Receiver<News>, stop: CancellationToken) {
         // Before anything is read, so that no change falls between.
         let mut changes = self.hub.changes();
         self.begin().await;
@@ -88,12 +102,7 @@ impl Desk {
             let wake = self.next_wake();
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(batch) = batches.recv() => {
-                    let done = self.take_batch(batch.arrivals).await;
-                    if batch.done.send(done).is_err() {
-                        tracing::debug!("the poller is gone; what it brought comes again");
-                    }
-                }
+                Some(news) = news.recv() => self.hear_from_telegram(news).await,
                 change = changes.recv() => self.hear(change, &mut changes).await,
                 Some(finished) = self.calls.join_next() => self.finish(finished.ok()).await,
                 Some(started) = self.starts.join_next() => self.run_started(started.ok()).await,
@@ -102,6 +111,35 @@ impl Desk {
             }
         }
         self.say_goodbye().await;
+    }
+
+    async fn hear_from_telegram(&mut self, news: News) {
+        match news {
+            News::Reached(me) => {
+                self.me = me;
+                self.lanes.values_mut().for_each(Lane::wake);
+                self.offer_commands();
+            }
+            News::Batch(batch) => {
+                let done = self.take_batch(batch.arrivals).await;
+                if batch.done.send(done).is_err() {
+                    tracing::debug!("the poller is gone; what it brought comes again");
+                }
+            }
+        }
+    }
+
+    /// What people find in their menus, told once.
+    fn offer_commands(&mut self) {
+        if std::mem::replace(&mut self.offered, true) {
+            return;
+        }
+        let bot = self.bot.clone();
+        self.asides.spawn(async move {
+            if let Err(error) = bot.set_commands(&MENU).await {
+                tracing::warn!(%error, "the bot's menu could not be set; its commands work all the same");
+            }
+        });
     }
 
     /// What Telegram already took is noted, so that it need not be shown twice.
@@ -131,6 +169,9 @@ impl Desk {
         let copies = self.memory.copies.values().filter(|copy| copy.message.is_none() && !copy.lost);
         let copies: Vec<_> = copies.cloned().collect();
         let mut memos = vec![];
+        let menus = self.memory.menus.values().filter(|menu| menu.message.is_none() && menu.is_list());
+        let menus: Vec<_> = menus.map(|menu| menu.id.clone()).collect();
+        memos.extend(menus.iter().flat_map(|id| self.memory.drop_menu(id)));
         for mut copy in copies {
             copy.lost = true;
             memos.push(self.memory.put_copy(copy));
@@ -174,6 +215,10 @@ impl Desk {
         for card in going {
             self.put(card.chat, Job::Card(card.id));
         }
+        let menus: Vec<_> = self.memory.menus.values().map(|menu| (menu.chat, menu.id.clone())).collect();
+        for (chat, menu) in menus {
+            self.put_unasked(chat, Job::Menu(menu));
+        }
         Ok(())
     }
 
@@ -211,14 +256,19 @@ impl Desk {
     /// Everything is looked at again soon.
     pub(super) fn stumble(&mut self, error: &Problem) {
         tracing::error!(%error, "the bot could not go on with something; it tries again");
+        self.resync_soon();
+    }
+
+    pub(super) fn resync_soon(&mut self) {
         self.resync_at = Some(Instant::now() + RETRY);
     }
 
     fn next_wake(&self) -> Instant {
         let now = Instant::now();
         let clock = self.hub.clock().now();
-        let ask = self.later.first().map(|(at, _)| {
-            let left = clock.duration_until(*at);
+        let held = self.memory.held.values().map(|said| said.until).min();
+        let ask = self.later.first().map(|(at, _)| *at).into_iter().chain(held).min().map(|at| {
+            let left = clock.duration_until(at);
             now + Duration::try_from(left).unwrap_or_default().min(LONGEST_NAP)
         });
         let card = self.cards_due.first().map(|(at, _)| *at);
@@ -233,17 +283,18 @@ impl Desk {
         }
         let chats: Vec<_> = self.lanes.keys().copied().collect();
         for chat in chats {
-            while let Some(job) = self.lanes.get_mut(&chat).and_then(|lane| lane.take(Instant::now())) {
+            while let Some((job, rank)) = self.lanes.get_mut(&chat).and_then(|lane| lane.take(Instant::now()))
+            {
                 match self.plan(chat, &job).await {
                     Ok(None) => {}
                     Ok(Some(call)) => {
-                        self.call(chat, job, call);
+                        self.call(chat, job, rank, call);
                         break;
                     }
                     Err(error) => {
                         self.stumble(&error);
                         if let Some(lane) = self.lanes.get_mut(&chat) {
-                            lane.put_first(job);
+                            lane.put_again(job, rank);
                             lane.failed(Instant::now());
                         }
                         break;
@@ -260,6 +311,7 @@ impl Desk {
             self.be_sure().await?;
             self.resync().await?;
         }
+        self.take_held_texts().await?;
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, ask)) = self.later.pop_first() {
                 self.look_at(&ask).await?;
@@ -276,9 +328,24 @@ impl Desk {
     }
 
     pub(super) fn put(&mut self, chat: i64, job: Job) {
+        let rank = job.rank();
+        self.put_as(chat, job, rank);
+    }
+
+    /// Somebody did something and waits for its effect.
+    pub(super) fn put_now(&mut self, chat: i64, job: Job) {
+        self.put_as(chat, job, Rank::Reaction);
+    }
+
+    /// Nobody waits for it.
+    pub(super) fn put_unasked(&mut self, chat: i64, job: Job) {
+        self.put_as(chat, job, Rank::Announcement);
+    }
+
+    fn put_as(&mut self, chat: i64, job: Job, rank: Rank) {
         // A chat that is no longer listed is shown nothing.
         if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.put(job);
+            lane.put(job, rank);
         }
     }
 

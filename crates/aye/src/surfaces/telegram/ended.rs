@@ -2,11 +2,13 @@
 
 use super::form::Action;
 use super::html::{Page, label};
-use super::render::{Asker, Shown, guarded, on_the_page, plan_text, whence};
+use super::plan::{beginning, plan_text};
+use super::render::{Asker, Shown, button, guarded, on_the_page, whence};
 use aye_core::{Answer, Ask, Body, Choice, PlanVerdict, Receipt, Reply, State, Verdict};
 
 const QUESTION: usize = 300;
 const WORDS: usize = 600;
+const PLAN: usize = 1000;
 
 pub fn ended(ask: &Ask, asker: &Asker) -> Page {
     let page = match &ask.body {
@@ -26,7 +28,7 @@ pub fn ended(ask: &Ask, asker: &Asker) -> Page {
         }
         Body::Plan(plan) => {
             let page = whence(Page::default().text("📋 ").bold("A plan"), ask, asker).line();
-            page.text(&label(plan.plan.as_str(), QUESTION))
+            page.line().page(&beginning(plan.plan.as_str(), PLAN))
         }
     };
     outcome(page.line().line(), ask).fitting()
@@ -39,11 +41,11 @@ fn questions(mut page: Page, ask: &Ask) -> Page {
         _ => &[],
     };
     for (i, question) in asked.questions.iter().enumerate() {
-        page = page.line().text(&label(&question.question, QUESTION));
+        page = page.line().written(&label(&question.question, QUESTION));
         if let Some(choice) = choices.get(i) {
-            page = page.line().text("→ ").bold(&label(&choice.in_words(), WORDS));
+            page = page.line().text("→ ").bold_written(&label(&choice.in_words(), WORDS));
             if let Choice::Given { notes: Some(notes), .. } = choice {
-                page = page.line().dim("note: ").text(&label(notes.as_str(), WORDS));
+                page = page.line().dim("note: ").written(&label(notes.as_str(), WORDS));
             }
         }
     }
@@ -53,11 +55,11 @@ fn questions(mut page: Page, ask: &Ask) -> Page {
 fn outcome(page: Page, ask: &Ask) -> Page {
     let State::Answered { answer, by, .. } = &ask.state else {
         let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
-        return page.text("⌛ ").bold(&label(why, WORDS));
+        return page.text("⌛ ").bold_written(&label(why, WORDS));
     };
     let page = page.text(mark(answer)).bold(&decided(answer)).text(&format!(" by {by}"));
     let page = match answer.message() {
-        Some(words) => page.line().text(&label(words, WORDS)),
+        Some(words) => page.line().written(&label(words, WORDS)),
         None => page,
     };
     receipt(page, ask)
@@ -80,23 +82,23 @@ fn decided(answer: &Answer) -> String {
         Answer::Plan(PlanVerdict::Allow { .. }) => "Approved".into(),
         Answer::Permission(Verdict::Deny { .. }) => "Denied".into(),
         Answer::Plan(PlanVerdict::Deny { .. }) => "Refused".into(),
-        Answer::Plan(PlanVerdict::Outline) => "Paused: an outline first".into(),
+        Answer::Plan(PlanVerdict::Outline) => "Outline requested".into(),
     }
 }
 
 fn receipt(page: Page, ask: &Ask) -> Page {
     let Some(receipt) = ask.state.receipt() else { return page };
     let page = page.line().dim(match receipt {
-        Receipt::Pending => "recorded; the agent has not been told yet",
-        Receipt::Delivered => "delivered to the agent",
-        Receipt::Confirmed => "confirmed by the agent's own transcript",
+        Receipt::Pending => "Recorded, being delivered",
+        Receipt::Delivered => "Delivered to the agent",
+        Receipt::Confirmed => "Confirmed by the agent's own transcript",
         Receipt::Disputed => "⚠️ ALARM: the agent's transcript shows something else",
-        Receipt::Superseded => "⚠️ the agent's own terminal was first after all",
-        Receipt::Undelivered => "⚠️ the agent was gone before it could be told",
-        Receipt::Unknown => "⚠️ nobody knows whether it reached the agent",
+        Receipt::Superseded => "⚠️ The agent's own terminal was first after all",
+        Receipt::Undelivered => "⚠️ The agent was gone before it could be told",
+        Receipt::Unknown => "⚠️ It is not known whether this reached the agent",
     });
     match ask.state.note().filter(|_| receipt == Receipt::Disputed) {
-        Some(note) => page.line().text(&label(note, WORDS)),
+        Some(note) => page.line().written(&label(note, WORDS)),
         None => page,
     }
 }
@@ -124,18 +126,20 @@ pub fn too_late(ask: &Ask) -> String {
 /// A plan that was refused by itself while an outline is awaited. It may be let pass until the clock ends.
 pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: Option<&str>) -> Shown {
     let Body::Plan(plan) = &ask.body else { return Shown::default() };
-    let head =
-        |page: Page| whence(page.text("📋 ").bold("A plan came while an outline is awaited"), ask, asker);
+    let head = |page: Page| whence(page.text("📋 ").bold("A plan came before the outline"), ask, asker);
     let Some(left) = seconds_left.filter(|_| done.is_none()) else {
-        let page = head(Page::default()).line().text(&label(plan.plan.as_str(), QUESTION)).line().line();
-        let words = done.unwrap_or("It was refused by itself, and the time to let it pass is over.");
+        let page =
+            head(Page::default()).line().line().page(&beginning(plan.plan.as_str(), PLAN)).line().line();
+        let words = done.unwrap_or("Refused automatically. The time to approve it is over.");
         return Shown { page: page.bold(words).fitting(), ..Shown::default() };
     };
     let (parts, page, file) = plan_text(plan.plan.as_str(), head);
     let page = page.line().line().text(&format!(
-        "It was refused by itself. If you approve it within {left} s, the same plan passes when it comes again."
+        "Refused automatically, because you asked for an outline first. Approve it within {left} s, and the same plan \
+         passes when it comes again."
     ));
-    let approve = file.is_none().then(|| ("✅ Approve plan".to_owned(), Action::PassPlan));
-    let buttons = approve.into_iter().chain([("⛔ Deny".to_owned(), Action::DropPlan)]).collect();
-    guarded(on_the_page(ask, Shown { parts, page, buttons, file }))
+    let approve = file.is_none().then(|| button("✅ Approve plan", Action::PassPlan));
+    let row = approve.into_iter().chain([button("⛔ Deny", Action::DropPlan)]).collect();
+    let wants_page = file.is_some();
+    guarded(on_the_page(ask, Shown { parts, page, rows: vec![row], file, question: 0, wants_page }))
 }

@@ -8,9 +8,15 @@ const TAB: char = '⇥';
 const BLANK: char = '␠';
 const BREAK: char = '⏎';
 const RETURN: char = '␍';
+const NOTHING: char = '∅';
 /// What each sign stands for, in words.
-const SIGNS: [(char, &str); 4] =
-    [(TAB, "a tab"), (BLANK, "a blank"), (BREAK, "a line break"), (RETURN, "a carriage return")];
+const SIGNS: [(char, &str); 5] = [
+    (TAB, "a tab"),
+    (BLANK, "a blank"),
+    (BREAK, "a line break"),
+    (RETURN, "a carriage return"),
+    (NOTHING, "nothing"),
+];
 
 /// Code on several lines. Blanks at the ends of lines, and everything at its own ends, are shown.
 pub fn block(text: &str) -> String {
@@ -51,6 +57,9 @@ pub fn legend(written: &str) -> Option<String> {
 }
 
 fn code(text: &str, keeps_lines: bool) -> String {
+    if text.is_empty() {
+        return NOTHING.to_string();
+    }
     let is_edge = |c: char| matches!(c, ' ' | '\n');
     let inner = text.trim_matches(is_edge);
     // Only blanks: all of it is edge.
@@ -130,13 +139,15 @@ pub fn read(written: &str) -> String {
             rest = after;
             continue;
         }
-        out.push(match c {
-            TAB => '\t',
-            BLANK => ' ',
-            BREAK => '\n',
-            RETURN => '\r',
-            c => c,
-        });
+        if c != NOTHING {
+            out.push(match c {
+                TAB => '\t',
+                BLANK => ' ',
+                BREAK => '\n',
+                RETURN => '\r',
+                c => c,
+            });
+        }
         rest = &rest[c.len_utf8()..];
     }
     out
@@ -152,7 +163,7 @@ mod tests {
         assert_eq!(block("-\tx\n+ x"), "-⇥x\n+ x");
         assert_eq!(block("a \nb\r\nc\u{a0}d\u{2028}"), "a␠\nb␍\nc\\u{a0}d\\u{2028}");
         assert_eq!(block("\n  a\n\n"), "⏎␠␠a⏎⏎");
-        assert_eq!((block(" "), line("a\nb")), ("␠".into(), "a⏎b".into()));
+        assert_eq!((block(" "), line("a\nb"), line("")), ("␠".into(), "a⏎b".into(), "∅".into()));
     }
 
     #[test]

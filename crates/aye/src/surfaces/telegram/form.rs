@@ -1,6 +1,6 @@
 //! A half-filled answer, and what a press or a typed text makes of it. No I/O: the same steps after a restart.
 
-use aye_core::{Body, Question, Scope};
+use aye_core::{Body, Question, Questions, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Draft {
-    /// The question on show.
+    /// The question on show; after the last of several, all answers are shown once more before they are sent.
     pub at: usize,
+    /// The answers were all shown once: from then on, changing one leads back there.
+    pub reviewed: bool,
     /// One a question, as far as anybody came.
     pub entries: Vec<Entry>,
     pub typing: Option<Typing>,
@@ -22,12 +24,17 @@ pub struct Entry {
     pub text: Option<String>,
     pub notes: Option<String>,
     pub skipped: bool,
+    /// Who filled it in last.
+    pub by: Option<String>,
 }
 
 /// The next message of this person is taken as this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Typing {
     pub user: i64,
+    /// Their name, to be addressed by.
+    #[serde(default)]
+    pub name: String,
     pub what: Wanted,
 }
 
@@ -68,9 +75,16 @@ pub enum Action {
     Back {
         question: usize,
     },
+    /// From the review to one question.
+    Change {
+        question: usize,
+    },
+    /// The answers as the review shows them.
+    Send,
     StopTyping,
     AllowOnce,
     AllowSession,
+    AllowAlways,
     Deny,
     DenyWhy,
     Approve,
@@ -95,7 +109,15 @@ pub enum Next {
 
 const MOVED_ON: &str = "That button belongs to an earlier question.";
 const NOTHING_PICKED: &str = "Nothing is picked yet. Pick something first, or skip.";
+const INCOMPLETE: &str = "A question has no answer yet. Answer it first, or skip it.";
 pub const NO_LONGER: &str = "This button is no longer in use.";
+
+/// Whoever presses or types.
+#[derive(Debug, Clone, Copy)]
+pub struct Who<'a> {
+    pub user: i64,
+    pub name: &'a str,
+}
 
 impl Draft {
     pub fn entry(&self, question: usize) -> Entry {
@@ -109,19 +131,35 @@ impl Draft {
         &mut self.entries[question]
     }
 
-    fn wait_for(mut self, user: i64, what: Wanted) -> Next {
-        self.typing = Some(Typing { user, what });
+    /// More than one person filled this in.
+    pub fn is_shared(&self) -> bool {
+        let mut people = self.entries.iter().filter_map(|entry| entry.by.as_ref());
+        let first = people.next();
+        people.any(|other| Some(other) != first)
+    }
+
+    fn wait_for(mut self, who: Who, what: Wanted) -> Next {
+        self.typing = Some(Typing { user: who.user, name: who.name.to_owned(), what });
         Next::Draft(self)
     }
 
-    /// On to the next question, or to the answer after the last.
+    /// On to the next question. The answers to several are shown before they are sent.
     fn go_on(mut self, body: &Body) -> Next {
         self.typing = None;
         let Body::Question(asked) = body else { return Next::Stale(NO_LONGER) };
-        if self.at + 1 < asked.questions.len() {
-            self.at += 1;
-            return Next::Draft(self);
+        let of = asked.questions.len();
+        if of == 1 {
+            return self.answer(asked);
         }
+        self.at = match self.reviewed {
+            true => (0..of).find(|question| !self.entry(*question).is_complete()).unwrap_or(of),
+            false => self.at + 1,
+        };
+        self.reviewed |= self.at == of;
+        Next::Draft(self)
+    }
+
+    fn answer(&self, asked: &Questions) -> Next {
         let choices: Vec<_> =
             asked.questions.iter().enumerate().map(|(i, question)| self.entry(i).choice(question)).collect();
         Next::Answer(json!({ "answers": choices }))
@@ -146,10 +184,25 @@ impl Entry {
     fn is_empty(&self) -> bool {
         self.picks.is_empty() && self.text.is_none()
     }
+
+    fn is_complete(&self) -> bool {
+        self.skipped || !self.is_empty()
+    }
+
+    /// What was given, in words for the person who gave it.
+    pub fn in_words(&self, question: &Question) -> String {
+        if self.skipped {
+            return "(skipped)".into();
+        }
+        let labels = question.options.iter().enumerate().filter(|(i, _)| self.picks.contains(i));
+        let words = labels.map(|(_, offer)| offer.label.clone()).chain(self.text.clone());
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// What a press of this button by this person makes of the form.
-pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next {
+pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
+    let by = Some(who.name.to_owned());
     let question = match action {
         Action::Pick { question, .. }
         | Action::Toggle { question, .. }
@@ -158,9 +211,12 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
         | Action::Notes { question }
         | Action::Skip { question }
         | Action::Back { question } => Some(*question),
-        Action::StopTyping
+        Action::Change { .. }
+        | Action::Send
+        | Action::StopTyping
         | Action::AllowOnce
         | Action::AllowSession
+        | Action::AllowAlways
         | Action::Deny
         | Action::DenyWhy
         | Action::Approve
@@ -175,12 +231,13 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
     match action {
         Action::Pick { option, .. } => {
             let entry = draft.entry_mut(draft.at);
-            *entry = Entry { picks: vec![*option], notes: entry.notes.take(), ..Entry::default() };
+            *entry = Entry { picks: vec![*option], notes: entry.notes.take(), by, ..Entry::default() };
             draft.go_on(body)
         }
         Action::Toggle { option, .. } => {
             let entry = draft.entry_mut(draft.at);
             entry.skipped = false;
+            entry.by = by;
             match entry.picks.iter().position(|pick| pick == option) {
                 Some(at) => drop(entry.picks.remove(at)),
                 None => entry.picks.push(*option),
@@ -190,10 +247,10 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
         }
         Action::Done { .. } if draft.entry(draft.at).is_empty() => Next::Stale(NOTHING_PICKED),
         Action::Done { .. } => draft.go_on(body),
-        Action::Words { .. } => draft.wait_for(user, Wanted::Words),
-        Action::Notes { .. } => draft.wait_for(user, Wanted::Notes),
+        Action::Words { .. } => draft.wait_for(who, Wanted::Words),
+        Action::Notes { .. } => draft.wait_for(who, Wanted::Notes),
         Action::Skip { .. } => {
-            *draft.entry_mut(draft.at) = Entry { skipped: true, ..Entry::default() };
+            *draft.entry_mut(draft.at) = Entry { skipped: true, by, ..Entry::default() };
             draft.go_on(body)
         }
         Action::Back { .. } => {
@@ -201,6 +258,20 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
             draft.at = draft.at.saturating_sub(1);
             Next::Draft(draft)
         }
+        Action::Change { question } if draft.reviewed => {
+            draft.typing = None;
+            draft.at = *question;
+            Next::Draft(draft)
+        }
+        Action::Change { .. } => Next::Stale(NO_LONGER),
+        Action::Send => match body {
+            Body::Question(asked) if draft.at != asked.questions.len() => Next::Stale(NO_LONGER),
+            Body::Question(asked) if (0..draft.at).all(|question| draft.entry(question).is_complete()) => {
+                draft.answer(asked)
+            }
+            Body::Question(_) => Next::Stale(INCOMPLETE),
+            Body::Permission(_) | Body::Plan(_) => Next::Stale(NO_LONGER),
+        },
         Action::StopTyping if draft.typing.is_none() => Next::Stale(NO_LONGER),
         Action::StopTyping => {
             draft.typing = None;
@@ -208,8 +279,9 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
         }
         Action::AllowOnce => Next::Answer(json!({ "decision": "allow", "scope": Scope::Once })),
         Action::AllowSession => Next::Answer(json!({ "decision": "allow", "scope": Scope::Session })),
+        Action::AllowAlways => Next::Answer(json!({ "decision": "allow", "scope": Scope::Always })),
         Action::Deny => Next::Answer(json!({ "decision": "deny" })),
-        Action::DenyWhy => draft.wait_for(user, Wanted::Reason),
+        Action::DenyWhy => draft.wait_for(who, Wanted::Reason),
         Action::Approve => Next::Answer(json!({ "decision": "allow" })),
         Action::Outline => Next::Answer(json!({ "decision": "outline" })),
         // These belong to no answer; whoever holds the message acts on them.
@@ -218,9 +290,9 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, user: i64) -> Next 
 }
 
 /// What a text makes of the form. A reply to the message counts even where nobody was asked to type.
-pub fn typed(body: &Body, mut draft: Draft, user: i64, text: &str) -> Next {
+pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> Next {
     let wanted = match (&draft.typing, body) {
-        (Some(typing), _) if typing.user == user => typing.what,
+        (Some(typing), _) if typing.user == who.user => typing.what,
         (_, Body::Question(_)) => Wanted::Words,
         (_, Body::Permission(_) | Body::Plan(_)) => {
             return Next::Stale("Use the buttons, please. Words alone neither allow nor deny anything.");
@@ -237,12 +309,17 @@ pub fn typed(body: &Body, mut draft: Draft, user: i64, text: &str) -> Next {
             Next::Draft(draft)
         }
         (Wanted::Words, Body::Question(asked)) => {
-            let Some(question) = asked.questions.get(draft.at) else { return Next::Stale(NO_LONGER) };
+            let Some(question) = asked.questions.get(draft.at) else {
+                return Next::Stale(
+                    "All questions are answered. Send the answers with the button, or change one first.",
+                );
+            };
             if !question.free_text {
                 return Next::Stale("This question takes only what it offers. Use its buttons, please.");
             }
             let entry = draft.entry_mut(draft.at);
             entry.skipped = false;
+            entry.by = Some(who.name.to_owned());
             entry.text = Some(text);
             if question.multi_select && !question.options.is_empty() {
                 draft.typing = None;
@@ -271,7 +348,8 @@ mod tests {
         Body::decode(Kind::Question, questions).unwrap()
     }
 
-    const ANN: i64 = 1;
+    const ANN: Who = Who { user: 1, name: "Ann" };
+    const BOB: Who = Who { user: 2, name: "Bob" };
 
     #[track_caller]
     fn on(next: Next) -> Draft {
@@ -296,7 +374,9 @@ mod tests {
         let draft = on(typed(&body, draft, ANN, "and mine"));
         let draft = on(go(draft, Action::Done { question: 1 }));
         let draft = on(typed(&body, draft, ANN, "freely"));
-        let Next::Answer(answer) = go(draft, Action::Skip { question: 3 }) else { panic!("no answer") };
+        let draft = on(go(draft, Action::Skip { question: 3 }));
+        assert_eq!(draft.at, 4, "all of it is shown before it is sent");
+        let Next::Answer(answer) = go(draft, Action::Send) else { panic!("no answer") };
         assert_eq!(
             answer,
             json!({"answers": [
@@ -316,10 +396,35 @@ mod tests {
         assert_eq!((draft.at, draft.entry(0).picks), (0, vec![1]));
         let draft = Draft { at: 0, ..draft };
         let draft = on(typed(&body, draft, ANN, "other"));
-        assert_eq!(draft.entry(0), Entry { text: Some("other".into()), ..Entry::default() });
+        assert_eq!(
+            draft.entry(0),
+            Entry { text: Some("other".into()), by: Some("Ann".into()), ..Entry::default() }
+        );
         let draft = on(press(&body, draft, &Action::Back { question: 1 }, ANN));
         let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 2 }, ANN));
-        assert_eq!(draft.entry(0), Entry { picks: vec![2], ..Entry::default() });
+        assert_eq!(draft.entry(0), Entry { picks: vec![2], by: Some("Ann".into()), ..Entry::default() });
+    }
+
+    #[test]
+    fn a_change_after_the_review_leads_back_to_it_and_nothing_is_sent_without_an_answer() {
+        let body = body();
+        let mut draft = Draft::default();
+        for question in 0..4 {
+            draft = on(press(&body, draft, &Action::Skip { question }, ANN));
+        }
+        let draft = on(press(&body, draft, &Action::Change { question: 1 }, BOB));
+        let draft = on(press(&body, draft, &Action::Toggle { question: 1, option: 0 }, BOB));
+        assert_eq!(press(&body, draft.clone(), &Action::Send, BOB), Next::Stale(NO_LONGER));
+        assert!(draft.is_shared());
+        let done = on(press(&body, draft.clone(), &Action::Done { question: 1 }, BOB));
+        assert_eq!(done.at, 4);
+        // Taken off again, and left by the way back.
+        let draft = on(press(&body, draft, &Action::Toggle { question: 1, option: 0 }, BOB));
+        let draft = on(press(&body, draft, &Action::Back { question: 1 }, BOB));
+        let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 0 }, BOB));
+        assert_eq!(draft.at, 1, "it has no answer now");
+        let forced = Draft { at: 4, ..draft };
+        assert_eq!(press(&body, forced, &Action::Send, BOB), Next::Stale(INCOMPLETE));
     }
 
     #[test]
@@ -340,7 +445,7 @@ mod tests {
     fn a_tap_instead_of_the_text_it_waited_for_ends_the_waiting() {
         let body = body();
         let draft = on(press(&body, Draft::default(), &Action::Words { question: 0 }, ANN));
-        assert_eq!(draft.typing, Some(Typing { user: ANN, what: Wanted::Words }));
+        assert_eq!(draft.typing, Some(Typing { user: 1, name: "Ann".into(), what: Wanted::Words }));
         let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 0 }, ANN));
         assert_eq!((draft.at, draft.typing), (1, None));
     }
@@ -350,7 +455,7 @@ mod tests {
         let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
         assert!(matches!(typed(&plan, Draft::default(), ANN, "yes, go"), Next::Stale(_)));
         let waiting = on(press(&plan, Draft::default(), &Action::DenyWhy, ANN));
-        assert!(matches!(typed(&plan, waiting.clone(), 2, "mine"), Next::Stale(_)));
+        assert!(matches!(typed(&plan, waiting.clone(), BOB, "mine"), Next::Stale(_)));
         assert_eq!(
             typed(&plan, waiting, ANN, "smaller"),
             Next::Answer(json!({"decision": "deny", "message": "smaller"}))

@@ -1,12 +1,14 @@
 //! Who is let in: a person and a chat that are both listed. Everybody else is nobody.
 
+use super::form::Who;
 use super::settings::Settings;
 use super::wire::{Chat, User};
 use aye_core::visible::one_line;
 use aye_core::{By, Surface, Text};
+use serde::{Deserialize, Serialize};
 
 /// A listed person, in a listed chat.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
     pub id: i64,
     pub name: Text,
@@ -16,6 +18,10 @@ pub struct Person {
 impl Person {
     pub fn by(&self) -> By {
         By::Person { name: self.name.clone(), surface: Surface::Telegram }
+    }
+
+    pub fn as_who(&self) -> Who<'_> {
+        Who { user: self.id, name: self.name.as_str() }
     }
 
     /// As the trail names them.

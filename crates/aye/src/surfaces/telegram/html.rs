@@ -63,6 +63,27 @@ impl Page {
         self.tagged("b", &exact::words(text))
     }
 
+    /// What `exact` has written already.
+    pub fn bold_written(self, shown: &str) -> Self {
+        self.tagged("b", shown)
+    }
+
+    /// What `exact` has written already.
+    pub fn dim_written(self, shown: &str) -> Self {
+        self.tagged("i", shown)
+    }
+
+    /// A person, so that Telegram tells them.
+    pub fn mention(mut self, user: i64, name: &str) -> Self {
+        let shown = exact::words(name);
+        self.blocks += 1;
+        self.html += &format!("<a href=\"tg://user?id={user}\">");
+        escape(&shown, &mut self.html);
+        self.html += "</a>";
+        self.plain += &shown;
+        self
+    }
+
     pub fn dim(self, text: &str) -> Self {
         self.tagged("i", &exact::words(text))
     }
@@ -79,6 +100,20 @@ impl Page {
     pub fn code(mut self, text: &str) -> Self {
         self.blocks += 1;
         self.tagged("code", &exact::line(text))
+    }
+
+    /// A block of code in a language.
+    pub fn fenced(mut self, language: &str, code: &str) -> Self {
+        if language.is_empty() {
+            return self.pre(code);
+        }
+        self.blocks += 1;
+        let shown = exact::block(code);
+        self.html += &format!("<pre><code class=\"language-{language}\">");
+        escape(&shown, &mut self.html);
+        self.html += "</code></pre>";
+        self.plain += &shown;
+        self
     }
 
     /// A block that keeps its lines and spaces, every character of it.
@@ -149,7 +184,7 @@ pub fn label(text: &str, most: usize) -> String {
     }
 }
 
-/// Cuts a long text into pieces that each fit, at the ends of lines where there are any.
+/// Cuts a long text into pieces that each fit, at the ends of lines or words where there are any.
 pub fn pieces(text: &str, most: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -159,7 +194,8 @@ pub fn pieces(text: &str, most: usize) -> Vec<&str> {
             pieces.push(rest);
             return pieces;
         }
-        let at = start.rfind('\n').map_or(start.len(), |at| at + 1);
+        let after = |c: char| start.rfind(c).map(|at| at + 1).filter(|at| *at > start.len() / 2);
+        let at = after('\n').or_else(|| after(' ')).unwrap_or(start.len());
         let (piece, after) = rest.split_at(at);
         pieces.push(piece);
         rest = after;

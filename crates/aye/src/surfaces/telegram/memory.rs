@@ -2,6 +2,8 @@
 //! disk before it is acted on.
 
 use super::form::{Action, Draft};
+use super::held::Said;
+use super::menu::Menu;
 use crate::hub::{Hub, Memo, Problem};
 use aye_core::{AgentId, AskId, Digest, Surface};
 use jiff::{SignedDuration, Timestamp};
@@ -15,6 +17,8 @@ const CARD: &str = "card";
 const CHAT: &str = "chat";
 const HOME: &str = "home";
 const HANDLED: &str = "handled";
+const MENU: &str = "menu";
+const HELD: &str = "held";
 pub const START: &str = "start";
 
 /// Telegram sends an update again until it is confirmed; these are known to be done.
@@ -35,14 +39,14 @@ pub struct Copy {
     pub message: Option<i64>,
     /// It may not be there, and another was sent in its place.
     pub lost: bool,
-    pub parts: Vec<i64>,
+    /// Other messages that belong to it.
+    #[serde(default)]
+    pub sides: Vec<Side>,
     /// What stands behind each button.
     pub tokens: BTreeMap<String, Action>,
     pub draft: Draft,
     /// A digest of what it shows now.
     pub shown: String,
-    pub has_file: bool,
-    pub reminder: Option<i64>,
     pub reminded: bool,
     /// What a person decided on a plan that had been refused by itself.
     pub done: Option<String>,
@@ -60,12 +64,10 @@ impl Copy {
             chat,
             message: None,
             lost: false,
-            parts: vec![],
+            sides: vec![],
             tokens: BTreeMap::new(),
             draft: Draft::default(),
             shown: String::new(),
-            has_file: false,
-            reminder: None,
             reminded: false,
             done: None,
             settled: false,
@@ -81,6 +83,46 @@ impl Copy {
         let token = random()?;
         self.tokens.insert(token.clone(), action.clone());
         Ok(token)
+    }
+}
+
+/// A message that belongs to one that shows an ask: whoever replies to it means that ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// None where it could not be sent and will not be tried again.
+    pub message: Option<i64>,
+    pub what: SideKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SideKind {
+    /// Of a plan, or of the question with this number.
+    Part {
+        question: usize,
+    },
+    File {
+        question: usize,
+    },
+    Reminder,
+    /// Asks this person to type.
+    Prompt {
+        user: i64,
+    },
+}
+
+impl Copy {
+    pub fn sides_like(&self, what: SideKind) -> impl Iterator<Item = &Side> {
+        self.sides.iter().filter(move |side| side.what == what)
+    }
+
+    /// A message that is there only for a while: a reminder, or a request to type.
+    pub fn passing(&self, is_meant: impl Fn(SideKind) -> bool) -> Option<i64> {
+        self.sides.iter().filter(|side| is_meant(side.what)).find_map(|side| side.message)
+    }
+
+    pub fn is_shown_by(&self, message: i64) -> bool {
+        self.message == Some(message) || self.sides.iter().any(|side| side.message == Some(message))
     }
 }
 
@@ -100,6 +142,12 @@ pub struct Card {
     pub cancelled: Option<String>,
     pub shown: String,
     pub has_file: bool,
+    /// That it came to its end was said aloud.
+    #[serde(default)]
+    pub rung: bool,
+    /// Other messages that belong to it.
+    #[serde(default)]
+    pub sides: Vec<i64>,
     /// It shows the end.
     pub done: bool,
     pub made_at: Timestamp,
@@ -118,6 +166,8 @@ impl Card {
             cancelled: None,
             shown: String::new(),
             has_file: false,
+            rung: false,
+            sides: vec![],
             done: false,
             made_at: now,
         })
@@ -144,6 +194,7 @@ pub struct Homed {
 pub enum Holder {
     Copy(String),
     Card(String),
+    Menu(String),
 }
 
 #[derive(Debug, Default)]
@@ -151,6 +202,9 @@ pub struct Memory {
     pub copies: HashMap<String, Copy>,
     pub by_ask: HashMap<AskId, Vec<String>>,
     pub cards: HashMap<String, Card>,
+    pub menus: HashMap<String, Menu>,
+    /// Texts that may go on in the next message, by chat and person.
+    pub held: HashMap<(i64, i64), Said>,
     pub chats: HashMap<i64, ChatNote>,
     pub homes: HashMap<AgentId, Homed>,
     tokens: HashMap<String, Holder>,
@@ -167,6 +221,12 @@ impl Memory {
         }
         for card in all::<Card>(hub, CARD).await? {
             memory.index_card(card.1);
+        }
+        for menu in all::<Menu>(hub, MENU).await? {
+            memory.index_menu(menu.1);
+        }
+        for (_, said) in all::<Said>(hub, HELD).await? {
+            memory.held.insert((said.person.chat, said.person.id), said);
         }
         for (chat, note) in all::<ChatNote>(hub, CHAT).await? {
             if let Ok(chat) = chat.parse() {
@@ -206,6 +266,49 @@ impl Memory {
         self.cards.insert(card.id.clone(), card);
     }
 
+    fn index_menu(&mut self, menu: Menu) {
+        for token in menu.tokens.keys() {
+            self.tokens.insert(token.clone(), Holder::Menu(menu.id.clone()));
+        }
+        self.menus.insert(menu.id.clone(), menu);
+    }
+
+    /// Whether a list announces this ask in a chat.
+    pub fn is_listed(&self, ask: &AskId, chat: i64) -> bool {
+        self.menus.values().any(|menu| menu.chat == chat && menu.announces(ask))
+    }
+
+    pub fn is_listed_anywhere(&self, ask: &AskId) -> bool {
+        self.menus.values().any(|menu| menu.announces(ask))
+    }
+
+    pub fn put_menu(&mut self, menu: Menu) -> Memo {
+        let memo = Memo { kind: MENU, key: menu.id.clone(), body: Some(json!(menu)) };
+        self.index_menu(menu);
+        memo
+    }
+
+    /// A list that may not be there announces nothing: its asks come by themselves.
+    pub fn drop_menu(&mut self, id: &str) -> Vec<Memo> {
+        let Some(menu) = self.menus.remove(id) else { return vec![] };
+        for token in menu.tokens.keys() {
+            self.tokens.remove(token);
+        }
+        vec![forget(MENU, menu.id)]
+    }
+
+    pub fn put_held(&mut self, said: Said) -> Memo {
+        let (chat, user) = (said.person.chat, said.person.id);
+        let memo = Memo { kind: HELD, key: format!("{chat}:{user}"), body: Some(json!(said)) };
+        self.held.insert((chat, user), said);
+        memo
+    }
+
+    pub fn drop_held(&mut self, chat: i64, user: i64) -> Memo {
+        self.held.remove(&(chat, user));
+        forget(HELD, format!("{chat}:{user}"))
+    }
+
     pub fn holder(&self, token: &str) -> Option<Holder> {
         self.tokens.get(token).cloned()
     }
@@ -218,11 +321,12 @@ impl Memory {
     }
 
     pub fn copy_of_message(&self, chat: i64, message: i64) -> Option<&Copy> {
-        self.copies.values().find(|copy| copy.chat == chat && copy.message == Some(message))
+        self.copies.values().find(|copy| copy.chat == chat && copy.is_shown_by(message))
     }
 
     pub fn card_of_message(&self, chat: i64, message: i64) -> Option<&Card> {
-        self.cards.values().find(|card| card.chat == chat && card.message == Some(message))
+        let is_it = |card: &&Card| card.message == Some(message) || card.sides.contains(&message);
+        self.cards.values().filter(|card| card.chat == chat).find(is_it)
     }
 
     /// The message that waits for a text of this person.
@@ -318,6 +422,13 @@ impl Memory {
             self.cards.remove(&card.id);
             memos.push(forget(CARD, card.id));
         }
+        let menus: Vec<_> = self
+            .menus
+            .values()
+            .filter(|menu| is_old(menu.made_at) && !menu.lists_any(&is_open))
+            .map(|menu| menu.id.clone())
+            .collect();
+        memos.extend(menus.iter().flat_map(|id| self.drop_menu(id)));
         let homes: Vec<_> = self
             .homes
             .iter()

@@ -2,14 +2,16 @@
 
 use super::api::{ApiError, Bot};
 use super::settings::Pace;
-use super::wire::{Arrival, batch};
+use super::wire::{Arrival, Me, batch};
 use crate::hub::Hub;
 use aye_core::Role;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-const LONGEST_PAUSE: f64 = 30.0;
+/// Telegram is back within seconds of being back.
+const LONGEST_PAUSE: f64 = 5.0;
 const CONFLICT_PAUSE: f64 = 5.0;
 const UNKNOWN_PAUSE: f64 = 60.0;
 
@@ -20,8 +22,15 @@ pub struct Batch {
     pub done: oneshot::Sender<Option<i64>>,
 }
 
+/// What comes from Telegram.
+pub enum News {
+    /// It talks to us: at the start, and again after it did not.
+    Reached(Me),
+    Batch(Batch),
+}
+
 /// Runs until it is dropped or nobody takes its batches.
-pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batch>) {
+pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<News>) {
     // Only until it is confirmed: numbers may begin anew below it after a quiet week.
     let mut offset = None;
     let mut trouble = Trouble::default();
@@ -29,7 +38,7 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batc
     let mut attending = None;
     loop {
         // The first call returns at once: only then is it known that Telegram talks to us.
-        let result = match bot.get_updates(offset, attending.is_some()).await {
+        let result = match reach(&bot, offset, attending.is_some()).await {
             Ok(result) => result,
             Err(error) => {
                 attending = None;
@@ -38,6 +47,12 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batc
             }
         };
         trouble.is_over();
+        let (me, result) = result;
+        if let Some(me) = me
+            && news.send(News::Reached(me)).await.is_err()
+        {
+            return;
+        }
         attending.get_or_insert_with(|| hub.attend(Role::Operator));
         offset = None;
         let arrivals = batch(result);
@@ -46,7 +61,7 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batc
         }
         let asked = arrivals.len();
         let (done, reply) = oneshot::channel();
-        if batches.send(Batch { arrivals, done }).await.is_err() {
+        if news.send(News::Batch(Batch { arrivals, done })).await.is_err() {
             return;
         }
         match reply.await {
@@ -63,6 +78,15 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, batches: mpsc::Sender<Batc
     }
 }
 
+/// The updates; after silence also who the bot is, which its token alone does not tell.
+async fn reach(bot: &Bot, offset: Option<i64>, reached: bool) -> Result<(Option<Me>, Value), ApiError> {
+    let me = match reached {
+        true => None,
+        false => Some(bot.get_me().await?),
+    };
+    Ok((me, bot.get_updates(offset, reached).await?))
+}
+
 /// What is wrong, so that it is logged once and not at every try.
 #[derive(Default)]
 struct Trouble {
@@ -75,15 +99,19 @@ impl Trouble {
         let words = error.to_string();
         if self.said.as_ref() != Some(&words) {
             match error {
+                ApiError::Webhook => {
+                    tracing::error!(
+                        "{words}. Remove it with deleteWebhook, or give this hub a bot of its own"
+                    );
+                }
                 ApiError::Conflict(_) => {
                     tracing::error!(
-                        "{words}. Stop it, or give this hub a bot of its own; nothing is lost meanwhile"
+                        "{words}. What it takes never gets here: stop it, or give this hub a bot of its own. If you \
+                         know of none, let @BotFather revoke the token"
                     );
                 }
                 ApiError::Unknown => {
-                    tracing::error!(
-                        "{words}. Get it from @BotFather, write it to token_file, and start the hub again"
-                    );
+                    tracing::error!("{words}. Get it from @BotFather and write it to token_file");
                 }
                 _ => tracing::warn!("{words}; what people answer there waits at Telegram"),
             }
@@ -91,7 +119,7 @@ impl Trouble {
         }
         let seconds = match error {
             ApiError::TooMany { retry_after } => *retry_after as f64,
-            ApiError::Conflict(_) => CONFLICT_PAUSE,
+            ApiError::Conflict(_) | ApiError::Webhook => CONFLICT_PAUSE,
             ApiError::Unknown => UNKNOWN_PAUSE,
             _ => f64::from(1_u32 << self.tries.min(5)).min(LONGEST_PAUSE),
         };

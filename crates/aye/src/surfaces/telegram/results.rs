@@ -4,6 +4,8 @@ use super::calls::{Doing, Plainness};
 use super::desk::Desk;
 use super::html::Page;
 use super::lane::Job;
+use super::memory::{Side, SideKind};
+use super::menu::Menu;
 use crate::hub::Problem;
 
 /// What Telegram says of a message that is no longer there, or cannot be changed any more.
@@ -13,8 +15,16 @@ const GONE: [&str; 4] = [
     "message_id_invalid",
     "message to delete not found",
 ];
+/// And of an address that it would not open, such as one without a dot in its name.
+const NO_LINK: [&str; 3] = ["button url", "button_url_invalid", "wrong http url"];
 /// And of a chat where the bot may not speak.
 const SHUT: [&str; 5] = ["chat not found", "blocked", "kicked", "not enough rights", "not a member"];
+
+/// Whether the bot may not speak in a chat for now.
+pub fn is_shut(code: u16, words: &str, moved_to: Option<i64>) -> bool {
+    let words = words.to_ascii_lowercase();
+    moved_to.is_some() || code == 403 || SHUT.iter().any(|known| words.contains(known))
+}
 
 impl Desk {
     pub(super) async fn succeeded(&mut self, doing: Doing, message: i64) -> Result<(), Problem> {
@@ -27,16 +37,13 @@ impl Desk {
                 })
                 .await
             }
-            Doing::Part { copy } => self.change_copy(&copy, |copy| copy.parts.push(message)).await,
-            Doing::File { copy } => self.change_copy(&copy, |copy| copy.has_file = true).await,
-            Doing::Remind { copy } => {
-                self.change_copy(&copy, |copy| {
-                    copy.reminded = true;
-                    copy.reminder = Some(message);
-                })
-                .await
+            Doing::Side { copy, what } => self.add_side(&copy, what, Some(message)).await,
+            Doing::Unside { copy, message } => self.drop_side(&copy, message).await,
+            Doing::ShowMenu { menu, shown } => {
+                let Some(menu) = self.memory.menus.get(&menu).cloned() else { return Ok(()) };
+                let memo = self.memory.put_menu(Menu { message: Some(message), shown, ..menu });
+                self.save(vec![memo]).await
             }
-            Doing::Unremind { copy } => self.change_copy(&copy, |copy| copy.reminder = None).await,
             Doing::ShowCard { card, shown } => {
                 self.card_edited(&card);
                 self.change_card(&card, |card| {
@@ -45,7 +52,34 @@ impl Desk {
                 })
                 .await
             }
-            Doing::CardFile { card } => self.change_card(&card, |card| card.has_file = true).await,
+            Doing::CardFile { card } => {
+                self.change_card(&card, |card| {
+                    card.has_file = true;
+                    card.sides.push(message);
+                })
+                .await
+            }
+            Doing::Ring { card } => {
+                self.change_card(&card, |card| {
+                    card.rung = true;
+                    card.sides.push(message);
+                })
+                .await
+            }
+        }
+    }
+
+    /// It will not be tried again.
+    pub(super) async fn gave_up(&mut self, doing: &Doing) -> Result<(), Problem> {
+        match doing {
+            Doing::Side { copy, what } => self.add_side(copy, *what, None).await,
+            Doing::CardFile { card } => self.change_card(card, |card| card.has_file = true).await,
+            Doing::Ring { card } => self.change_card(card, |card| card.rung = true).await,
+            Doing::Words
+            | Doing::Show { .. }
+            | Doing::Unside { .. }
+            | Doing::ShowMenu { .. }
+            | Doing::ShowCard { .. } => Ok(()),
         }
     }
 
@@ -58,7 +92,10 @@ impl Desk {
                 );
                 self.change_copy(copy, |copy| copy.lost = true).await
             }
-            Doing::Remind { copy } => self.change_copy(copy, |copy| copy.reminded = true).await,
+            // A second one of these would ring twice, or ask twice.
+            Doing::Side { copy, what: what @ (SideKind::Reminder | SideKind::Prompt { .. }) } => {
+                self.add_side(copy, *what, None).await
+            }
             Doing::ShowCard { card, .. } => {
                 match self.memory.cards.get(card).filter(|card| card.message.is_none()) {
                     Some(card) => {
@@ -68,11 +105,13 @@ impl Desk {
                     None => Ok(()),
                 }
             }
+            Doing::Ring { .. } => self.gave_up(doing).await,
+            // Its asks are announced anew, each by itself; should it be there after all, its buttons do nothing.
+            Doing::ShowMenu { menu, .. } => self.lose_menu(menu).await,
             Doing::Words
             | Doing::Show { .. }
-            | Doing::Part { .. }
-            | Doing::File { .. }
-            | Doing::Unremind { .. }
+            | Doing::Side { .. }
+            | Doing::Unside { .. }
             | Doing::CardFile { .. } => Ok(()),
         }
     }
@@ -92,20 +131,20 @@ impl Desk {
         let lower = words.to_ascii_lowercase();
         let says = |known: &[&str]| known.iter().any(|known| lower.contains(known));
         if let Some(new) = moved_to {
-            tracing::error!(
-                chat,
-                new,
-                "the group has a new number: put it into chats in config.toml, and start the hub again"
-            );
-        } else if code == 403 || says(&SHUT) {
+            tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
+            return Ok(());
+        }
+        if is_shut(code, words, moved_to) {
             tracing::warn!(
                 chat,
                 words,
                 "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
             );
+            return Ok(());
         }
-        if moved_to.is_some() || code == 403 || says(&SHUT) {
-            self.hold(chat);
+        if says(&NO_LINK) && !self.linkless {
+            tracing::warn!(words, "Telegram takes public_url for no link: it is shown as text from now on");
+            self.linkless = true;
             return Ok(());
         }
         let gone = says(&GONE);
@@ -125,17 +164,28 @@ impl Desk {
                 })
                 .await
             }
-            Doing::Show { copy: name, .. }
-            | Doing::Part { copy: name }
+            Doing::ShowMenu { menu, .. } if gone => self.lose_menu(menu).await,
+            Doing::ShowMenu { menu: name, .. }
+            | Doing::Show { copy: name, .. }
+            | Doing::Side { copy: name, what: SideKind::Part { .. } }
             | Doing::ShowCard { card: name, .. } => {
                 self.say_plainer(chat, name, words);
                 Ok(())
             }
-            Doing::File { copy } => self.change_copy(copy, |copy| copy.has_file = true).await,
-            Doing::Remind { copy } => self.change_copy(copy, |copy| copy.reminded = true).await,
-            Doing::Unremind { copy } => self.change_copy(copy, |copy| copy.reminder = None).await,
-            Doing::CardFile { card } => self.change_card(card, |card| card.has_file = true).await,
+            Doing::Unside { copy, message } => self.drop_side(copy, *message).await,
+            Doing::Side { .. } | Doing::CardFile { .. } | Doing::Ring { .. } => self.gave_up(doing).await,
         }
+    }
+
+    async fn lose_menu(&mut self, id: &str) -> Result<(), Problem> {
+        // An offer holds a person's text, and is sent again rather than lost.
+        if self.memory.menus.get(id).is_none_or(|menu| menu.message.is_some() || !menu.is_list()) {
+            return Ok(());
+        }
+        let memos = self.memory.drop_menu(id);
+        self.save(memos).await?;
+        self.resync_soon();
+        Ok(())
     }
 
     fn say_plainer(&mut self, chat: i64, name: &str, words: &str) {
@@ -167,6 +217,19 @@ impl Desk {
         let Some(mut copy) = self.memory.copies.get(id).cloned() else { return Ok(()) };
         change(&mut copy);
         self.keep(copy).await
+    }
+
+    /// A side message that is there, or without a number one that will not be tried again.
+    async fn add_side(&mut self, copy: &str, what: SideKind, message: Option<i64>) -> Result<(), Problem> {
+        self.change_copy(copy, |copy| {
+            copy.reminded |= what == SideKind::Reminder;
+            copy.sides.push(Side { message, what });
+        })
+        .await
+    }
+
+    async fn drop_side(&mut self, copy: &str, message: i64) -> Result<(), Problem> {
+        self.change_copy(copy, |copy| copy.sides.retain(|side| side.message != Some(message))).await
     }
 
     pub(super) async fn change_card(

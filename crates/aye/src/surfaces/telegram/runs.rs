@@ -1,7 +1,7 @@
 //! Work that is started and steered from a chat, and the messages that show how it goes.
 
 use super::api::{Key, Outgoing};
-use super::calls::{Call, Doing, Op, plainly};
+use super::calls::{Call, Doing, Op, Plainness, plainly};
 use super::card::card;
 use super::desk::Desk;
 use super::gate::Person;
@@ -48,6 +48,15 @@ impl Desk {
                 self.start(update, person, note, text, here, ended.and_then(|agent| agent.session)).await
             }
         }
+    }
+
+    /// The run that this chat goes on with, if it can, and its name.
+    pub(super) async fn run_of(&self, chat: i64) -> Option<(AgentId, String)> {
+        let agent = self.memory.chats.get(&chat)?.agent.clone()?;
+        let agent = self.hub.agent(agent.as_str()).await.ok()?;
+        let goes_on = agent.state != AgentState::Ended && agent.reach == Reach::Driven;
+        let name = self.name_of(&agent.id).unwrap_or_else(|| agent.id.to_string());
+        goes_on.then_some((agent.id, name))
     }
 
     pub(super) async fn prompt(
@@ -209,7 +218,7 @@ impl Desk {
         let plainness = self.plainness.get(id).copied().unwrap_or_default();
         let mut outgoing = Outgoing { silent: true, ..plainly(&page, plainness) };
         if !done && known.cancelled.is_none() {
-            outgoing.keys = vec![Key { label: "Cancel".into(), data: known.token.clone() }];
+            outgoing.rows = vec![vec![Key { label: "Cancel".into(), data: known.token.clone() }]];
         }
         let shown = digest(&outgoing);
         if known.shown != shown {
@@ -225,7 +234,16 @@ impl Desk {
             };
             return Ok(Some(Call { doing: Doing::ShowCard { card: known.id, shown }, op }));
         }
+        if let Some(call) = self.ring_for(&known, &agent) {
+            return Ok(Some(call));
+        }
         if let Some(text) = file.filter(|_| !known.has_file) {
+            if let Some(at) = self.file_waits(known.chat, &(known.id.clone(), 0)) {
+                if let Some(lane) = self.lanes.get_mut(&known.chat) {
+                    lane.put_later(Job::Card(known.id), at);
+                }
+                return Ok(None);
+            }
             let op = Op::File { name: "reply.md".into(), text, reply_to: known.message };
             return Ok(Some(Call { doing: Doing::CardFile { card: known.id }, op }));
         }
@@ -237,6 +255,20 @@ impl Desk {
             self.show_next_turn(&known, seen).await?;
         }
         Ok(None)
+    }
+
+    /// Whoever cancelled it knows already; for everybody else the end rings, which an edit does not.
+    fn ring_for(&mut self, card: &Card, agent: &Agent) -> Option<Call> {
+        let progress = self.progress.entry(card.id.clone()).or_default();
+        let name = self.memory.homes.get(&agent.id).map_or(agent.title.as_str(), |home| home.name.as_str());
+        let name = if name.trim().is_empty() { agent.id.as_str() } else { name };
+        let (failed, page) = super::card::ring(agent, name, progress)?;
+        let wanted = if failed { self.settings.notify_failure } else { self.settings.notify_end };
+        if card.rung || card.cancelled.is_some() || !wanted {
+            return None;
+        }
+        let outgoing = Outgoing { reply_to: card.message, ..plainly(&page.fitting(), Plainness::Marked) };
+        Some(Call { doing: Doing::Ring { card: card.id.clone() }, op: Op::Send(outgoing) })
     }
 
     /// The message of this run that still has something to show.

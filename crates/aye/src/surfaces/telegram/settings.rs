@@ -6,26 +6,29 @@ use crate::url::HubUrl;
 use anyhow::{Context, bail, ensure};
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Accounts of Telegram's own that stand for people who stay anonymous, or for channels.
 const NOBODY: [i64; 3] = [777_000, 136_817_688, 1_087_968_824];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub token: Token,
+    pub token_file: PathBuf,
     pub users: Vec<i64>,
     pub chats: Vec<i64>,
     pub notify_after: Duration,
     pub remind_after: Option<Duration>,
+    pub notify_end: bool,
+    pub notify_failure: bool,
     pub api_url: HubUrl,
     pub public_url: Option<HubUrl>,
     pub pace: Pace,
 }
 
 /// The bot's password. It is never printed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Token(String);
 
 impl Token {
@@ -61,7 +64,7 @@ impl TryFrom<String> for Token {
 }
 
 /// How fast the server's time runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     pub second: Duration,
 }
@@ -85,10 +88,13 @@ impl Settings {
         }
         Ok(Some(Self {
             token,
+            token_file: file,
             users: section.users,
             chats: section.chats,
             notify_after: section.notify_after.0,
             remind_after: section.remind_after.map(|span| span.0),
+            notify_end: section.notify_end,
+            notify_failure: section.notify_failure,
             api_url: section.api_url,
             public_url: config.hub.public_url.clone(),
             pace: Pace { second: section.api_second.0.max(Duration::from_micros(100)) },

@@ -4,13 +4,14 @@ use super::api::{Key, Outgoing};
 use super::calls::{Call, Doing, Op, Plainness, plainly};
 use super::desk::Desk;
 use super::ended::{ended, refused_plan};
-use super::html::{Page, label};
+use super::form::{Typing, Wanted};
+use super::html::{Page, cut, label};
 use super::lane::Job;
-use super::memory::Copy;
-use super::render::{Asker, Shown, open};
+use super::memory::{Copy, SideKind};
+use super::render::{Asker, Button, Shown, open, without_approval};
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
-use aye_core::{AgentId, Ask, AskId, Body, By, Proof, Reach, Receipt, State};
+use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
 use jiff::{SignedDuration, Timestamp};
 
 const STARTING: std::time::Duration = std::time::Duration::from_millis(100);
@@ -35,7 +36,10 @@ impl Desk {
     /// Puts what must be done about an ask into the lanes of its chats, or off until its time.
     pub(super) async fn look(&mut self, ask: &Ask) -> Result<(), Problem> {
         let now = self.hub.clock().now();
-        let shown = self.memory.by_ask.contains_key(&ask.id);
+        let shown = self.memory.by_ask.contains_key(&ask.id) || self.memory.is_listed_anywhere(&ask.id);
+        if !ask.state.is_open() {
+            self.renew_lists(&ask.id);
+        }
         match self.view(ask, now).await? {
             View::Open if !shown && self.may_be_starting(ask).await? => {
                 self.later.insert((after(now, STARTING), ask.id.clone()));
@@ -79,7 +83,7 @@ impl Desk {
     }
 
     /// An agent that was started from a chat asks there; all others ask everywhere.
-    fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
+    pub(super) fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
         let home = self.memory.homes.get(agent).map(|home| home.chat);
         home.filter(|home| self.settings.chats.contains(home)).is_none_or(|home| home == chat)
     }
@@ -112,6 +116,15 @@ impl Desk {
         let mut copies = self.memory.copies_in(id, chat);
         let is_live = !matches!(view, View::Ended);
         if is_live && !copies.iter().any(|copy| !copy.lost) && self.is_for(&ask.agent, chat) {
+            if copies.is_empty() && self.memory.is_listed(id, chat) {
+                return Ok(None);
+            }
+            if ask.state.is_open()
+                && let Some(menu) = self.gather(chat, id).await?
+            {
+                self.put_unasked(chat, Job::Menu(menu.id));
+                return Ok(None);
+            }
             copies.push(Copy::new(ask.id.clone(), ask.digest.clone(), chat, now)?);
         }
         for copy in copies {
@@ -144,13 +157,11 @@ impl Desk {
         }
         let shown = shown(&copy);
         let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
-        if copy.message.is_none()
-            && let Some(part) = shown.parts.get(copy.parts.len())
-        {
-            let doing = Doing::Part { copy: copy.id.clone() };
-            let op = Op::Send(Outgoing { silent: true, ..plainly(part, plainness) });
+        // The parts of a form's first question go before it, those of a later one after it.
+        let early = self.next_part(&copy, &shown, plainness).filter(|_| copy.message.is_none());
+        if let Some(call) = early {
             self.keep(copy).await?;
-            return Ok(Some(Call { doing, op }));
+            return Ok(Some(call));
         }
         let outgoing = self.outgoing(&mut copy, ask, &shown, plainness)?;
         let digest = digest(&outgoing);
@@ -164,17 +175,63 @@ impl Desk {
             self.keep(copy).await?;
             return Ok(Some(Call { doing, op }));
         }
-        if let Some((name, text)) = shown.file.filter(|_| !copy.has_file) {
+        if let Some(call) = self.next_part(&copy, &shown, plainness) {
+            return Ok(Some(call));
+        }
+        if let Some(call) = self.prompt_to_type(&copy, ask) {
+            return Ok(Some(call));
+        }
+        let what = SideKind::File { question: shown.question };
+        if let Some((name, text)) = shown.file.filter(|_| copy.sides_like(what).next().is_none()) {
+            if let Some(at) = self.file_waits(copy.chat, &(copy.id.clone(), shown.question)) {
+                if let Some(lane) = self.lanes.get_mut(&copy.chat) {
+                    lane.put_later(Job::Ask(ask.id.clone()), at);
+                }
+                return Ok(None);
+            }
             let op = Op::File { name, text, reply_to: copy.message };
-            return Ok(Some(Call { doing: Doing::File { copy: copy.id }, op }));
+            return Ok(Some(Call { doing: Doing::Side { copy: copy.id, what }, op }));
         }
         let remind = self.settings.remind_after.map(|wait| after(ask.created_at, wait));
         if ask.state.is_open() && !copy.reminded && !copy.lost && remind.is_some_and(|at| at <= now) {
             let page = Page::default().text("⏰ Still waiting for you: ").text(&asker.name);
             let outgoing = Outgoing { reply_to: copy.message, ..plainly(&page.fitting(), Plainness::Marked) };
-            return Ok(Some(Call { doing: Doing::Remind { copy: copy.id }, op: Op::Send(outgoing) }));
+            let doing = Doing::Side { copy: copy.id, what: SideKind::Reminder };
+            return Ok(Some(Call { doing, op: Op::Send(outgoing) }));
         }
         Ok(None)
+    }
+
+    /// The next message that holds what the first has no room for.
+    fn next_part(&self, copy: &Copy, shown: &Shown, plainness: Plainness) -> Option<Call> {
+        let what = SideKind::Part { question: shown.question };
+        let part = shown.parts.get(copy.sides_like(what).count())?;
+        let doing = Doing::Side { copy: copy.id.clone(), what };
+        let outgoing = Outgoing { silent: true, reply_to: copy.message, ..plainly(part, plainness) };
+        Some(Call { doing, op: Op::Send(outgoing) })
+    }
+
+    /// In a group the bot may hear only replies to itself: whoever is to type is asked for one.
+    fn prompt_to_type(&self, copy: &Copy, ask: &Ask) -> Option<Call> {
+        let typing = copy.draft.typing.as_ref().filter(|_| copy.chat < 0);
+        let wanted = typing.map(|typing| SideKind::Prompt { user: typing.user });
+        let is_prompt = |what: SideKind| matches!(what, SideKind::Prompt { .. });
+        if let Some(message) = copy.passing(|what| is_prompt(what) && Some(what) != wanted) {
+            let doing = Doing::Unside { copy: copy.id.clone(), message };
+            return Some(Call { doing, op: Op::Delete(message) });
+        }
+        let (typing, what) = (typing?, wanted?);
+        if copy.sides_like(what).next().is_some() {
+            return None;
+        }
+        let (page, placeholder) = to_type(ask, typing, copy.draft.at);
+        let outgoing = Outgoing {
+            reply_to: copy.message,
+            silent: true,
+            force_reply: Some(placeholder),
+            ..plainly(&page, Plainness::Marked)
+        };
+        Some(Call { doing: Doing::Side { copy: copy.id.clone(), what }, op: Op::Send(outgoing) })
     }
 
     async fn plan_ended(
@@ -205,8 +262,12 @@ impl Desk {
             let doing = Doing::Show { copy: copy.id, shown: digest };
             return Ok(Some(Call { doing, op: Op::Edit(message, outgoing) }));
         }
-        if let Some(reminder) = copy.reminder {
-            return Ok(Some(Call { doing: Doing::Unremind { copy: copy.id }, op: Op::Delete(reminder) }));
+        let is_passing = |what: SideKind| matches!(what, SideKind::Reminder | SideKind::Prompt { .. });
+        if let Some(message) = copy.passing(is_passing) {
+            return Ok(Some(Call {
+                doing: Doing::Unside { copy: copy.id, message },
+                op: Op::Delete(message),
+            }));
         }
         if is_settled(ask) {
             copy.settled = true;
@@ -225,20 +286,30 @@ impl Desk {
     ) -> Result<Outgoing, Problem> {
         if plainness == Plainness::Bare {
             let words = format!(
-                "Something waits for you that Telegram refuses to show. Look with: aye show {}",
+                "A request is waiting that Telegram refuses to show. Look at it with: aye show {}",
                 ask.id
             );
             return Ok(plainly(&Page::default().text(&words), plainness));
         }
-        let keys = shown
-            .buttons
-            .iter()
-            .map(|(label, action)| Ok(Key { label: label.clone(), data: copy.token(action)? }));
-        let keys = keys.collect::<Result<Vec<_>, Problem>>()?;
-        let has_more = shown.file.is_some() || ask.proof == Proof::Passkey;
-        let link = self.settings.public_url.as_ref().filter(|_| has_more);
-        let link = link.map(|url| ("Open the page".to_owned(), format!("{url}/#/asks/{}", ask.id)));
-        Ok(Outgoing { keys, link, ..plainly(&shown.page, plainness) })
+        // Without its markup nobody could tell what runs from what is said about it.
+        let shown = match plainness {
+            Plainness::Marked => shown.clone(),
+            Plainness::Plain | Plainness::Bare => without_approval(shown.clone()),
+        };
+        let mut rows = Vec::new();
+        for row in &shown.rows {
+            let key = |(label, action): &Button| Ok(Key { label: label.clone(), data: copy.token(action)? });
+            rows.push(row.iter().map(key).collect::<Result<Vec<_>, Problem>>()?);
+        }
+        let url = self.settings.public_url.as_ref().filter(|_| shown.wants_page);
+        let url = url.map(|url| format!("{url}/#/asks/{}", ask.id));
+        let mut page = shown.page.clone();
+        if let Some(url) = url.as_ref().filter(|_| self.linkless) {
+            let longer = page.clone().line().text("The page: ").code(url);
+            page = if longer.fits() { longer } else { page };
+        }
+        let link = url.filter(|_| !self.linkless).map(|url| ("Open the page".to_owned(), url));
+        Ok(Outgoing { rows, link, ..plainly(&page, plainness) })
     }
 
     pub(super) async fn keep(&mut self, copy: Copy) -> Result<(), Problem> {
@@ -246,8 +317,16 @@ impl Desk {
         self.save(vec![memo]).await
     }
 
+    /// In the time of the machine that the hub runs on; with its day where that is not today.
+    fn time_of_day(&self, at: Timestamp) -> String {
+        let zone = jiff::tz::TimeZone::system();
+        let (now, at) = (self.hub.clock().now().to_zoned(zone.clone()), at.to_zoned(zone));
+        let format = if now.date() == at.date() { "%H:%M" } else { "%a %d %b, %H:%M" };
+        at.strftime(format).to_string()
+    }
+
     /// Who asks, as people know them.
-    async fn asker(&self, ask: &Ask) -> Asker {
+    pub(super) async fn asker(&self, ask: &Ask) -> Asker {
         let agent = self.hub.agent(ask.agent.as_str()).await.ok();
         let home = self.memory.homes.get(&ask.agent).map(|home| home.name.clone());
         let title =
@@ -256,7 +335,9 @@ impl Desk {
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }
-        Asker { name: label(&name, 100) }
+        let is_claude = agent.is_some_and(|agent| agent.kind == "claude");
+        let deadline = ask.deadline.map(|at| self.time_of_day(at));
+        Asker { name: cut(&name, 100).0.to_owned(), deadline, is_claude }
     }
 }
 
@@ -284,11 +365,30 @@ fn is_settled(ask: &Ask) -> bool {
     }
 }
 
-fn after(at: Timestamp, wait: std::time::Duration) -> Timestamp {
+pub(super) fn after(at: Timestamp, wait: std::time::Duration) -> Timestamp {
     let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
     at.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 pub(super) fn digest(outgoing: &Outgoing) -> String {
     sha256_hex(format!("{outgoing:?}").as_bytes())
+}
+
+/// What somebody is asked to type, and the word that stands where they type.
+fn to_type(ask: &Ask, typing: &Typing, at: usize) -> (Page, &'static str) {
+    let (words, placeholder) = match typing.what {
+        Wanted::Words => ("answer", "Your answer"),
+        Wanted::Notes => ("note", "Your note"),
+        Wanted::Reason => ("reason", "Why not?"),
+    };
+    let page = Page::default().text("✍️ ").mention(typing.user, &typing.name);
+    let page = page.text(&format!(", reply to this message with your {words}"));
+    let question = match &ask.body {
+        Body::Question(asked) => asked.questions.get(at).map(|question| label(&question.question, 200)),
+        Body::Permission(_) | Body::Plan(_) => None,
+    };
+    match question {
+        Some(question) => (page.text(": ").written(&question), placeholder),
+        None => (page.text("."), placeholder),
+    }
 }

@@ -4,7 +4,7 @@ use super::card::{Progress, card};
 use super::ended::{ended, refused_plan, too_late};
 use super::form::{Action, Draft, Entry, Typing, Wanted, press};
 use super::html::LONGEST;
-use super::render::{Asker, Shown, open};
+use super::render::{Asker, Button, Shown, approves, open};
 use super::settings::{Pace, Settings, Token};
 use crate::url::HubUrl;
 use aye_core::lifecycle::Delivery;
@@ -19,10 +19,13 @@ use std::time::Duration;
 pub fn settings(users: &[i64], chats: &[i64]) -> Settings {
     Settings {
         token: Token::try_from("1:fake".to_owned()).unwrap(),
+        token_file: "telegram.token".into(),
         users: users.into(),
         chats: chats.into(),
         notify_after: Duration::ZERO,
         remind_after: None,
+        notify_end: true,
+        notify_failure: true,
         api_url: HubUrl::https("api.example"),
         public_url: None,
         pace: Pace { second: Duration::from_secs(1) },
@@ -30,7 +33,10 @@ pub fn settings(users: &[i64], chats: &[i64]) -> Settings {
 }
 
 fn ask(kind: Kind, body: Value) -> Ask {
-    let body = Body::decode(kind, body).unwrap();
+    ask_with(Body::decode(kind, body).unwrap())
+}
+
+fn ask_with(body: Body) -> Ask {
     Ask {
         id: AskId::try_from("k3f9").unwrap(),
         key: Key::try_from("k").unwrap(),
@@ -49,18 +55,24 @@ fn ask(kind: Kind, body: Value) -> Ask {
     }
 }
 
+const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
+
 fn asker() -> Asker {
-    Asker { name: "claude".into() }
+    Asker { name: "claude".into(), deadline: None, is_claude: true }
 }
 
 fn picture(shown: &Shown) -> String {
-    let buttons = shown.buttons.iter().map(|(label, _)| format!("\n| {label}")).collect::<String>();
+    let row = |row: &Vec<Button>| {
+        let labels: Vec<_> = row.iter().map(|(label, _)| label.as_str()).collect();
+        format!("\n| {}", labels.join(" | "))
+    };
+    let buttons = shown.rows.iter().map(row).collect::<String>();
     let file = shown.file.as_ref().map(|(name, _)| format!("\nfile {name}")).unwrap_or_default();
     format!("{}{buttons}{file}", shown.page.html())
 }
 
 fn actions(shown: &Shown) -> Vec<Action> {
-    shown.buttons.iter().map(|(_, action)| action.clone()).collect()
+    shown.rows.iter().flatten().map(|(_, action)| action.clone()).collect()
 }
 
 fn settled(mut ask: Ask, answer: Value, receipt: Receipt) -> Ask {
@@ -87,7 +99,7 @@ fn questions() -> Ask {
 #[test]
 fn a_question_shows_every_option_with_its_description() {
     insta::assert_snapshot!(picture(&open(&questions(), &Draft::default(), &asker())), @"
-    ❓ <b>DB</b>  1 of 2
+    ❓ <b>DB</b> · 1 of 2
     <i>claude in /src/web</i>
 
     Which database &lt;now&gt;?
@@ -99,11 +111,9 @@ fn a_question_shows_every_option_with_its_description() {
     a file
     <pre>db = &quot;a.db&quot;</pre>
 
-    | PostgreSQL
-    | SQLite
-    | Other…
-    | Add note…
-    | Skip
+    | 1. PostgreSQL
+    | 2. SQLite
+    | Other… | Note… | Skip
     ");
 }
 
@@ -117,9 +127,10 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
             Entry { picks: vec![1], notes: Some("subtle".into()), ..Entry::default() },
         ],
         typing: None,
+        ..Draft::default()
     };
     insta::assert_snapshot!(picture(&open(&ask, &draft, &asker())), @"
-    ❓ <b>Features</b>  2 of 2
+    ❓ <b>Features</b> · 2 of 2
     <i>claude in /src/web</i>
 
     Which features?
@@ -131,17 +142,15 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
     <i>note: </i>subtle
 
     <i>Tap all that apply, then Done.</i>
-    | ☐ Dark mode
-    | ☑ i18n
+    | ☐ 1. Dark mode
+    | ☑ 2. i18n
     | Done
-    | Other…
-    | Change note…
-    | Skip
+    | Other… | Change note… | Skip
     | ‹ Back
     ");
-    let typing = Draft { typing: Some(Typing { user: 1, what: Wanted::Words }), ..draft };
+    let typing = Draft { typing: Some(Typing { user: 1, name: "Ann".into(), what: Wanted::Words }), ..draft };
     insta::assert_snapshot!(picture(&open(&ask, &typing, &asker())), @"
-    ❓ <b>Features</b>  2 of 2
+    ❓ <b>Features</b> · 2 of 2
     <i>claude in /src/web</i>
 
     Which features?
@@ -153,8 +162,8 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
     <i>note: </i>subtle
 
     <b>✍️ Send your answer as your next message.</b>
-    | ☐ Dark mode
-    | ☑ i18n
+    | ☐ 1. Dark mode
+    | ☑ 2. i18n
     | Done
     | Cancel
     | ‹ Back
@@ -169,7 +178,7 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     asked.extras.parts = vec!["rm -rf \u{202e}x".into(), "echo '<b>'".into()];
     asked.extras.caution = Some("it hides something".into());
     insta::assert_snapshot!(picture(&open(&asked, &Draft::default(), &asker())), @r"
-    🔐 May <b>Bash</b> run?
+    🔐 May <code>Bash</code> run?
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
     <i>part 1: </i><code>rm -rf \u{202e}x</code>
@@ -177,10 +186,9 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     <b>⚠️ look closely: it hides something</b>
     <code>timeout</code>: <code>5</code>
 
-    For the session: the agent's own rule: allow Bash(rm:*) for this session
-    | ✅ Allow once
+    For the session: Claude's own rule: <code>allow Bash(rm:*) for this session</code>
+    | ✅ Allow once | ⛔ Deny
     | ✅ Allow for session
-    | ⛔ Deny
     | ⛔ Deny with reason…
     ");
 }
@@ -191,7 +199,7 @@ fn what_cannot_be_shown_whole_cannot_be_allowed() {
     let permission = json!({"tool": "Bash", "input": {"command": command}});
     let shown = open(&ask(Kind::Permission, permission), &Draft::default(), &asker());
     insta::assert_snapshot!(picture(&shown), @"
-    🔐 May <b>Bash</b> run?
+    🔐 May <code>Bash</code> run?
     <i>claude in /src/web</i>
 
     Too long to be shown whole here, so it cannot be allowed here. All of it is in the file below; allow it on the page or with <code>aye answer k3f9 --allow</code>
@@ -221,11 +229,11 @@ fn a_plan_is_shown_whole_in_parts_or_as_a_file_without_approval() {
     📋 <b>A plan to approve</b>
     <i>claude in /src/web</i>
 
-    1. **x**
+    1. <b>x</b>
     2. y
 
     <i>End of the plan.</i>
-    | ✅ Approve
+    | ✅ Approve | ⛔ Refuse
     | ⛔ Refuse with feedback…
     | ⏸ Pause and outline
     ");
@@ -260,15 +268,14 @@ fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
     ];
     asks.iter_mut().for_each(|ask| ask.cwd = huge.clone());
     for ask in asks {
-        let waiting = match press(&ask.body, Draft::default(), &Action::DenyWhy, 1) {
+        let waiting = match press(&ask.body, Draft::default(), &Action::DenyWhy, ANN) {
             super::form::Next::Draft(draft) => draft,
             super::form::Next::Answer(_) | super::form::Next::Stale(_) => Draft::default(),
         };
         for draft in [Draft::default(), waiting] {
             let shown = open(&ask, &draft, &asker());
-            assert!(shown.page.fits() && shown.buttons.len() <= 100, "{}", shown.page.length());
-            let approving = [Action::AllowOnce, Action::AllowSession, Action::Approve];
-            assert!(!actions(&shown).iter().any(|action| approving.contains(action)));
+            assert!(shown.page.fits() && actions(&shown).len() <= 100, "{}", shown.page.length());
+            assert!(!actions(&shown).iter().any(approves));
         }
         assert!(refused_plan(&ask, &asker(), Some(5), None).page.fits());
         assert!(ended(&settled_somehow(ask), &asker()).fits());
@@ -299,7 +306,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     → <b>Dark mode, offline</b>
 
     ✅ <b>Answered</b> by Ann (telegram)
-    <i>confirmed by the agent's own transcript</i>
+    <i>Confirmed by the agent's own transcript</i>
     ");
     assert_eq!(too_late(&answered), "Already decided by Ann (telegram): SQLite · Dark mode, offline");
     let permission = json!({"tool": "Bash", "input": {"command": "ls"}});
@@ -315,7 +322,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
 
     ⛔ <b>Denied</b> by Ann (telegram)
     not now
-    <i>delivered to the agent</i>
+    <i>Delivered to the agent</i>
     ");
     let expired = State::Expired {
         why: Expiry::Deadline,
@@ -326,6 +333,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     insta::assert_snapshot!(ended(&expired, &asker()).html(), @"
     📋 <b>A plan</b>
     <i>claude in /src/web</i>
+
     1. x
 
     ⌛ <b>nobody answered in time</b>
@@ -337,23 +345,23 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
 fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
     let plan = ask(Kind::Plan, json!({"plan": "1. x"}));
     insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), Some(25), None)), @"
-    📋 <b>A plan came while an outline is awaited</b>
+    📋 <b>A plan came before the outline</b>
     <i>claude in /src/web</i>
 
     1. x
 
     <i>End of the plan.</i>
 
-    It was refused by itself. If you approve it within 25 s, the same plan passes when it comes again.
-    | ✅ Approve plan
-    | ⛔ Deny
+    Refused automatically, because you asked for an outline first. Approve it within 25 s, and the same plan passes when it comes again.
+    | ✅ Approve plan | ⛔ Deny
     ");
     insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), None, None)), @"
-    📋 <b>A plan came while an outline is awaited</b>
+    📋 <b>A plan came before the outline</b>
     <i>claude in /src/web</i>
+
     1. x
 
-    <b>It was refused by itself, and the time to let it pass is over.</b>
+    <b>Refused automatically. The time to approve it is over.</b>
     ");
 }
 
@@ -408,7 +416,7 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
     let mut long = Progress::default();
     long.add(1, &json!({"type": "turn", "error": true, "text": "word ".repeat(2000)}));
     let (page, file) = card(&agent, "web", &long, None);
-    assert!(page.fits() && page.plain().contains("did not finish"));
+    assert!(page.fits() && page.plain().contains("failed"));
     assert_eq!(file.unwrap(), "word ".repeat(2000).trim());
 }
 
@@ -428,13 +436,13 @@ proptest::proptest! {
         for (which, how) in moves {
             let buttons = actions(&open(&ask, &draft, &asker()));
             let next = match how {
-                0 => super::form::typed(&ask.body, draft.clone(), 1, " words "),
+                0 => super::form::typed(&ask.body, draft.clone(), ANN, " words "),
                 // A button of a message as it was before.
                 1 if !earlier.is_empty() => {
                     let old: &Action = &earlier[which % earlier.len()];
-                    press(&ask.body, draft.clone(), old, 1)
+                    press(&ask.body, draft.clone(), old, ANN)
                 }
-                _ => press(&ask.body, draft.clone(), &buttons[which % buttons.len()], 1),
+                _ => press(&ask.body, draft.clone(), &buttons[which % buttons.len()], ANN),
             };
             earlier.extend(buttons);
             match next {
@@ -458,6 +466,29 @@ fn marked(page: &super::html::Page, kinds: &[&str]) -> Vec<String> {
     let seen = seen(page);
     let found = seen.entities.iter().filter(|entity| kinds.contains(&entity.kind));
     found.map(|entity| seen.of(entity)).collect()
+}
+
+/// The plan that a message shows, with the marks that Telegram shows as something else.
+fn read_plan(page: &super::html::Page) -> String {
+    let seen = seen(page);
+    let is_gap = |at: &usize| seen.text[*at..].starts_with(&['\n', '\n']);
+    let start = (0..seen.text.len()).find(is_gap).unwrap() + 2;
+    let end = (0..seen.text.len()).rev().find(is_gap).unwrap();
+    let (mut at, mut out) = (start, String::new());
+    let part = |from: usize, to: usize| super::exact::read(&seen.text[from..to].iter().collect::<String>());
+    for entity in seen.entities.iter().filter(|entity| entity.start >= start && entity.end <= end) {
+        let text = super::exact::read(&seen.of(entity));
+        out += &part(at, entity.start);
+        out += &match entity.kind {
+            "b" if text.starts_with('#') => text,
+            "b" => format!("**{text}**"),
+            "code" => format!("`{text}`"),
+            "pre" => format!("```{}\n{text}\n```", entity.argument),
+            kind => panic!("a plan has no {kind}"),
+        };
+        at = entity.end;
+    }
+    out + &part(at, end)
 }
 
 /// Text as people and attackers write it: what Telegram changes, what hides, what looks like our own signs.
@@ -502,6 +533,12 @@ fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
         "&#9;",
         "&",
         "<b>",
+        "**",
+        "`",
+        "\n```\n",
+        "```rs\n",
+        "\n# ",
+        "#",
         "</pre>",
         "<",
         "\"",
@@ -519,7 +556,101 @@ fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// The tool and the input that a message shows, read back from what people see of it. Only stretches of code count,
+/// by our own words before them.
+fn read_back(page: &super::html::Page) -> (String, Option<serde_json::Map<String, Value>>) {
+    let seen = seen(page);
+    let code: Vec<_> = seen.entities.iter().filter(|entity| ["code", "pre"].contains(&entity.kind)).collect();
+    let (mut tool, mut file, mut blocks, mut rest, mut field) =
+        (String::new(), None, vec![], json!({}), String::new());
+    for (n, entity) in code.iter().enumerate() {
+        let text = super::exact::read(&seen.of(entity));
+        let from = if n == 0 { 0 } else { code[n - 1].end };
+        let before: String = seen.text[from..entity.start].iter().collect();
+        match before.rsplit('\n').next().unwrap() {
+            _ if entity.kind == "pre" => blocks.push((before.trim().ends_with("as JSON:"), text)),
+            "🔐 May " => tool = text,
+            "File: " => file = Some(text),
+            "" => field = text,
+            ": " => rest[field.as_str()] = serde_json::from_str(&text).unwrap(),
+            words => assert!(words.starts_with("part ") || words.ends_with("own rule: "), "{words}"),
+        }
+    }
+    let hunk = |text: &String| {
+        let mut lines = text.split('\n').map(str::to_owned);
+        lines.next();
+        json!({"old_start": 0, "new_start": 0, "lines": lines.collect::<Vec<_>>()})
+    };
+    let blocks_of = |blocks: &[(bool, String)]| blocks.iter().map(|(_, text)| hunk(text)).collect::<Vec<_>>();
+    let display = match (&file, blocks.first()) {
+        (Some(file), _) => json!({"kind": "diff", "text": "", "file": file, "hunks": blocks_of(&blocks)}),
+        (None, Some((true, text))) => json!({"kind": "json", "text": text}),
+        (None, Some((false, text))) => json!({"kind": "command", "text": text}),
+        (None, None) => panic!("nothing is shown"),
+    };
+    let mut display = display;
+    display["title"] = json!("");
+    display["rest"] = rest;
+    let display: aye_core::Display = serde_json::from_value(display).unwrap();
+    let input = display.rebuild(&tool);
+    (tool, input)
+}
+
+/// What an adapter may raise, lies included.
+fn any_raise() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let tool = prop_oneof![
+        3 => Just("Bash".to_owned()), 2 => Just("Edit".to_owned()), 2 => Just("Write".to_owned()),
+        2 => Just("MultiEdit".to_owned()), 1 => any_text().prop_map(|text| format!("x{text}")),
+    ];
+    let odd = prop_oneof![
+        any_text().prop_map(Value::from),
+        Just(json!(1)),
+        Just(json!(null)),
+        Just(json!(["x", {"y": 1.5}]))
+    ];
+    let fields = prop::collection::btree_map(
+        prop_oneof![
+            3 => prop::sample::select(vec!["command", "file_path", "old_string", "new_string", "content", "replace_all"]).prop_map(str::to_owned),
+            1 => any_text(),
+        ],
+        prop_oneof![4 => any_text().prop_map(Value::from), 1 => odd],
+        0..6,
+    );
+    let edits = prop::collection::vec((any_text(), any_text(), any::<bool>()), 0..3);
+    let lines = prop::collection::vec(any_text().prop_map(|text| text.replace('\n', "")), 0..3);
+    (tool, fields, edits, lines, any_text()).prop_map(|(tool, fields, edits, lines, lie)| {
+        let mut input = json!(fields);
+        if tool != "Bash" {
+            input["file_path"] = json!(lie);
+        }
+        if tool == "MultiEdit" {
+            let edit = |(old, new, all): &(String, String, bool)| json!({"old_string": old, "new_string": new, "replace_all": all});
+            input["edits"] = json!(edits.iter().map(edit).collect::<Vec<_>>());
+        }
+        json!({"tool": tool, "input": input, "display": {"kind": "command", "text": lie},
+            "before": {"places": [{"old_start": 1, "new_start": 1, "removed": lines, "above": lines, "below": lines}]},
+            "scopes": [{"scope": "once"}, {"scope": "session", "rule": lie, "kept_by": "agent"}, {"scope": "always", "rule": lie, "kept_by": "hub"}]})
+    })
+}
+
 proptest::proptest! {
+    #[test]
+    fn what_telegram_displays_of_a_permission_reads_back_as_its_input_or_it_cannot_be_allowed(raise in any_raise()) {
+        if let Ok((body, before)) = aye_core::RaisedBody::decode(Kind::Permission, raise) {
+            let mut ask = ask_with(body);
+            ask.extras.before = before;
+            let shown = open(&ask, &Draft::default(), &asker());
+            let allowed: Vec<_> = actions(&shown).into_iter().filter(approves).collect();
+            if let (Body::Permission(permission), false) = (&ask.body, allowed.is_empty()) {
+                let (tool, input) = read_back(&shown.page);
+                proptest::prop_assert_eq!(&tool, &permission.tool);
+                proptest::prop_assert_eq!(input.as_ref(), Some(&permission.input));
+                proptest::prop_assert!(!allowed.contains(&Action::AllowAlways), "the hub granted nothing");
+            }
+        }
+    }
+
     #[test]
     fn what_telegram_displays_of_code_reads_back_as_the_code(text in any_text()) {
         let page = |page: super::html::Page| page.text("🔐\n");
@@ -539,14 +670,8 @@ proptest::proptest! {
         let shown = open(&ask, &Draft::default(), &asker());
         if actions(&shown).contains(&Action::Approve) {
             let pages = if shown.parts.is_empty() { std::slice::from_ref(&shown.page) } else { &shown.parts };
-            let read = |page| {
-                let text = seen(page).plain();
-                let start = text.find("\n\n").unwrap() + 2;
-                let end = text.rfind("\n\n").unwrap();
-                text[start..end].to_owned()
-            };
-            let all: String = pages.iter().map(read).collect();
-            proptest::prop_assert_eq!(super::exact::read(&all), plan);
+            let all: String = pages.iter().map(read_plan).collect();
+            proptest::prop_assert_eq!(all, plan);
         }
     }
 }

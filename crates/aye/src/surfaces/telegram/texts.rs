@@ -1,12 +1,14 @@
 //! What people write: for an ask, for a run, or to start one.
 
+use super::commands::Read;
 use super::desk::Desk;
 use super::ended::too_late;
 use super::form::{Draft, Next, typed};
 use super::gate::{Person, admit};
+use super::held::Said;
 use super::lane::Job;
 use super::memory::Copy;
-use super::wire::Message;
+use super::wire::{Message, Replied};
 use crate::hub::Problem;
 use jiff::SignedDuration;
 
@@ -26,37 +28,102 @@ impl Desk {
             return Ok(());
         };
         self.hear_from(person.chat);
-        let here = Some(message.message_id);
+        let (chat, here) = (person.chat, message.message_id);
+        let addressed = self.is_addressed(&message, &person);
         let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-            self.say(person.chat, here, "Text only, please: I cannot read pictures, voices or files.");
+            if message.has_media() && addressed {
+                self.say(chat, Some(here), "Text only, please: I cannot read pictures, voices or files.");
+            }
             return Ok(());
         };
         if message.forward_origin.is_some() {
-            self.say(person.chat, here, "A forwarded message is not taken for your own words. If you mean it, send its text yourself.");
+            if addressed {
+                self.say(chat, Some(here), "A forwarded message is not taken for your own words. If you mean it, send its text yourself.");
+            }
             return Ok(());
         }
-        if let Some((command, rest)) = super::commands::read(text) {
-            return self.command(update, &person, &message, command, rest).await;
-        }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        if replied.is_some_and(|to| !self.knows(person.chat, to)) {
-            self.settle(person.chat).await;
+        let (text, until) = (text.to_owned(), self.hub.clock().now());
+        let said = Said { update, person, text, here, replied, addressed, until };
+        match self.whole(said).await? {
+            Some(said) => self.take_text(said).await,
+            None => Ok(()),
         }
-        let meant = replied.and_then(|to| self.memory.copy_of_message(person.chat, to)).cloned();
+    }
+
+    /// In a group people talk to each other: only what names the bot, replies to it or was asked for is meant for it.
+    fn is_addressed(&self, message: &Message, person: &Person) -> bool {
+        if person.chat > 0 {
+            return true;
+        }
+        let replied = message.reply_to_message.as_ref();
+        let to_me = |replied: &Replied| {
+            let me = replied.from.as_ref().map(|from| from.id) == Some(self.me.id);
+            me || self.knows(person.chat, replied.message_id)
+        };
+        let words = message.text.as_deref().or(message.caption.as_deref()).unwrap_or_default();
+        replied.is_some_and(|replied| to_me(replied))
+            || self.names_me(words).is_some()
+            || self.memory.waiting_for(person.chat, person.id).is_some()
+    }
+
+    /// Where a text names the bot.
+    fn names_me(&self, text: &str) -> Option<std::ops::Range<usize>> {
+        if self.me.username.is_empty() {
+            return None;
+        }
+        let name = format!("@{}", self.me.username.to_ascii_lowercase());
+        let at = text.to_ascii_lowercase().find(&name)?;
+        let end = at + name.len();
+        let goes_on = text[end..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        (!goes_on).then_some(at..end)
+    }
+
+    /// A whole text, on its way to where it belongs.
+    pub(super) async fn take_text(&mut self, said: Said) -> Result<(), Problem> {
+        let (chat, here) = (said.person.chat, Some(said.here));
+        match super::commands::read(&said.text, &self.me.username) {
+            Read::Ours(slash, rest) => return self.command(&said, slash, rest).await,
+            Read::Others => return Ok(()),
+            Read::Unknown(_) if chat < 0 => return Ok(()),
+            Read::Unknown(command) => {
+                self.say(chat, here, &format!("I do not know {command}. /help lists what I know."));
+                return Ok(());
+            }
+            Read::Text => {}
+        }
+        if said.replied.is_some_and(|to| !self.knows(chat, to)) {
+            self.settle(chat).await;
+        }
+        let meant = said.replied.and_then(|to| self.memory.copy_of_message(chat, to)).cloned();
         if let Some(copy) = meant {
-            return self.text_for(update, copy, text, &person, here).await;
+            return self.text_for(said.update, copy, &said.text, &said.person, here).await;
         }
-        let card = replied.and_then(|to| self.memory.card_of_message(person.chat, to));
+        let card = said.replied.and_then(|to| self.memory.card_of_message(chat, to));
         if let Some(agent) = card.map(|card| card.agent.clone()) {
-            return self.prompt(update, &person, agent, text, here).await;
+            return self.prompt(said.update, &said.person, agent, &said.text, here).await;
         }
-        let waiting = self.memory.waiting_for(person.chat, person.id).cloned();
+        let waiting = self.memory.waiting_for(chat, said.person.id).cloned();
         if let Some(copy) = waiting
             && self.is_still_meant(&copy).await?
         {
-            return self.text_for(update, copy, text, &person, here).await;
+            return self.text_for(said.update, copy, &said.text, &said.person, here).await;
         }
-        self.work(update, &person, text, here).await
+        if !said.addressed {
+            return Ok(());
+        }
+        let text = self.without_my_name(&said.text);
+        if self.offer_as_answer(said.update, &said.person, &text, said.here).await? {
+            return Ok(());
+        }
+        self.work(said.update, &said.person, &text, here).await
+    }
+
+    fn without_my_name(&self, text: &str) -> String {
+        match self.names_me(text) {
+            Some(name) => format!("{}{}", &text[..name.start], &text[name.end..]).trim().to_owned(),
+            None => text.to_owned(),
+        }
     }
 
     fn knows(&self, chat: i64, message: i64) -> bool {
@@ -71,7 +138,7 @@ impl Desk {
         Ok(ask.state.ended_at().is_none_or(|at| now.duration_since(at) < STILL_MEANT))
     }
 
-    async fn text_for(
+    pub(super) async fn text_for(
         &mut self,
         update: i64,
         copy: Copy,
@@ -80,13 +147,13 @@ impl Desk {
         here: Option<i64>,
     ) -> Result<(), Problem> {
         let ask = self.hub.ask(&copy.ask).await?;
-        self.put(copy.chat, Job::Ask(ask.id.clone()));
+        self.put_now(copy.chat, Job::Ask(ask.id.clone()));
         let stopped = Draft { typing: None, ..copy.draft.clone() };
         if !ask.state.is_open() {
             self.say(person.chat, here, &format!("{} Your text went nowhere.", sentence(&too_late(&ask))));
             return self.go_on(update, copy, stopped, person).await;
         }
-        match typed(&ask.body, copy.draft.clone(), person.id, text) {
+        match typed(&ask.body, copy.draft.clone(), person.as_who(), text) {
             Next::Stale(why) => {
                 self.say(person.chat, here, why);
                 Ok(())
@@ -104,7 +171,7 @@ impl Desk {
     pub(super) fn edited(&mut self, message: &Message) {
         let person =
             admit(&self.settings, message.from.as_ref(), message.sender_chat.as_ref(), &message.chat);
-        if let Some(person) = person {
+        if let Some(person) = person.filter(|person| self.is_addressed(message, person)) {
             let words =
                 "An edit changes nothing that was already sent. Send it anew if you mean it otherwise.";
             self.say(person.chat, Some(message.message_id), words);

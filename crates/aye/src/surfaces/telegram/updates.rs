@@ -8,7 +8,9 @@ use super::form::{Action, Draft, NO_LONGER, Next, press};
 use super::gate::{Person, admit};
 use super::html::label;
 use super::lane::Job;
-use super::memory::{Card, Copy, Holder};
+use super::memory::{Card, Copy, Holder, SideKind};
+use super::menu::Menu;
+use super::render::{approves, open};
 use super::wire::{Arrival, CallbackQuery, Update};
 use crate::hub::{AnswerCall, Command, PlanApproval, Problem};
 use aye_core::{AnswerKey, Ask, Surface};
@@ -27,11 +29,11 @@ pub struct Notice {
 }
 
 impl Notice {
-    fn passing(words: impl Into<String>) -> Self {
+    pub fn passing(words: impl Into<String>) -> Self {
         Self { words: words.into(), alert: false }
     }
 
-    fn alert(words: impl Into<String>) -> Self {
+    pub fn alert(words: impl Into<String>) -> Self {
         Self { words: words.into(), alert: true }
     }
 }
@@ -70,7 +72,7 @@ impl Desk {
         self.note_done(id).await
     }
 
-    async fn note_done(&mut self, update: i64) -> Result<(), Problem> {
+    pub(super) async fn note_done(&mut self, update: i64) -> Result<(), Problem> {
         if self.memory.is_handled(update) {
             return Ok(());
         }
@@ -134,6 +136,16 @@ impl Desk {
                 let card = Card { message: Some(place.message_id), ..card };
                 self.press_card(update, card, &person).await
             }
+            (Some(Holder::Menu(menu)), Some(token)) => {
+                let Some(menu) = self.memory.menus.get(&menu).cloned() else {
+                    return Ok(Notice::alert(NO_LONGER));
+                };
+                if let Some(notice) = elsewhere(menu.chat, menu.message, &person, place.message_id) {
+                    return Ok(notice);
+                }
+                let menu = Menu { message: Some(place.message_id), lost: false, ..menu };
+                self.press_menu(update, menu, token, &person).await
+            }
             (None, _) | (_, None) => Ok(Notice::alert(NO_LONGER)),
         }
     }
@@ -146,7 +158,7 @@ impl Desk {
         person: &Person,
     ) -> Result<Notice, Problem> {
         let ask = self.hub.ask(&copy.ask).await?;
-        self.put(copy.chat, Job::Ask(ask.id.clone()));
+        self.put_now(copy.chat, Job::Ask(ask.id.clone()));
         let approval = match action {
             Action::PassPlan => Some(PlanApproval::Allow),
             Action::DropPlan => Some(PlanApproval::Deny),
@@ -159,8 +171,18 @@ impl Desk {
             self.keep(copy).await?;
             return Ok(Notice::alert(too_late(&ask)));
         }
-        let next = press(&ask.body, copy.draft.clone(), action, person.id);
+        // A message of an earlier version may offer what this one would not.
+        if approves(action) {
+            let shown = open(&ask, &copy.draft, &self.asker(&ask).await);
+            if !shown.rows.iter().flatten().any(|(_, offered)| offered == action) {
+                return Ok(Notice::alert("This cannot be allowed here. Look at it on the page."));
+            }
+        }
+        let next = press(&ask.body, copy.draft.clone(), action, person.as_who());
         let words = match action {
+            Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy if person.chat < 0 => {
+                "Reply to the message that asks you for it."
+            }
             Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy => "Send it as your next message.",
             _ => "",
         };
@@ -192,12 +214,15 @@ impl Desk {
         let mut memos = vec![];
         if draft.typing.is_some() {
             for other in self.others_waiting(&copy.id, person) {
-                self.put(other.chat, Job::Ask(other.ask.clone()));
+                self.put_now(other.chat, Job::Ask(other.ask.clone()));
                 memos.push(self.memory.put_copy(other));
             }
         }
-        self.put(copy.chat, Job::Ask(copy.ask.clone()));
-        memos.push(self.memory.put_copy(Copy { draft, ..copy }));
+        self.put_now(copy.chat, Job::Ask(copy.ask.clone()));
+        let mut copy = Copy { draft, ..copy };
+        // A request to type that did not get through is made again the next time.
+        copy.sides.retain(|side| side.message.is_some() || !matches!(side.what, SideKind::Prompt { .. }));
+        memos.push(self.memory.put_copy(copy));
         memos.extend(self.memory.put_handled(update));
         self.save(memos).await
     }
@@ -277,10 +302,10 @@ impl Desk {
 
     async fn press_card(&mut self, update: i64, card: Card, person: &Person) -> Result<Notice, Problem> {
         if card.done {
-            return Ok(Notice::alert("This has come to its end already."));
+            return Ok(Notice::alert("This run has ended already."));
         }
         if let Some(who) = &card.cancelled {
-            return Ok(Notice::alert(format!("Being cancelled already, by {who}.")));
+            return Ok(Notice::alert(format!("{who} is stopping it already.")));
         }
         let (agent, id, chat) = (card.agent.clone(), card.id.clone(), card.chat);
         let mut memos = vec![self.memory.put_card(Card { cancelled: Some(person.name.to_string()), ..card })];
@@ -293,8 +318,8 @@ impl Desk {
         }
         match queued {
             Ok(()) => {
-                self.put(chat, Job::Card(id));
-                Ok(Notice::passing("It is told to stop what it does."))
+                self.put_now(chat, Job::Card(id));
+                Ok(Notice::passing("Stopping…"))
             }
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => Ok(Notice::alert(problem.to_string())),
@@ -304,7 +329,7 @@ impl Desk {
     /// A chat that speaks to us can be spoken to.
     pub(super) fn hear_from(&mut self, chat: i64) {
         if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.wake(tokio::time::Instant::now());
+            lane.wake();
         }
     }
 }

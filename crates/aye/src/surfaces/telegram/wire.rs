@@ -1,7 +1,7 @@
 //! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates pass by.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Update {
@@ -19,14 +19,63 @@ pub struct Message {
     pub sender_chat: Option<Chat>,
     pub chat: Chat,
     pub text: Option<String>,
+    /// What stands under a picture.
+    pub caption: Option<String>,
+    /// The same picture in several sizes, the smallest first.
+    #[serde(default)]
+    pub photo: Vec<PhotoSize>,
     pub reply_to_message: Option<Box<Replied>>,
     pub forward_origin: Option<Value>,
+    /// Everything else: voices, files, and what happened to the chat itself.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PhotoSize {
+    pub file_id: String,
+    #[serde(default)]
+    pub file_size: u64,
+}
+
+/// What people send that is no text.
+const MEDIA: [&str; 12] = [
+    "voice",
+    "audio",
+    "video",
+    "video_note",
+    "document",
+    "sticker",
+    "animation",
+    "location",
+    "contact",
+    "poll",
+    "venue",
+    "dice",
+];
+
+impl Message {
+    /// Something was sent that cannot be read here. Pins, joins and the like are nobody's words.
+    pub fn has_media(&self) -> bool {
+        !self.photo.is_empty() || MEDIA.iter().any(|kind| self.other.contains_key(*kind))
+    }
 }
 
 /// The message that another replies to.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Replied {
     pub message_id: i64,
+    pub from: Option<User>,
+}
+
+/// The bot itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Me {
+    pub id: i64,
+    #[serde(default)]
+    pub username: String,
+    #[serde(default)]
+    pub first_name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -1,0 +1,86 @@
+//! Long texts. Telegram's apps cut a text of more than 4,096 characters into several messages; what was written as
+//! one arrives as one.
+
+use super::desk::Desk;
+use super::gate::Person;
+use super::html::{LONGEST, length};
+use super::show::after;
+use crate::hub::Problem;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Apps cut where they find a good place, but not before the middle.
+const MAY_GO_ON: usize = LONGEST / 2;
+/// How long the next message may take, in Telegram's seconds.
+const PATIENCE: f64 = 2.0;
+const LONGEST_TEXT: usize = 64 * LONGEST;
+
+/// What somebody wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// The number under which it counts as done.
+    pub update: i64,
+    pub person: Person,
+    pub text: String,
+    /// The message itself, and the one it replies to.
+    pub here: i64,
+    pub replied: Option<i64>,
+    /// It is meant for the bot, wherever it stands.
+    pub addressed: bool,
+    /// How long its next part is waited for.
+    pub until: Timestamp,
+}
+
+impl Desk {
+    /// The text if it is whole. One that may go on is kept, on disk, until its next part comes or does not.
+    pub(super) async fn whole(&mut self, said: Said) -> Result<Option<Said>, Problem> {
+        let (chat, user) = (said.person.chat, said.person.id);
+        let goes_on = length(&said.text) >= MAY_GO_ON;
+        let held = self.memory.held.get(&(chat, user)).cloned();
+        if held.is_none() && !goes_on {
+            return Ok(Some(said));
+        }
+        let update = said.update;
+        let until = after(self.hub.clock().now(), self.settings.pace.seconds(PATIENCE));
+        let said = match held {
+            // The parts count under a number of their own: the first of them is done with when it is kept.
+            None => Said { update: -said.update, until, ..said },
+            Some(held) => Said { text: joined(&held.text, &said.text), until, ..held },
+        };
+        let mut memos = self.memory.put_handled(update);
+        memos.push(self.memory.put_held(said.clone()));
+        self.save(memos).await?;
+        if goes_on && said.text.len() < LONGEST_TEXT {
+            return Ok(None);
+        }
+        self.take_held(chat, user).await?;
+        Ok(None)
+    }
+
+    /// Texts whose next part did not come.
+    pub(super) async fn take_held_texts(&mut self) -> Result<(), Problem> {
+        let now = self.hub.clock().now();
+        let due = self.memory.held.iter().filter(|(_, said)| said.until <= now);
+        for (chat, user) in due.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.take_held(chat, user).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_held(&mut self, chat: i64, user: i64) -> Result<(), Problem> {
+        let Some(said) = self.memory.held.get(&(chat, user)).cloned() else { return Ok(()) };
+        if !self.memory.is_handled(said.update) {
+            let update = said.update;
+            self.take_text(said).await?;
+            self.note_done(update).await?;
+        }
+        let memo = self.memory.drop_held(chat, user);
+        self.save(vec![memo]).await
+    }
+}
+
+/// A part that fills a message was cut within its text; any other at the end of a line or a word.
+fn joined(first: &str, next: &str) -> String {
+    let is_full = length(first).is_multiple_of(LONGEST);
+    format!("{first}{}{next}", if is_full { "" } else { "\n" })
+}

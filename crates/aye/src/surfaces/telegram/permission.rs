@@ -1,0 +1,115 @@
+//! Permissions: every byte of what would run, or no approval here.
+
+use super::form::{Action, Draft};
+use super::html::Page;
+use super::render::{Asker, Button, Shown, button, typing_hint, waiting};
+use aye_core::visible::visible;
+use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope};
+
+pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) -> Shown {
+    let display = Display::of(permission, &ask.extras);
+    let head = Page::default().text("🔐 May ").code(&permission.tool).text(" run?");
+    let head = waiting(head, ask, asker).line();
+    let lasting = [Scope::Session, Scope::Always].map(|scope| rule(permission, &display, scope, asker));
+    let mut foot = Page::default();
+    for rule in lasting.iter().flatten() {
+        foot = foot.line().page(rule);
+    }
+    if let Some(typing) = &draft.typing {
+        foot = typing_hint(foot.line(), typing.what);
+    }
+    let whole = head.clone().page(&what_runs(&display)).page(&foot);
+    // A display from which the input cannot be read back would not show all of it.
+    let shows_all = whole.fits() && display.rebuild(&permission.tool).as_ref() == Some(&permission.input);
+    let (page, file) = match shows_all {
+        true => (whole, None),
+        false => {
+            let page = head.line().text("Too long to be shown whole here, so it cannot be allowed here. All of it is in the file below; allow it on the page or with ");
+            let page = page.code(&format!("aye answer {} --allow", ask.id)).page(&foot);
+            (page, Some(("permission.txt".to_owned(), whole_text(ask, permission, &display))))
+        }
+    };
+    let mut rows = vec![vec![button("⛔ Deny", Action::Deny)]];
+    if shows_all {
+        if permission.offer(Scope::Once).is_some() {
+            rows[0].insert(0, button("✅ Allow once", Action::AllowOnce));
+        }
+        rows.extend(Some(lasting_buttons(&lasting)).filter(|row| !row.is_empty()));
+    }
+    rows.push(vec![match draft.typing {
+        Some(_) => button("Cancel", Action::StopTyping),
+        None => button("⛔ Deny with reason…", Action::DenyWhy),
+    }]);
+    Shown { page, rows, wants_page: file.is_some(), file, ..Shown::default() }
+}
+
+fn lasting_buttons([session, always]: &[Option<Page>; 2]) -> Vec<Button> {
+    let session = session.as_ref().map(|_| button("✅ Allow for session", Action::AllowSession));
+    let always = always.as_ref().map(|_| button("✅ Always allow", Action::AllowAlways));
+    session.into_iter().chain(always).collect()
+}
+
+/// Exactly what an approval that lasts would add: the agent's own rule, or what the hub would grant. None where it
+/// cannot be had.
+fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &Asker) -> Option<Page> {
+    let offer = permission.offer(scope)?;
+    let (words, granted) = match scope {
+        Scope::Once => return None,
+        Scope::Session => ("For the session", &display.grants.session),
+        Scope::Always => ("Always", &display.grants.always),
+    };
+    let page = Page::default().text(words).text(": ");
+    match offer.keeper() {
+        Keeper::Agent => {
+            let owner = if asker.is_claude { "Claude's" } else { "the agent's" };
+            Some(page.text(&format!("{owner} own rule: ")).code(offer.rule.as_deref()?))
+        }
+        Keeper::Hub => granted.as_ref().map(|words| page.text(words)),
+    }
+}
+
+/// The display and the rest of the input. What comes from the input stands in code, our own words outside of it.
+fn what_runs(display: &Display) -> Page {
+    let mut page = Page::default();
+    match (display.kind, &display.hunks) {
+        (DisplayKind::Diff, Some(hunks)) => {
+            page = page.text("File: ").code(display.file.as_deref().unwrap_or_default()).line();
+            for hunk in hunks {
+                page = page.pre(&in_lines(hunk)).line();
+            }
+            if display.before {
+                page = page
+                    .dim("Line numbers and lines around it are as the agent's machine tells them.")
+                    .line();
+            }
+        }
+        (DisplayKind::Json, _) => page = page.dim("Its input, as JSON:").line().pre(&display.text).line(),
+        (DisplayKind::Command, _) | (DisplayKind::Diff, None) => page = page.pre(&display.text).line(),
+    }
+    for (n, part) in display.parts.iter().enumerate() {
+        page = page.dim(&format!("part {}: ", n + 1)).code(part).line();
+    }
+    if let Some(caution) = &display.caution {
+        page = page.bold(&format!("⚠️ look closely: {caution}")).line();
+    }
+    for (field, value) in &display.rest {
+        page = page.code(field).text(": ").code(&value.to_string()).line();
+    }
+    page.legend()
+}
+
+/// A part of a diff, under the line that says where it is.
+fn in_lines(hunk: &Hunk) -> String {
+    let head = match (hunk.old_start, hunk.new_start) {
+        (0, 0) => "@@".to_owned(),
+        (old, new) => format!("@@ -{old} +{new} @@"),
+    };
+    std::iter::once(head).chain(hunk.lines.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
+fn whole_text(ask: &Ask, permission: &Permission, display: &Display) -> String {
+    let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
+    let text =
+        format!("{} in {}\n\n{}\n\nThe whole input:\n{input}\n", permission.tool, ask.cwd, display.text);
+    visible(&text).into_owned()
+}

@@ -1,0 +1,64 @@
+//! Plans: whole in one message, in several, or as a file that cannot be approved here.
+
+use super::exact;
+use super::form::{Action, Draft};
+use super::html::{LONGEST, Page, cut, length, pieces};
+use super::question::{FRAME, MOST_PARTS};
+use super::render::{Asker, Shown, button, typing_hint, waiting};
+use aye_core::Ask;
+use aye_core::visible::visible;
+
+pub fn plan(ask: &Ask, plan: &str, draft: &Draft, asker: &Asker) -> Shown {
+    let head = |page: Page| waiting(page.text("📋 ").bold("A plan to approve"), ask, asker);
+    let (parts, mut page, file) = plan_text(plan, head);
+    let mut rows = vec![vec![button("⛔ Refuse", Action::Deny)]];
+    match file {
+        None => rows[0].insert(0, button("✅ Approve", Action::Approve)),
+        Some(_) => {
+            page = page.line().text("Too long to be shown here, so it cannot be approved here. All of it is in the file below; approve it on the page or with ");
+            page = page.code(&format!("aye answer {} --allow", ask.id));
+        }
+    }
+    match &draft.typing {
+        Some(typing) => {
+            page = typing_hint(page.line(), typing.what);
+            rows.push(vec![button("Cancel", Action::StopTyping)]);
+        }
+        None => {
+            rows.push(vec![button("⛔ Refuse with feedback…", Action::DenyWhy)]);
+            rows.push(vec![button("⏸ Pause and outline", Action::Outline)]);
+        }
+    }
+    Shown { parts, page, rows, wants_page: file.is_some(), file, question: 0 }
+}
+
+/// A plan in one message, in several before it, or as a file. Something of ours stands after it, because Telegram
+/// trims the end of a message.
+pub fn plan_text(plan: &str, head: impl Fn(Page) -> Page) -> (Vec<Page>, Page, Option<(String, String)>) {
+    // What is written shorter than it is shown must not make a message too long.
+    let most =
+        |text: &str| LONGEST - 2 * FRAME - (length(&exact::prose(text)) - length(text)).min(LONGEST / 2);
+    if length(&exact::prose(plan)) <= LONGEST - 2 * FRAME {
+        let page = head(Page::default()).line().line().markdown(plan).line().line();
+        return (vec![], page.dim("End of the plan."), None);
+    }
+    let cut = pieces(plan, most(plan));
+    let of = cut.len();
+    let part = |(i, piece): (usize, &&str)| {
+        let page =
+            Page::default().dim(&format!("Plan, part {} of {of}", i + 1)).line().line().markdown(piece);
+        page.line().line().dim(if i + 1 < of { "It goes on below." } else { "End of the plan." })
+    };
+    let parts: Vec<_> = cut.iter().enumerate().map(part).collect();
+    if of > MOST_PARTS || !parts.iter().all(Page::fits) {
+        return (vec![], head(Page::default()), Some(("plan.md".to_owned(), visible(plan).into_owned())));
+    }
+    (parts, head(Page::default()).line().text("The plan stands above."), None)
+}
+
+/// The beginning of a plan, for a message that only says how it ended.
+pub fn beginning(plan: &str, most: usize) -> Page {
+    let (start, whole) = cut(plan.trim(), most);
+    let page = Page::default().markdown(start.trim_end());
+    if whole { page } else { page.text("…") }
+}

@@ -1,0 +1,134 @@
+//! The bot as `config.toml` wants it: started, stopped and started anew when `[telegram]` or its token changes.
+
+use super::api::{ApiError, Bot};
+use super::desk::Desk;
+use super::poll;
+use super::settings::Settings;
+use crate::config::Config;
+use crate::home::Home;
+use crate::hub::Hub;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The files are looked at this often, and read once two looks agree: editors write in several steps.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The bot, before it runs.
+pub struct Telegram {
+    home: Home,
+    settings: Option<Settings>,
+}
+
+impl Telegram {
+    /// To be called before the home's files are made private: a token that others could read is refused.
+    pub fn load(config: &Config, home: &Home) -> anyhow::Result<Self> {
+        Ok(Self { home: home.clone(), settings: Settings::load(config, home)? })
+    }
+
+    /// Whose bot it is, in words, or what is wrong with it and what to do.
+    pub async fn check(&self) -> Result<String, (String, &'static str)> {
+        let Some(settings) = &self.settings else { return Ok("off: config.toml has no [telegram]".into()) };
+        let wrong = |error: &ApiError| {
+            let mend = match error {
+                ApiError::Unknown => "get the token from @BotFather and write it to token_file",
+                _ => "look at the connection to api_url; what people answer waits there",
+            };
+            (error.to_string(), mend)
+        };
+        let bot = Bot::new(settings).map_err(|error| (error.to_string(), "mend api_url"))?;
+        let me = bot.get_me().await.map_err(|error| wrong(&error))?;
+        if bot.webhook().await.map_err(|error| wrong(&error))?.is_some() {
+            let mend = "remove it with deleteWebhook, or give this hub a bot of its own";
+            return Err((format!("a webhook takes the updates of @{}", me.username), mend));
+        }
+        let several = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        let (users, chats) = (settings.users.len(), settings.chats.len());
+        Ok(format!(
+            "@{} ({}), for {} in {}",
+            me.username,
+            me.first_name,
+            several(users, "person").replace("persons", "people"),
+            several(chats, "chat")
+        ))
+    }
+
+    pub async fn run(mut self, hub: Hub, stop: CancellationToken) {
+        let mut seen = self.stamps();
+        loop {
+            let (running, over) = (stop.child_token(), stop.clone());
+            let mut bot = JoinSet::new();
+            if let Some(settings) = self.settings.clone() {
+                bot.spawn(run_bot(settings, hub.clone(), running.clone()));
+            }
+            let changed = tokio::select! {
+                () = over.cancelled() => None,
+                settings = self.changed(&mut seen) => Some(settings),
+            };
+            running.cancel();
+            while bot.join_next().await.is_some() {}
+            match changed {
+                Some(settings) => {
+                    self.settings = settings;
+                    seen = self.stamps();
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// The new settings, once there are others that can be used.
+    async fn changed(&self, seen: &mut [Stamp; 2]) -> Option<Settings> {
+        let mut last = *seen;
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let found = self.stamps();
+            let settled = std::mem::replace(&mut last, found) == found;
+            if !settled || *seen == found {
+                continue;
+            }
+            *seen = found;
+            let settings = Config::load(&self.home.config()).map_err(anyhow::Error::from);
+            match settings.and_then(|config| Settings::load(&config, &self.home)) {
+                Ok(settings) if settings != self.settings => {
+                    tracing::info!("[telegram] was read anew and counts");
+                    return settings;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "[telegram] cannot be used; the bot stays as it was"),
+            }
+        }
+    }
+
+    fn stamps(&self) -> [Stamp; 2] {
+        let token = self.settings.as_ref().map(|settings| Stamp::of(&settings.token_file));
+        [Stamp::of(&self.home.config()), token.unwrap_or(Stamp(None))]
+    }
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp(Option<(u64, i64, i64, u64, u32)>);
+
+impl Stamp {
+    fn of(file: &Path) -> Self {
+        let found = std::fs::metadata(file).ok();
+        Self(found.map(|found| (found.ino(), found.mtime(), found.mtime_nsec(), found.size(), found.mode())))
+    }
+}
+
+async fn run_bot(settings: Settings, hub: Hub, stop: CancellationToken) {
+    let bot = match Bot::new(&settings) {
+        Ok(bot) => Arc::new(bot),
+        Err(error) => return tracing::error!(%error, "the bot cannot run"),
+    };
+    // One batch at a time: the next is asked for once this one is on disk.
+    let (news, arriving) = mpsc::channel(1);
+    let mut poller = JoinSet::new();
+    poller.spawn(poll::run(bot.clone(), hub.clone(), settings.pace, news));
+    Desk::new(hub, settings, bot).run(arriving, stop).await;
+}

@@ -1,0 +1,36 @@
+//! `[telegram]` counts as soon as it is saved.
+
+use super::*;
+
+fn rewrite(phone: &Phone, telegram: &str) {
+    let config = format!("[telegram]\napi_url = \"{}\"\napi_second = \"20ms\"\n{telegram}\n", phone.bot.url);
+    fs::write(phone.hub.home.join("config.toml"), config).unwrap();
+}
+
+#[test]
+fn who_may_answer_counts_as_soon_as_it_is_saved() {
+    let phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    let press = phone.bot.press(BOB, &message, "SQLite");
+    assert!(phone.bot.notice(&press).text.contains("not among those"));
+    rewrite(&phone, "users = [11, 12]\nchats = [11, -100500]");
+    let there = phone.bot.message(GROUP, "Which DB?");
+    phone.bot.told(BOB, &there, "SQLite");
+    assert_eq!(phone.ended(&ask)["by"]["name"], "User12 [12]");
+    phone.bot.changed(&message, "Answered by User12 [12]");
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_bot_is_switched_on_and_off_and_a_mistake_leaves_it_as_it_was() {
+    let phone = Phone::new();
+    fs::write(phone.hub.home.join("config.toml"), "").unwrap();
+    eventually("the bot to be off", || (!crate::attention::operators(&phone)).then_some(()));
+    phone.ask("a", "While it is off?");
+    rewrite(&phone, ALONE);
+    phone.shown("While it is off?");
+    rewrite(&phone, "users = []\nchats = [11]");
+    phone.ask("b", "After a mistake?");
+    phone.shown("After a mistake?");
+}

@@ -1,0 +1,141 @@
+//! What people write, and where it goes.
+
+use super::*;
+use crate::runs::Desk;
+use aye_testkit::scenario::{text, tool};
+
+fn asking() -> Desk {
+    let question = json!({"questions": [{"question": "Which DB?", "header": "DB", "multiSelect": false,
+        "options": [{"label": "PostgreSQL", "description": "."}, {"label": "SQLite", "description": "."}]}]});
+    Desk::new(
+        ALONE,
+        &["web"],
+        json!([[tool("toolu_q", "AskUserQuestion", question)], [text("Thanks.")], {"do": "turn"},
+        [text("More.")], {"do": "turn"}]),
+    )
+}
+
+#[test]
+fn a_text_while_a_question_is_open_is_offered_as_its_answer() {
+    let desk = asking();
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "choose a database");
+    let message = desk.phone.shown("Which DB?");
+    bot.say(ANN, ANN, "DuckDB, please");
+    let offer = desk.phone.shown("Is this an answer?");
+    assert!(offer.text.contains("“DuckDB, please”") && offer.silent, "{}", offer.text);
+    assert_eq!(offer.labels(), ["✅ It answers: Which DB?", "➡️ It is for web", "Neither"]);
+    assert_eq!(desk.prompts("web"), ["choose a database"], "nothing counts before it is confirmed");
+    bot.told(ANN, &offer, "It answers");
+    bot.changed(&message, "→ DuckDB, please");
+    assert!(bot.changed(&offer, "Taken as the answer").buttons.is_empty());
+    desk.phone.shown("web · done");
+    assert_eq!(desk.prompts("web"), ["choose a database"]);
+    desk.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_text_that_is_no_answer_goes_to_the_run() {
+    let desk = asking();
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "choose a database");
+    let message = desk.phone.shown("Which DB?");
+    bot.say(ANN, ANN, "and then write the tests");
+    let offer = desk.phone.shown("Is this an answer?");
+    bot.told(ANN, &offer, "It is for web");
+    bot.changed(&offer, "Sent to the run");
+    bot.told(ANN, &message, "SQLite");
+    eventually("the prompt to arrive", || {
+        (desk.prompts("web") == ["choose a database", "and then write the tests"]).then_some(())
+    });
+}
+
+#[test]
+fn where_no_run_goes_on_a_text_starts_none_while_a_question_is_open() {
+    let phone = Phone::with_config(ALONE, "[projects]\nweb = \"/\"");
+    let ask = phone.ask("k", "Which DB?");
+    phone.shown("Which DB?");
+    phone.bot.say(ANN, ANN, "SQLite it is");
+    let offer = phone.shown("Is this an answer?");
+    assert!(offer.labels().contains(&"➡️ Start a run with it"), "{:?}", offer.labels());
+    phone.bot.told(ANN, &offer, "Neither");
+    phone.bot.changed(&offer, "Dropped");
+    assert_eq!(phone.hub.ask(&ask)["state"], "open");
+    let twice = phone.bot.press_data(ANN, ANN, offer.id, &offer.data("It answers"));
+    assert!(phone.bot.notice(&twice).alert);
+    assert_eq!(phone.hub.ask(&ask)["state"], "open");
+}
+
+#[test]
+fn an_offer_survives_a_crash() {
+    let mut phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    phone.shown("Which DB?");
+    phone.bot.say(ANN, ANN, "DuckDB");
+    let offer = phone.shown("Is this an answer?");
+    phone.hub.kill();
+    phone.hub.restart();
+    phone.bot.told(ANN, &offer, "It answers");
+    assert_eq!(phone.ended(&ask)["answer"]["answers"][0]["text"], "DuckDB");
+}
+
+#[test]
+fn a_reply_to_a_reminder_a_part_or_a_file_belongs_to_its_question() {
+    let phone = Phone::with(&format!("{ALONE}\nremind_after = \"1s\""));
+    let first = phone.ask("a", "Which DB?");
+    let reminder = phone.shown("Still waiting for you");
+    phone.bot.reply(ANN, &reminder, "DuckDB");
+    assert_eq!(phone.ended(&first)["answer"]["answers"][0]["text"], "DuckDB");
+    let preview = |letter: &str| json!({"label": letter, "preview": letter.repeat(3000)});
+    let question = json!({"question": "Long?", "free_text": true, "options": [preview("a"), preview("b")]});
+    let second = phone.raise("b", "question", json!({"questions": [question]}));
+    let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
+    phone.bot.reply(ANN, &file, "the file is wrong");
+    assert_eq!(phone.ended(&second)["answer"]["answers"][0]["text"], "the file is wrong");
+    let plan = phone.raise("c", "plan", json!({"plan": "a line of the plan\n".repeat(500)}));
+    let part = phone.shown("Plan, part 2 of 3");
+    phone.bot.reply(ANN, &part, "no");
+    phone.shown("Use the buttons, please");
+    assert_eq!(phone.hub.ask(&plan)["state"], "open");
+}
+
+#[test]
+fn an_unknown_command_starts_nothing() {
+    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &desk.phone.bot;
+    let last = bot.say(ANN, ANN, "/compact everything");
+    bot.confirmed(last);
+    desk.phone.shown("I do not know /compact");
+    assert!(desk.agents().is_empty());
+    bot.say(ANN, ANN, "/etc/hosts is wrong");
+    desk.phone.shown("web · done");
+    assert_eq!(desk.prompts("web"), ["/etc/hosts is wrong"]);
+}
+
+#[test]
+fn a_prompt_that_telegram_splits_arrives_whole() {
+    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let (first, second, third) = ("x".repeat(4096), "y".repeat(4096), "and the rest");
+    for part in [&first, &second, third] {
+        desk.phone.bot.say(ANN, ANN, part);
+    }
+    desk.phone.shown("web · done");
+    assert_eq!(desk.prompts("web"), [format!("{first}{second}{third}")]);
+    assert_eq!(desk.agents().len(), 1);
+}
+
+#[test]
+fn a_long_text_with_no_second_part_counts_once_through_a_crash() {
+    let mut phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    phone.bot.told(ANN, &message, "Other…");
+    phone.bot.changed(&message, "next message");
+    let update = phone.bot.say(ANN, ANN, &"long ".repeat(500));
+    phone.bot.confirmed(update);
+    phone.hub.kill();
+    phone.bot.send_again(update);
+    phone.hub.restart();
+    let ended = phone.ended(&ask);
+    assert_eq!(ended["answer"]["answers"][0]["text"], "long ".repeat(500).trim());
+}
