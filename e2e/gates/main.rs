@@ -4,6 +4,8 @@
 mod browsers;
 mod escapes;
 mod inside;
+mod neighbours;
+mod revoked;
 mod roles;
 mod sessions;
 #[path = "../support/mod.rs"]

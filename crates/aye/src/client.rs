@@ -1,6 +1,7 @@
 //! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
 
 use crate::home::Home;
+use crate::own_folder::{self, Links, NotOurs};
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -13,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -43,6 +45,8 @@ pub enum CallError {
          If it is your own, name it, or its authority's, in AYE_CA_FILE."
     )]
     Untrusted { at: String, source: io::Error },
+    #[error("{at} cannot be trusted, so nothing was sent there: {why}")]
+    NotOurs { at: String, why: NotOurs },
     #[error("the hub at {at} went away in the middle of a call: {source}")]
     Interrupted { at: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{error}")]
@@ -60,7 +64,7 @@ impl CallError {
                 matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
             }
             // Trying again would not make it more trustworthy.
-            CallError::Untrusted { .. } | CallError::Garbled(_) => false,
+            CallError::Untrusted { .. } | CallError::NotOurs { .. } | CallError::Garbled(_) => false,
         }
     }
 
@@ -69,6 +73,7 @@ impl CallError {
             CallError::Refused { status, .. } => Some(*status),
             CallError::Unreachable { .. }
             | CallError::Untrusted { .. }
+            | CallError::NotOurs { .. }
             | CallError::Interrupted { .. }
             | CallError::Garbled(_) => None,
         }
@@ -77,7 +82,7 @@ impl CallError {
 
 #[derive(Clone)]
 enum Target {
-    Unix(PathBuf),
+    Unix { socket: PathBuf, links: Links },
     Tcp { url: HubUrl, authority: String, tls: Option<(TlsConnector, ServerName<'static>)> },
 }
 
@@ -109,7 +114,9 @@ impl Client {
         let target = target(home)?;
         let token = match (std::env::var("AYE_TOKEN"), &target) {
             (Ok(token), _) => Some(token),
-            (Err(_), Target::Unix(_)) => home.read_operator_token().context("cannot read operator.token")?,
+            (Err(_), Target::Unix { .. }) => {
+                home.read_operator_token().context("cannot read operator.token")?
+            }
             (Err(_), Target::Tcp { .. }) => anyhow::bail!("AYE_URL is set, so AYE_TOKEN must be too"),
         };
         Ok(Self::new(target, token))
@@ -125,7 +132,7 @@ impl Client {
     pub async fn agent_token(home: &Home, agent: &AgentId) -> anyhow::Result<String> {
         let target = target(home)?;
         let token = match &target {
-            Target::Unix(_) => {
+            Target::Unix { .. } => {
                 let path = format!("/api/agents/{agent}/token");
                 Self::new(target, None).send(Method::POST, &path, Some(json!({}))).await?
             }
@@ -216,7 +223,7 @@ impl Client {
     /// The system tells at once when the other end of a Unix socket is gone, and of a network it may never.
     fn wait_of(&self, here: u32) -> u32 {
         match self.target {
-            Target::Unix(_) => here,
+            Target::Unix { .. } => here,
             Target::Tcp { .. } => WAIT,
         }
     }
@@ -274,7 +281,7 @@ impl Client {
 
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
         let host = match &self.target {
-            Target::Unix(_) => "localhost",
+            Target::Unix { .. } => "localhost",
             Target::Tcp { authority, .. } => authority,
         };
         let text = body.map(Value::to_string).unwrap_or_default();
@@ -324,7 +331,13 @@ impl Client {
     async fn connect(&self) -> Result<Line, CallError> {
         let unreachable = |source| CallError::Unreachable { at: self.at(), source };
         match &self.target {
-            Target::Unix(path) => self.talk(UnixStream::connect(path).await.map_err(unreachable)?).await,
+            Target::Unix { socket, links } => {
+                let stream = connect_to_our_own(socket, *links).await.map_err(|why| match why {
+                    NotOurs::Unreadable(_, source) => unreachable(source),
+                    why => CallError::NotOurs { at: self.at(), why },
+                })?;
+                self.talk(stream).await
+            }
             Target::Tcp { url, tls, .. } => {
                 let stream = TcpStream::connect(url.address()).await.map_err(unreachable)?;
                 stream.set_nodelay(true).map_err(unreachable)?;
@@ -360,7 +373,7 @@ impl Client {
 
     fn at(&self) -> String {
         match &self.target {
-            Target::Unix(path) => path.display().to_string(),
+            Target::Unix { socket, .. } => socket.display().to_string(),
             Target::Tcp { url, .. } => url.to_string(),
         }
     }
@@ -381,9 +394,26 @@ impl Client {
     }
 }
 
+/// Whoever listens there is sent a token next, so it must be a process of ours, in a place of ours.
+async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, NotOurs> {
+    let at = || socket.display().to_string();
+    let unreadable = |error| NotOurs::Unreadable(at(), error);
+    own_folder::check(socket.parent().unwrap_or(socket), links)?;
+    let owner = std::fs::symlink_metadata(socket).map_err(unreadable)?.uid();
+    if owner != own_folder::our_id() {
+        return Err(NotOurs::Owner(at(), owner));
+    }
+    let stream = UnixStream::connect(socket).await.map_err(unreadable)?;
+    let peer = stream.peer_cred().map_err(unreadable)?.uid();
+    match peer == own_folder::our_id() {
+        true => Ok(stream),
+        false => Err(NotOurs::Listener(at(), peer)),
+    }
+}
+
 fn target(home: &Home) -> anyhow::Result<Target> {
     let Ok(url) = std::env::var("AYE_URL") else {
-        return Ok(Target::Unix(home.socket()));
+        return Ok(Target::Unix { socket: home.socket(), links: home.socket_links() });
     };
     let url = HubUrl::try_from(url).map_err(|wrong| anyhow::anyhow!("AYE_URL {wrong}"))?;
     let tls = match url.is_tls() {

@@ -1,5 +1,6 @@
 //! `AYE_HOME`: where everything lives, for its owner alone.
 
+use crate::own_folder::{self, Links};
 use anyhow::{Context, bail, ensure};
 use aye_core::Text;
 use aye_core::digest::{hex, sha256_hex};
@@ -106,8 +107,16 @@ impl Home {
         private_dir(&self.path)?;
         private_files(&self.path).with_context(|| format!("cannot make {} private", self.path.display()))?;
         match self.socket().parent() {
-            Some(parent) if parent != self.path => private_dir(parent),
+            Some(parent) if parent != self.path => private_socket_dir(parent),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a link may stand in the place of the socket's folder: only where a person chose it.
+    pub fn socket_links(&self) -> Links {
+        match self.socket().parent() == Some(&self.path) {
+            true => Links::OfOurs,
+            false => Links::None,
         }
     }
 
@@ -231,6 +240,18 @@ fn private_dir(path: &Path) -> anyhow::Result<()> {
             .with_context(|| format!("cannot make {} private", path.display()))?;
     }
     Ok(())
+}
+
+/// A folder whose name everybody can guess, in a place where others may have been first.
+fn private_socket_dir(path: &Path) -> anyhow::Result<()> {
+    let builder = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    builder.with_context(|| format!("cannot create {}", path.display()))?;
+    let found = fs::symlink_metadata(path)?;
+    if found.is_dir() && found.uid() == own_folder::our_id() {
+        private_dir(path)?;
+    }
+    own_folder::check(path, Links::None)
+        .context("the socket cannot be kept safe there; set AYE_HOME to a shorter path, or XDG_RUNTIME_DIR")
 }
 
 /// What lies in the home from other times or hands is its owner's alone, too.

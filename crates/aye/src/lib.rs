@@ -13,6 +13,7 @@ pub mod cli;
 pub mod config;
 pub mod es256;
 pub mod home;
+pub mod own_folder;
 pub mod processes;
 pub mod shutdown;
 pub mod telemetry;

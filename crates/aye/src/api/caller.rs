@@ -2,6 +2,7 @@
 
 use super::App;
 use super::json::Failure;
+use super::replies::{Cut, end_when_revoked};
 use super::table::Needs;
 use crate::hub::Credential;
 use axum::extract::Request;
@@ -109,8 +110,10 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
     }
     match permit(&app, needs, peer, request.headers()).await {
         Ok(Some(caller)) => {
+            let (revoked, cut) =
+                (caller.credential.revoked.clone(), request.extensions().get::<Cut>().cloned());
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            end_when_revoked(&app, next.run(request).await, revoked, cut)
         }
         Ok(None) => next.run(request).await,
         Err(failure) => failure.into_response(),

@@ -1,5 +1,6 @@
 //! JSON in and out. What comes in is read strictly; what goes wrong says what and where.
 
+use super::caller::Caller;
 use crate::hub::Problem;
 use crate::store::StoreError;
 use axum::body::to_bytes;
@@ -25,7 +26,15 @@ impl<T: DeserializeOwned, S: Sync, const LIMIT: usize> FromRequest<S> for Body<T
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        let read = tokio::time::timeout(SLOWEST_BODY, to_bytes(request.into_body(), LIMIT)).await;
+        let revoked = request.extensions().get::<Caller>().map(|caller| caller.credential.revoked.clone());
+        let revoked = revoked.unwrap_or_default();
+        let read = tokio::select! {
+            biased;
+            () = revoked.cancelled() => {
+                return Err(Failure::new(StatusCode::UNAUTHORIZED, "the token was revoked"));
+            }
+            read = tokio::time::timeout(SLOWEST_BODY, to_bytes(request.into_body(), LIMIT)) => read,
+        };
         let bytes = read
             .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))?
             .map_err(|_| {

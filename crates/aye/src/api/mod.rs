@@ -14,6 +14,7 @@ mod metrics;
 mod page;
 mod passkeys;
 mod policy;
+mod replies;
 mod serve;
 mod sessions;
 mod snapshots;

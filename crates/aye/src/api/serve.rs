@@ -2,6 +2,7 @@
 
 use super::caller::Peer;
 use super::listeners::Listeners;
+use super::replies::Cut;
 use super::{App, router};
 use axum::Router;
 use axum::http::Request;
@@ -128,8 +129,11 @@ async fn converse<S>(stream: S, peer: Peer, router: Router, stop: CancellationTo
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Cut(cut) = Cut::default();
+    let own = cut.clone();
     let service = tower::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(Cut(own.clone()));
         let mut router = router.clone();
         tower::Service::call(&mut router, request)
     });
@@ -141,6 +145,7 @@ where
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = cut.cancelled() => return,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await

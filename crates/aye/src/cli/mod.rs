@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod browser;
 mod claude;
 mod completions;
 mod doctor;

@@ -9,8 +9,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye open
-  xdg-open \"$(aye open)\"")]
+  aye open                        paste it into the browser; what programs are started with, others can read")]
 pub struct Open {}
 
 impl Open {

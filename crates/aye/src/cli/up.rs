@@ -1,4 +1,5 @@
 use super::Done;
+use super::browser;
 use super::reach::Reach;
 use super::service;
 use crate::agents::demo;
@@ -15,9 +16,8 @@ use crate::webauthn::Pages;
 use clap::Args;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
-use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +78,9 @@ impl Up {
         let link = app.sign_in_link()?;
         tasks.spawn(serve(app, listeners));
         self.greet(&address, &link)?;
+        if !self.no_open && std::io::stdout().is_terminal() {
+            tasks.spawn(browser::open(hub.clone(), home.clone(), link, stop.clone()));
+        }
         if std::io::stdout().is_terminal() {
             tasks.spawn(notices::run(hub.clone(), stop.clone()));
         }
@@ -115,25 +118,7 @@ impl Up {
             )?;
         }
         out.flush()?;
-        if !self.no_open && std::io::stdout().is_terminal() {
-            open_in_browser(link);
-        }
         Ok(())
-    }
-}
-
-/// Best effort: the link is printed anyway.
-fn open_in_browser(link: &str) {
-    let has_screen = cfg!(target_os = "macos")
-        || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
-    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    if has_screen {
-        let quiet = || Stdio::null();
-        // Not waited for: an opener may live as long as the browser. The runtime collects it when it ends.
-        let opened = Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
-        if let Err(error) = opened {
-            tracing::debug!(%error, "no browser could be opened");
-        }
     }
 }
 
