@@ -9,7 +9,9 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye open                        paste it into the browser; what programs are started with, others can read")]
+  aye open                        and paste the link into a browser
+
+Do not start a browser with it: other users can read what programs are started with.")]
 pub struct Open {}
 
 impl Open {
