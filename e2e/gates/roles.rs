@@ -132,6 +132,8 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("GET", "/api/tokens", OPERATOR),
         ("POST", "/api/tokens", OPERATOR),
         ("DELETE", "/api/tokens/{id}", OPERATOR),
+        ("PUT", "/api/tokens/{id}/label", OPERATOR),
+        ("PUT", "/api/agents/{id}/title", OPERATOR),
         ("POST", "/api/sign-in-links", OPERATOR),
         ("GET", "/api/grants", VIEWER),
         ("DELETE", "/api/grants/{id}", OPERATOR),

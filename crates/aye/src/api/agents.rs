@@ -192,6 +192,21 @@ pub struct Prompt {
     text: Text,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Title {
+    title: Text,
+}
+
+pub async fn rename(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AgentId>,
+    Body(new): Body<Title>,
+) -> Result<Reply<Agent>, Failure> {
+    Ok(ok(app.hub.rename_agent(id, new.title, caller.who()).await?))
+}
+
 pub async fn prompt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -148,6 +148,9 @@ fn table(app: &App) -> Table {
     t.post("/api/agents/{id}/interrupt", Operator, agents::interrupt, "Interrupt the agent's turn")
         .gives::<agents::Queued>();
     t.post("/api/agents/{id}/stop", Operator, agents::stop, "End the agent's run").gives::<agents::Queued>();
+    t.put("/api/agents/{id}/title", Operator, agents::rename, "Name the agent")
+        .takes::<agents::Title>()
+        .gives::<aye_core::Agent>();
     t.get("/api/agents/{id}/pending-questions", Viewer, compat::pending, "The questions an agent waits for")
         .gives::<compat::Pending>();
     t.post(
@@ -165,6 +168,8 @@ fn table(app: &App) -> Table {
         .takes::<tokens::NewToken>()
         .gives::<tokens::Token>();
     t.delete("/api/tokens/{id}", Operator, tokens::revoke, "Revoke a token and close what it opened");
+    t.put("/api/tokens/{id}/label", Operator, tokens::label, "Name the browser that a token belongs to")
+        .takes::<tokens::Label>();
     t.post("/api/sign-in-links", Operator, tokens::link, "A link that signs one browser in, once")
         .gives::<tokens::Link>();
 

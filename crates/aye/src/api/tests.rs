@@ -45,11 +45,13 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/agents/{id}/prompt              operator
     post   /api/agents/{id}/interrupt           operator
     post   /api/agents/{id}/stop                operator
+    put    /api/agents/{id}/title               operator
     get    /api/agents/{id}/pending-questions   viewer
     post   /api/agents/{id}/answer-question     operator
     get    /api/tokens                          operator
     post   /api/tokens                          operator
     delete /api/tokens/{id}                     operator
+    put    /api/tokens/{id}/label               operator
     post   /api/sign-in-links                   operator
     get    /api/grants                          viewer
     delete /api/grants/{id}                     operator

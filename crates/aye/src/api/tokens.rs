@@ -46,11 +46,48 @@ pub async fn hand_out(
 
 #[derive(Serialize, JsonSchema)]
 pub struct Tokens {
-    tokens: Vec<CredentialInfo>,
+    tokens: Vec<Listed>,
 }
 
-pub async fn list(State(app): State<App>) -> Result<Reply<Tokens>, Failure> {
-    Ok(ok(Tokens { tokens: app.hub.tokens().await? }))
+#[derive(Serialize, JsonSchema)]
+pub struct Listed {
+    #[serde(flatten)]
+    info: CredentialInfo,
+    /// What a person called the browser that it belongs to.
+    label: Option<String>,
+    /// Whether it is the one in use.
+    yours: bool,
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Reply<Tokens>, Failure> {
+    let mut labels = app.hub.browser_names().await?;
+    let listed = |info: CredentialInfo| Listed {
+        label: labels.remove(&info.id),
+        yours: info.id == caller.credential.id,
+        info,
+    };
+    Ok(ok(Tokens { tokens: app.hub.tokens().await?.into_iter().map(listed).collect() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    label: Text,
+}
+
+pub async fn label(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Body(new): Body<Label>,
+) -> Result<StatusCode, Failure> {
+    if !app.hub.tokens().await?.iter().any(|token| token.id == id) {
+        return Err(Failure::new(StatusCode::NOT_FOUND, "there is no such token"));
+    }
+    app.hub.name_browser(id, new.label).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use super::change::{change, publish_agent};
 use super::settle::take_receipt;
-use super::{Hub, Problem};
+use super::{Hub, Problem, names};
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
@@ -193,6 +193,7 @@ fn identified(pid: u32) -> Option<(u32, u64)> {
 
 fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
     let before = tx.agent(&id)?;
+    let given = names::given_title(tx, &id)?;
     let process = told.pid.and_then(identified);
     let supervisor = told.supervisor.and_then(identified);
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
@@ -206,7 +207,7 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
             host: told.host.unwrap_or(known.profile.host),
             first_cwd: first_cwd.unwrap_or_else(|| cwd.clone()),
             cwd,
-            title: told.title.unwrap_or(known.profile.title),
+            title: given.or(told.title).unwrap_or(known.profile.title),
             session: told.session.or(known.profile.session),
             process: process.or(known.profile.process),
             cost: told.cost.or(known.profile.cost),

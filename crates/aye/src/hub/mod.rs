@@ -20,6 +20,7 @@ mod launch;
 mod life;
 mod memory;
 mod meters;
+mod names;
 mod outline;
 mod own_files;
 mod passkeys;

@@ -27,6 +27,14 @@ impl Tx<'_> {
         statement.execute((surface.as_str(), kind, key))?;
         Ok(())
     }
+
+    pub fn memory(&self, surface: Surface, kind: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT body FROM memory WHERE surface = ?1 AND kind = ?2 AND key = ?3")?;
+        let mut rows = statement.query((surface.as_str(), kind, key))?;
+        rows.next()?.map(|row| json(&row.get::<_, String>(0)?)).transpose()
+    }
 }
 
 /// All of a kind, by key.

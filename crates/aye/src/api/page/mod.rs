@@ -4,8 +4,8 @@ mod files;
 pub mod previews;
 
 use super::json::{Failure, Named, Reply, ok};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,8 +27,13 @@ pub async fn asset(Named(name): Named<String>, headers: HeaderMap) -> Result<Res
     files::file(&format!("assets/{name}"), &headers).ok_or_else(nothing_here)
 }
 
-pub async fn not_found() -> Failure {
-    nothing_here()
+/// A person who came by an old link reads a page; a program reads what every failure looks like.
+pub async fn not_found(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if method != Method::GET || uri.path().starts_with("/api/") || !accepts.contains("text/html") {
+        return nothing_here().into_response();
+    }
+    (StatusCode::NOT_FOUND, Html(include_str!("missing.html"))).into_response()
 }
 
 fn nothing_here() -> Failure {

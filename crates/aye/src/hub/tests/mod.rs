@@ -5,6 +5,7 @@ mod allow;
 mod memory;
 mod meters;
 mod model;
+mod names;
 mod passkeys;
 mod places;
 mod policy;
