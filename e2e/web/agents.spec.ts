@@ -46,7 +46,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   await call.locator('summary').click();
   await expect(call.getByRole('region', { name: 'Result' })).toHaveText('all 12 tests passed');
   await bot.say({ type: 'turn', error: false, cost: 0.0123, duration_ms: 5100 }, { type: 'ended', code: 0 });
-  await expect(talk).toContainText('Turn finished in 5.1 s, $0.0123 so far');
+  await expect(talk).toContainText('Turn finished in 5.1 s · $0.0123');
   await page.reload();
   await expect(talk).toContainText('I look at the parser first.');
 });
@@ -116,4 +116,83 @@ test('a run that cannot be started says why and keeps what was typed', async ({ 
   await expect(page.getByRole('alert')).toBeVisible();
   await expect(page.getByRole('combobox', { name: 'Folder' })).toHaveAttribute('aria-invalid', 'true');
   await expect(page.getByRole('textbox', { name: 'Prompt' })).toHaveValue('do it');
+});
+
+test('what was decided before is a line that opens, and only one request at a time can be decided on', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  const old = await bot.raise('permission', command('make old'));
+  await hub.answer(old, { decision: 'deny', message: 'not now', interrupt: false });
+  await bot.raise('permission', command('make one'));
+  const second = await bot.raise('permission', command('make two'));
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByRole('article')).toHaveCount(1);
+  await expect(page.getByRole('article')).toContainText('make one');
+  await expect(page.getByRole('button', { name: 'Allow once' })).toHaveCount(1);
+  const line = page.getByRole('button', { name: /make old.*Denied: not now/ });
+  await line.click();
+  await expect(page.getByRole('article')).toHaveCount(2);
+  await line.click();
+  await press(page, 'Allow once');
+  await expect(page.getByRole('article').filter({ hasText: 'make one' })).toContainText('Answered');
+  await expect(page.getByRole('article').filter({ hasText: 'make two' })).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('article')).toHaveCount(1);
+  expect((await hub.ask(second.id)).state).toBe('open');
+});
+
+test('tool results show their pictures, and turns what they took', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  await bot.say(
+    { type: 'tool', id: 'u1', name: 'Screenshot', input: {} },
+    { type: 'tool_result', id: 'u1', failed: false, text: '', images: [{ media_type: 'image/png', data: dot }, { media_type: 'image/svg+xml', data: dot }, { media_type: 'image/png', data: 'x" onerror="y' }] },
+    { type: 'turn', error: false, cost: 0.5, duration_ms: 1000, tokens: { input: 10, output: 5, cache_read: 2000, cache_written: 0 } },
+    { type: 'turn', error: false, cost: 0.75, duration_ms: 1000, tokens: { input: 1, output: 2 } },
+  );
+  await hub.open(page, '#/agents/bot');
+  await page.locator('.conversation details summary').click();
+  await expect(page.locator('.conversation img')).toHaveCount(1);
+  expect(await page.locator('.conversation img').evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(1);
+  const talk = page.getByRole('list', { name: 'Conversation' });
+  await expect(talk).toContainText('2,010 tokens in, 5 out · $0.5000');
+  await expect(talk).toContainText('1 tokens in, 2 out · $0.2500');
+});
+
+test('a long conversation leads back to its end', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  for (let i = 0; i < 60; i += 1) await bot.say({ type: 'text', id: `t${i}`, text: `Paragraph number ${i}.` });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('Paragraph number 59.')).toBeInViewport();
+  await expect(page.getByRole('button', { name: 'Jump to latest ↓' })).toHaveCount(0);
+  await page.getByText('Paragraph number 59.').hover();
+  await expect(async () => {
+    await page.mouse.wheel(0, -500);
+    await expect(page.getByText('Paragraph number 0.')).toBeInViewport({ timeout: 100 });
+  }).toPass();
+  await page.getByRole('button', { name: 'Jump to latest ↓' }).click();
+  await expect(page.getByText('Paragraph number 59.')).toBeInViewport();
+  await expect(page.getByRole('button', { name: 'Jump to latest ↓' })).toHaveCount(0);
+});
+
+test('an agent is renamed, and one that has ended is resumed', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', title: 'add a test', session: 'a-b-c' });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByRole('button', { name: 'Interrupt' })).toBeVisible();
+  await page.getByRole('button', { name: 'Rename' }).click();
+  await page.getByRole('textbox', { name: 'Name of this agent' }).fill('The parser');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('heading', { name: 'The parser' })).toBeVisible();
+  await bot.register({ title: 'add a test', state: 'idle' });
+  await expect(page.getByText('Idle')).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'The parser' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Interrupt' })).toHaveCount(0);
+  await bot.register({ state: 'ended' });
+  await page.getByRole('textbox', { name: 'Message to the agent' }).fill('go on');
+  const [sent] = await Promise.all([
+    page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/api/agents')),
+    page.getByRole('button', { name: 'Resume' }).click(),
+  ]);
+  expect(sent.postDataJSON()).toEqual({ cwd: '/home/me/src/notes', prompt: 'go on', resume: 'a-b-c' });
+  await expect(page.getByRole('alert')).toBeVisible();
+  await expect(page.getByRole('textbox', { name: 'Message to the agent' })).toHaveValue('go on');
 });

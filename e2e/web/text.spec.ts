@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { feedbackOf } from '../../web/src/cards/plan';
 import { Conversation } from '../../web/src/lib/conversation';
-import { compare, rowsOf } from '../../web/src/lib/diff';
+import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
 import { inline, markdown } from '../../web/src/lib/markdown';
-import { oneLine, visible } from '../../web/src/lib/visible';
+import { segments } from '../../web/src/lib/segments';
+import { inProse, oneLine, visible } from '../../web/src/lib/visible';
 import { root } from './support';
 
 interface Vector {
@@ -104,4 +105,28 @@ test('what settles differently from what was streamed replaces it, and nothing c
   expect(talk.pieces.map((piece) => piece.is)).toEqual(['words', 'tool']);
   expect(talk.pieces[1]).toMatchObject({ tool: { result: { text: 'ok', failed: false } } });
   expect(talk.toolAt('u')).toBe(1);
+});
+
+test('joiners are part of the writing in prose, and nowhere else', () => {
+  const prose = (text: string): string => inProse(text, false).map((piece) => piece.text).join('');
+  for (const text of ['\u{1f468}\u200d\u{1f469}\u200d\u{1f467}', 'می\u200cخواهم', 'क्\u200dष', '\u{1f3f3}\ufe0f\u200d\u{1f308}']) {
+    expect(prose(text)).toBe(text);
+    expect(visible(text)).not.toBe(text);
+  }
+  expect(prose('a\u200d')).toBe('a\\u{200d}');
+  expect(prose('rm \u200c-rf')).toBe('rm \\u{200c}-rf');
+  expect(prose('a\u200d\u200db\u202e')).toContain('\\u{200d}\\u{200d}b\\u{202e}');
+});
+
+test('word by word, a line shows what the other one does not have, and always all of itself', () => {
+  const changed = (text: string, other: string | null): string[] => wordsChanged(text, other).map(({ from, to }) => text.slice(from, to));
+  expect(changed('const MOST: usize = 50;', 'const MOST: usize = 10;')).toEqual(['50']);
+  expect(changed('something else entirely', 'const MOST: usize = 10;')).toEqual([]);
+  expect(changed('new', null)).toEqual([]);
+  const text = 'let a = "b"; // c';
+  const parts = segments(text, [{ from: 0, to: 3, look: 'k' }, { from: 8, to: 11, look: 's' }], [{ from: 2, to: 9, look: 'changed' }]);
+  expect(parts.map((part) => part.text).join('')).toBe(text);
+  expect(parts.find((part) => part.text === 'let'.slice(2))?.look).toBe('k changed');
+  const lines = linesOf(rowsOf([{ old_start: 0, new_start: 0, lines: ['-a', '-b', '+c', '\\ No newline at end of file', ' d'] }]));
+  expect(lines.map((line) => `${line.kind} ${line.side?.text} ${line.side?.unended ?? false}`)).toEqual(['removed a false', 'removed b false', 'added c true', 'same d false']);
 });

@@ -12,7 +12,7 @@ export interface Tool {
   name: string;
   input: Json;
   subAgent: string;
-  result: { text: string; failed: boolean; leftOut: number; duration: number | null } | null;
+  result: { text: string; failed: boolean; leftOut: number; duration: number | null; images: string[] } | null;
 }
 
 export type Piece =
@@ -20,7 +20,7 @@ export type Piece =
   | { key: string; is: 'words'; block: Block }
   | { key: string; is: 'tail'; text: string }
   | { key: string; is: 'tool'; tool: Tool }
-  | { key: string; is: 'turn'; error: boolean; cost: number | null; duration: number | null }
+  | { key: string; is: 'turn'; error: boolean; cost: number | null; duration: number | null; tokens: { input: number; output: number } | null }
   | { key: string; is: 'trouble'; text: string }
   | { key: string; is: 'ended'; code: number | null };
 
@@ -46,6 +46,7 @@ export class Conversation {
   /** When the agent last spoke a text that has not settled yet. */
   speakingSince: number | null = null;
   #words: Words | null = null;
+  #spent = 0;
   #tools = new Map<string, { at: number; tool: Tool }>();
 
   take(seq: number, event: AgentEvent, now: number): void {
@@ -68,8 +69,11 @@ export class Conversation {
         break;
       case 'turn': {
         this.#settle();
-        const [cost, duration] = [number(event['cost']), number(event['duration_ms'])];
-        this.pieces.push({ key: `r${seq}`, is: 'turn', error: event['error'] === true, cost, duration });
+        const [total, duration] = [number(event['cost']), number(event['duration_ms'])];
+        // Agents tell what all of it has cost so far.
+        const cost = total === null ? null : Math.max(0, total - this.#spent);
+        this.#spent = total ?? this.#spent;
+        this.pieces.push({ key: `r${seq}`, is: 'turn', error: event['error'] === true, cost, duration, tokens: tokensOf(event['tokens']) });
         break;
       }
       case 'trouble':
@@ -167,11 +171,30 @@ export class Conversation {
       failed: event['failed'] === true,
       leftOut: number(event['left_out']) ?? 0,
       duration: number(event['duration_ms']),
+      images: imagesOf(event['images']),
     };
     // A new object, so that what shows it notices.
     found.tool = { ...found.tool, result };
     this.pieces[found.at] = { key: `u${found.tool.id}`, is: 'tool', tool: found.tool };
   }
+}
+
+/** Pictures as addresses that hold them; only kinds that can do nothing but be looked at. */
+function imagesOf(value: Json | undefined): string[] {
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((image) => {
+    if (image === null || typeof image !== 'object' || Array.isArray(image)) return [];
+    const [type, data] = [text(image['media_type']), text(image['data'])];
+    return /^image\/(png|jpeg|gif|webp)$/.test(type) && /^[A-Za-z0-9+/=]+$/.test(data) ? [`data:${type};base64,${data}`] : [];
+  });
+}
+
+/** What was read anew and what was read from a cache both went in. */
+function tokensOf(value: Json | undefined): { input: number; output: number } | null {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
+  const count = (name: string): number => number(value[name]) ?? 0;
+  const input = count('input') + count('cache_read') + count('cache_written');
+  return input || count('output') ? { input, output: count('output') } : null;
 }
 
 /** The place after the last blank line that stands outside of code. */

@@ -1,6 +1,7 @@
 /** The hub as this page knows it: one socket, everything in order, and no doubt about whether it is there. */
 
 import { Refused, freshKey, get, post } from './api';
+import { nameBrowser } from './browser';
 import { dropDraft } from './drafts';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice } from './types';
@@ -52,6 +53,7 @@ class Hub {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #heard = 0;
   #probing = false;
+  #named = false;
   #queue: Message[] = [];
   #due = false;
   #listeners = new Map<string, Set<EventListener>>();
@@ -206,6 +208,10 @@ class Hub {
     void this.#loadAlarms();
     try {
       this.me = await get('/api/me');
+      if (!this.#named && this.me?.role === 'operator') {
+        this.#named = true;
+        void nameBrowser();
+      }
     } catch {
       // The socket says soon enough whether the hub is there.
     }

@@ -2,6 +2,7 @@
 
 import { hub } from './hub.svelte';
 import { askAddress } from './route.svelte';
+import { settings } from './settings.svelte';
 import type { Ask } from './types';
 import { KIND, subject } from './words';
 
@@ -12,17 +13,19 @@ class Notify {
   spoken = $state('');
   /** Whether to ask, politely and once, if notifications are wanted. */
   mayAsk = $state(false);
+  permission = $state<NotificationPermission | 'unsupported'>('unsupported');
   #begun = false;
 
   start(): void {
-    this.mayAsk = 'Notification' in globalThis && Notification.permission === 'default' && !localStorage.getItem(ASKED);
+    if ('Notification' in globalThis) this.permission = Notification.permission;
+    this.mayAsk = this.permission === 'default' && !localStorage.getItem(ASKED);
     hub.onNew = (asks) => this.#tell(asks);
   }
 
   async wanted(yes: boolean): Promise<void> {
     this.mayAsk = false;
     localStorage.setItem(ASKED, 'asked');
-    if (yes) await Notification.requestPermission();
+    if (yes) this.permission = await Notification.requestPermission();
   }
 
   #tell(asks: Ask[]): void {
@@ -35,7 +38,7 @@ class Notify {
     if (!first) return;
     const about = (ask: Ask): string => `${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}: ${subject(ask, 120)}`;
     this.spoken = asks.length === 1 ? `New: ${about(first)}` : `${asks.length} new requests`;
-    if (!document.hidden || !('Notification' in globalThis) || Notification.permission !== 'granted') return;
+    if (!document.hidden || !settings.notify || !('Notification' in globalThis) || Notification.permission !== 'granted') return;
     for (const ask of asks.slice(0, 3)) {
       const notice = shown(`${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}`, {
         body: subject(ask, 200),

@@ -6,7 +6,9 @@ export type Route =
   | { at: 'agent'; id: string }
   | { at: 'start' }
   | { at: 'history'; query: URLSearchParams }
-  | { at: 'policy' };
+  | { at: 'policy' }
+  | { at: 'settings' }
+  | { at: 'nowhere' };
 
 function read(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
@@ -28,13 +30,18 @@ function read(hash: string): Route {
       return { at: 'history', query: new URLSearchParams(query) };
     case 'policy':
       return { at: 'policy' };
-    default:
+    case 'settings':
+      return { at: 'settings' };
+    case '':
       return { at: 'inbox', ask: null };
+    default:
+      return { at: 'nowhere' };
   }
 }
 
 class Place {
-  route = $state.raw<Route>(read(location.hash));
+  // A sign-in link has something else behind its #.
+  route = $state.raw<Route>(read(location.pathname === '/sign-in' ? '' : location.hash));
 
   start(): void {
     addEventListener('hashchange', () => {
@@ -44,6 +51,28 @@ class Place {
 }
 
 export const place = new Place();
+
+const WANTED = 'aye.wanted';
+const LASTS = 15 * 60_000;
+
+/** Where a person wanted to go who must sign in first, in another tab perhaps. */
+export function rememberPlace(): void {
+  if (location.pathname === '/' && /^#\/./.test(location.hash)) {
+    localStorage.setItem(WANTED, JSON.stringify({ hash: location.hash, at: Date.now() }));
+  }
+}
+
+export function returnToPlace(): void {
+  const kept = localStorage.getItem(WANTED);
+  localStorage.removeItem(WANTED);
+  if (!kept || place.route.at !== 'inbox' || place.route.ask) return;
+  try {
+    const { hash, at } = JSON.parse(kept) as { hash: string; at: number };
+    if (Date.now() - at < LASTS) go(hash, true);
+  } catch {
+    // What cannot be read is no place to go.
+  }
+}
 
 export const askAddress = (id: string): string => `#/asks/${encodeURIComponent(id)}`;
 export const agentAddress = (id: string): string => `#/agents/${encodeURIComponent(id)}`;

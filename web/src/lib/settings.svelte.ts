@@ -5,17 +5,20 @@ const NAME = 'aye.settings';
 interface Chosen {
   theme: 'system' | 'light' | 'dark';
   diff: 'split' | 'unified';
+  notify: boolean;
 }
 
 class Settings {
   theme = $state<Chosen['theme']>('system');
   diff = $state<Chosen['diff']>('split');
+  notify = $state(true);
 
   start(): void {
     try {
       const kept = JSON.parse(localStorage.getItem(NAME) ?? '{}') as Partial<Chosen>;
       if (kept.theme === 'light' || kept.theme === 'dark') this.theme = kept.theme;
       if (kept.diff === 'unified') this.diff = kept.diff;
+      if (kept.notify === false) this.notify = false;
     } catch {
       // What cannot be read is as good as never chosen.
     }
@@ -24,7 +27,7 @@ class Settings {
 
   set<Name extends keyof Chosen>(name: Name, value: Chosen[Name]): void {
     (this as Chosen)[name] = value;
-    localStorage.setItem(NAME, JSON.stringify({ theme: this.theme, diff: this.diff }));
+    localStorage.setItem(NAME, JSON.stringify({ theme: this.theme, diff: this.diff, notify: this.notify }));
     this.#apply();
   }
 
