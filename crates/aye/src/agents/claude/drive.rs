@@ -12,7 +12,7 @@ use crate::config::AsksBy;
 use aye_core::{AskView, Body, Receipt};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What happens to a run.
 #[derive(Debug)]
@@ -122,6 +122,11 @@ struct Waiting {
 }
 
 impl Driver {
+    /// The folder that the agent works in.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
     pub fn new(cwd: PathBuf, places: aye_policy::Home, nonce: String, asks_by: AsksBy) -> Self {
         Self {
             cwd,

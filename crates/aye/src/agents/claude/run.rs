@@ -6,6 +6,7 @@ use super::courier::{self, Raising, Report};
 use super::drive::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Input, Start};
 use super::told::Told;
+use crate::agents::before;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::client::Client;
 use crate::config::{AsksBy, Stdin};
@@ -241,7 +242,8 @@ impl Desk {
             Effect::Deliver { ask, line, awaited } => return self.write(line, Some((ask, awaited))).await,
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let ask = json!({
-                    "key": key, "agent": self.agent, "kind": body.kind(), "body": body, "cwd": self.cwd,
+                    "key": key, "agent": self.agent, "kind": body.kind(), "cwd": self.cwd,
+                    "body": before::raised(&body, self.driver.cwd()),
                     "tool_use_id": tool_use_id, "sub_agent": sub_agent,
                 });
                 if let Err(error) = self.asks.try_send(Raising { request, ask }) {

@@ -11,7 +11,7 @@ use super::process::Process;
 use super::settle::{PRINTED, receipt_is};
 use super::watch::{Dialog, Seen, Watch};
 use super::{PATIENCE, profile, reach};
-use crate::agents::random_name;
+use crate::agents::{before, random_name};
 use crate::client::{CallError, Client};
 use crate::home::Home;
 use crate::shutdown::Signals;
@@ -72,7 +72,8 @@ pub async fn ask(
     client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
 
     let raise = json!({
-        "key": key, "agent": agent, "kind": body.kind(), "body": body, "cwd": session.cwd,
+        "key": key, "agent": agent, "kind": body.kind(), "cwd": session.cwd,
+        "body": before::raised(&body, Path::new(&session.cwd)),
         "tool_use_id": tool_use_id, "sub_agent": session.sub_agent_kind,
     });
     let sub_agent = session.sub_agent.as_deref();
