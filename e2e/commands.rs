@@ -424,6 +424,47 @@ fn list_shows_what_is_open_oldest_first_and_with_all_what_has_ended() {
 }
 
 #[test]
+fn names_file_names_and_json_are_shown_and_never_obeyed() {
+    let hub = Hub::start();
+    let hostile = "a\u{1b}[2Jb\u{9b}31m\u{202e}c";
+    let shown = "a\\u{1b}[2Jb\\u{9b}31m\\u{202e}c";
+    let token = printed(&hub.aye(&["token", "create", "--role", "operator", "--name", hostile]));
+    let ask = raise(&hub, "k1", "plan", json!({"plan": hostile}));
+    let call = json!({"answer": {"decision": "deny"}, "digest": ask["digest"]});
+    assert_eq!(hub.post(&format!("/api/asks/{}/answer", id(&ask)), token.trim(), call).status, 200);
+    let open = raise(&hub, "k2", "plan", json!({"plan": "x"}));
+    let outputs = [
+        hub.aye(&["token", "list"]),
+        hub.aye(&["show", id(&ask)]),
+        hub.aye(&["answer", id(&ask), "--deny", ""]),
+        hub.aye(&["answer", id(&open), "--allow", "--plan", &format!("/none/{hostile}")]),
+        hub.aye(&["pending", &format!("/none/{hostile}")]),
+        hub.aye(&["log"]),
+    ];
+    for output in &outputs {
+        let words = printed(output) + &complained(output);
+        assert!(!words.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{words:?}");
+        assert!(words.contains(shown), "{words}");
+    }
+    for arguments in [
+        &["show", id(&ask), "--json"][..],
+        &["list", "--all", "--json"],
+        &["log", "--json"],
+        &["token", "list", "--json"],
+    ] {
+        let json = printed(&hub.aye(arguments));
+        assert!(!json.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{json:?}");
+        assert!(json.contains("a\\u001b[2Jb\\u009b31m\\u202ec"), "{json}");
+        for line in json.lines().filter(|_| arguments[0] == "log") {
+            serde_json::from_str::<Value>(line).unwrap();
+        }
+        if arguments[0] == "show" {
+            assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["body"]["plan"], hostile);
+        }
+    }
+}
+
+#[test]
 fn what_an_agent_says_is_shown_and_never_obeyed() {
     let hub = Hub::start();
     let hostile = "ok\u{1b}[2J\u{1b}]0;title\u{7}\u{202e}txet\u{200b}\r.";

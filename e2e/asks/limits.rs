@@ -130,3 +130,45 @@ fn what_is_taken_can_be_read_by_everybody_however_deep_it_is() {
         follower.next();
     }
 }
+
+#[test]
+fn an_agent_that_asks_at_length_is_told_to_wait_and_everybody_else_still_gets_every_list() {
+    let room = Room::new();
+    let long = "x".repeat(3_900_000);
+    let raise = |agent: &str, token: &str, n: usize| {
+        let raise = json!({"key": format!("k{n}"), "agent": agent, "kind": "plan", "body": {"plan": long}});
+        room.hub.post("/api/asks", token, raise)
+    };
+    let mut open = Vec::new();
+    for agent in ["bot", "other"] {
+        let token = room.hub.agent(agent);
+        open.extend((0..4).map(|n| raise(agent, &token, n).body["id"].as_str().unwrap().to_owned()));
+        let refused = raise(agent, &token, 4);
+        assert_eq!(refused.status, 429);
+        assert!(refused.body["error"].as_str().unwrap().contains("ask again"), "{}", refused.body);
+    }
+    let operator = room.hub.operator();
+    let (mut listed, mut query) = (Vec::new(), String::new());
+    loop {
+        let page = room.hub.get(&format!("/api/asks?state=open{query}"), &operator).body;
+        let asks = page["asks"].as_array().unwrap();
+        assert!(asks.len() < 3, "{} at once", asks.len());
+        listed.extend(asks.iter().map(|ask| ask["id"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        query = format!("&after={next}");
+    }
+    assert_eq!(listed, open);
+    let list = room.hub.aye(&["list", "--json"]);
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list["asks"].as_array().unwrap().len(), open.len());
+    assert!(list.get("next").is_none());
+    assert!(room.hub.aye(&["show", &open[7]]).status.success());
+    let snapshot = room.hub.follow("", &operator).next();
+    let begun = snapshot["asks"].as_array().unwrap();
+    assert_eq!(snapshot["next"], begun.last().unwrap()["id"]);
+    assert!(begun.len() < open.len());
+    // What is answered makes room.
+    let first = &room.hub.get(&format!("/api/asks/{}", open[0]), &operator).body;
+    assert_eq!(room.hub.answer(first, json!({"decision": "deny"})).status, 200);
+    assert_eq!(raise("bot", &room.bot, 4).status, 201);
+}

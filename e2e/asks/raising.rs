@@ -22,7 +22,7 @@ fn an_ask_is_seen_as_it_was_raised() {
     let expected = json!({
         "id": ask["id"], "key": "session/toolu_1", "agent": "bot", "cwd": "/src", "tool_use_id": "toolu_1",
         "sub_agent": null, "kind": "question", "digest": ask["digest"], "created_at": ask["created_at"],
-        "deadline": ask["deadline"], "body": body, "state": "open", "receipt": null, "answer": null,
+        "deadline": ask["deadline"], "body": body, "display": null, "state": "open", "receipt": null, "answer": null,
         "by": null, "ended_at": null, "note": null,
     });
     assert_eq!(ask, expected);

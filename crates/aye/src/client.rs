@@ -378,13 +378,31 @@ impl Client {
         }
     }
 
+    /// All asks of a list, page by page, in the form of one. `goes_on` is how the next page is asked for.
+    pub async fn list_asks(&self, query: &str, goes_on: &str) -> Result<Value, CallError> {
+        let mut all = self.get::<Value>(&format!("/api/asks?{query}")).await?;
+        while let Some(next) = all["next"].as_str() {
+            let mut page = self.get::<Value>(&format!("/api/asks?{query}&{goes_on}={next}")).await?;
+            if let (Some(asks), Some(more)) = (all["asks"].as_array_mut(), page["asks"].as_array_mut()) {
+                asks.append(more);
+            }
+            all["next"] = page["next"].take();
+        }
+        if let Some(all) = all.as_object_mut() {
+            all.shift_remove("next");
+        }
+        Ok(all)
+    }
+
     /// The ask whose id begins like this, as people type it.
     pub async fn find_ask(&self, prefix: &AskId) -> anyhow::Result<(Value, AskView)> {
         let found: Value = self.get(&format!("/api/asks?id={prefix}&limit=20")).await?;
         let asks = found["asks"].as_array().cloned().unwrap_or_default();
         let exact = asks.iter().find(|ask| ask["id"] == prefix.as_str());
         let ask = match (exact, asks.as_slice()) {
-            (Some(ask), _) | (None, [ask]) => ask.clone(),
+            (Some(ask), _) => ask.clone(),
+            // Of long ones, a list may have the first alone.
+            (None, [ask]) if found["next"].is_null() => ask.clone(),
             (None, []) => anyhow::bail!("there is no ask {prefix}; `aye list` shows the open ones"),
             (None, _) => anyhow::bail!("several asks begin with {prefix}: type more of the id"),
         };

@@ -286,6 +286,7 @@ class Hub {
         agents = new Map(message.agents.map((agent) => [agent.id, agent]));
         this.notices = (message.notices ?? []).filter((notice) => notice.problem);
         for (const restart of this.#restarts) restart();
+        if (message.next) void this.#fetchRest(message.next);
         continue;
       }
       if (message.seq === undefined || (this.#seq !== null && message.seq <= this.#seq)) continue;
@@ -311,6 +312,19 @@ class Hub {
     if (asks) this.asks = trimmed(asks);
     if (agents) this.agents = agents;
     if (fresh.length) this.onNew(fresh);
+  }
+
+  /** More is open than one snapshot holds: the rest comes page by page. */
+  async #fetchRest(first: string): Promise<void> {
+    try {
+      for (let after: string | undefined = first; after; ) {
+        const page: { asks: Ask[]; next?: string } = await get(`/api/asks?state=open&after=${encodeURIComponent(after)}`);
+        this.learn(page.asks);
+        after = page.next;
+      }
+    } catch {
+      // The socket says soon enough that the hub is gone, and a new snapshot begins anew.
+    }
   }
 
   /** What was open before and is not in a snapshot has ended meanwhile: how, the hub is asked. */

@@ -158,7 +158,7 @@ export interface Notice {
 }
 
 export type Message =
-  | { type: 'snapshot'; seq: number; asks: Ask[]; agents: Agent[]; notices?: Notice[] }
+  | { type: 'snapshot'; seq: number; asks: Ask[]; next?: string; agents: Agent[]; notices?: Notice[] }
   | { type: 'ask'; seq: number; ask: Ask }
   | { type: 'agent'; seq: number; agent: Agent }
   | { type: 'event'; seq: number; agent: string; event: AgentEvent }

@@ -2,7 +2,7 @@ use super::App;
 use super::caller::Caller;
 use super::history::FilterParams;
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{AnswerCall, Raise};
+use crate::hub::{AnswerCall, AskFilter, Raise};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
@@ -18,24 +18,31 @@ use std::time::Duration;
 
 const LONGEST_WAIT: u64 = 600;
 const MOST_LISTED: u32 = 10_000;
+/// In the database; the reply is up to four times as long, because what is asked stands in it as it came and as it is
+/// shown.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Asks {
     #[schemars(with = "Vec<aye_core::AskView>")]
     asks: Vec<Ask>,
+    /// There are more than these: the list goes on with after=, or before= where it begins with the newest, and this id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<AskId>,
 }
 
 pub async fn list(
     State(app): State<App>,
     Params(params): Params<FilterParams>,
 ) -> Result<Reply<Asks>, Failure> {
-    let filter = params.filter(MOST_LISTED)?;
-    Ok(ok(Asks { asks: app.hub.asks(filter).await? }))
+    let filter = AskFilter { most_bytes: Some(MOST_BYTES), ..params.filter(MOST_LISTED)? };
+    let page = app.hub.asks(filter).await?;
+    Ok(ok(Asks { next: page.next(), asks: page.asks }))
 }
 
 /// Answers that the agent's own transcript contradicts, until somebody has seen that.
 pub async fn alarms(State(app): State<App>) -> Result<Reply<Asks>, Failure> {
-    Ok(ok(Asks { asks: app.hub.alarms().await? }))
+    Ok(ok(Asks { asks: app.hub.alarms().await?, next: None }))
 }
 
 pub async fn mark_seen(

@@ -102,7 +102,7 @@ async fn questions_in(
         limit: 1000,
         ..AskFilter::default()
     };
-    let asks = app.hub.asks(filter).await?;
+    let asks = app.hub.asks(filter).await?.asks;
     let questions = asks.into_iter().filter_map(|ask| match &ask.body {
         aye_core::Body::Question(body) => Some((ask.clone(), session.clone(), body.questions.clone())),
         aye_core::Body::Permission(_) | aye_core::Body::Plan(_) => None,

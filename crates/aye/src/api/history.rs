@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 /// An export reads this many asks at a time, so that a long one costs no more memory than a short one.
 const AT_A_TIME: u32 = 500;
+const BYTES_AT_A_TIME: usize = 4 * 1024 * 1024;
 const LONGEST_WORDS: usize = 200;
 
 /// Which asks are meant.
@@ -33,6 +34,8 @@ pub struct FilterParams {
     words: Option<String>,
     /// Only asks raised before this one.
     before: Option<AskId>,
+    /// Only asks raised after this one.
+    after: Option<AskId>,
     limit: Option<u32>,
     format: Option<Format>,
 }
@@ -71,6 +74,8 @@ impl FilterParams {
             decided_by,
             words: self.words.filter(|words| !words.trim().is_empty()),
             before: self.before,
+            after: self.after,
+            most_bytes: None,
             limit: self.limit.unwrap_or(most).min(most),
         })
     }
@@ -113,14 +118,16 @@ impl Export {
             return Ok(None);
         }
         self.filter.limit = self.left.min(AT_A_TIME);
-        let asks = self.hub.asks(self.filter.clone()).await?;
+        self.filter.most_bytes = Some(BYTES_AT_A_TIME);
+        let page = self.hub.asks(self.filter.clone()).await?;
+        let (next, asks) = (page.next(), page.asks);
         let found = u32::try_from(asks.len()).unwrap_or(u32::MAX);
         self.left -= found.min(self.left);
-        // Open asks come oldest first and cannot be continued, so of them there is one part.
-        let oldest_first = self.filter.state.as_deref() == Some("open");
-        self.ended = found < self.filter.limit || self.left == 0 || oldest_first;
-        if let Some(last) = asks.last() {
-            self.filter.before = Some(last.id.clone());
+        self.ended = next.is_none() || self.left == 0;
+        // Open asks come oldest first, all others newest first.
+        match self.filter.state.as_deref() {
+            Some("open") => self.filter.after = next,
+            _ => self.filter.before = next,
         }
         let first = !std::mem::replace(&mut self.begun, true);
         Ok(Some(match self.format {

@@ -2,7 +2,7 @@
 //! client is back at the same moment.
 
 use crate::hub::{Hub, Problem};
-use aye_core::{Agent, Ask};
+use aye_core::{Agent, Ask, AskId};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl Snapshots {
             kind: "snapshot",
             seq: snapshot.seq,
             asks: snapshot.asks,
+            next: snapshot.next,
             agents: snapshot.agents,
             notices: hub.notices(),
         };
@@ -55,6 +56,9 @@ struct SnapshotFrame {
     kind: &'static str,
     seq: u64,
     asks: Vec<Ask>,
+    /// More is open than these: `GET /api/asks?state=open&after=` and this id has the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<AskId>,
     agents: Vec<Agent>,
     notices: Vec<Value>,
 }

@@ -93,7 +93,7 @@ impl Answer {
             }
             Err(problem) => {
                 let shown = whole(&ask, Timestamp::now());
-                anstream::eprintln!("{shown}\naye: {problem:#}");
+                anstream::eprintln!("{shown}\naye: {}", visible(&format!("{problem:#}")));
                 return Ok(ExitCode::from(INVALID));
             }
         };

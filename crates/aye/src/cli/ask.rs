@@ -3,6 +3,7 @@ use crate::agents::script::Script;
 use crate::home::Home;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::answer_lines;
+use aye_core::visible::visible;
 use aye_core::{Answer, Body, Kind, Offer, Question, QuestionDraft, Questions};
 use clap::Args;
 use jiff::SignedDuration;
@@ -72,7 +73,7 @@ impl Ask {
                 // An answer that came in this very moment stays recorded, as undelivered.
                 match script.withdraw(id).await {
                     Ok(_) => anstream::eprintln!("aye: {why}: the question was taken back"),
-                    Err(error) => anstream::eprintln!("aye: {why}, but the question could not be taken back: {error}"),
+                    Err(error) => anstream::eprintln!("aye: {why}, but the question could not be taken back: {}", visible(&error.to_string())),
                 }
                 script.end().await;
                 return Ok(interrupted(why));
@@ -84,7 +85,7 @@ impl Ask {
             // The answer is out: nothing that happens from here on makes it a failure.
             tokio::select! {
                 told = told => if let Err(error) = told {
-                    anstream::eprintln!("aye: the hub took no receipt: {error}");
+                    anstream::eprintln!("aye: the hub took no receipt: {}", visible(&error.to_string()));
                 },
                 _ = signals.wait() => {}
             }
@@ -132,7 +133,7 @@ impl Ask {
             out.flush()?;
         } else {
             let message = outcome["message"].as_str().unwrap_or("the person declined to answer");
-            anstream::eprintln!("aye: {message}");
+            anstream::eprintln!("aye: {}", visible(message));
         }
         Ok(code)
     }

@@ -28,8 +28,10 @@ pub struct List {
 impl List {
     pub async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
-        let state = if self.all { "all&limit=200" } else { "open" };
-        let reply: Value = client.get(&format!("/api/asks?state={state}")).await?;
+        let reply: Value = match self.all {
+            true => client.get("/api/asks?state=all&limit=200").await?,
+            false => client.list_asks("state=open", "after").await?,
+        };
         if self.json {
             say_json(&reply)?;
             return Ok(ExitCode::SUCCESS);
@@ -37,6 +39,9 @@ impl List {
         let asks = reply["asks"].as_array().cloned().unwrap_or_default();
         let asks = asks.into_iter().map(AskView::from_json).collect::<Result<Vec<_>, _>>()?;
         say(&table(&asks, Timestamp::now()))?;
+        if !reply["next"].is_null() {
+            say(&format!("{}\n", paint(DIM, "There are older ones: the page's history has them all.")))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

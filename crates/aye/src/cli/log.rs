@@ -5,7 +5,7 @@ use crate::store::audit::{self, AuditFilter};
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use anyhow::Context;
 use aye_core::trail::Line;
-use aye_core::visible::one_line;
+use aye_core::visible::{one_line, visible_json};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -83,8 +83,8 @@ impl Log {
 
 fn print_json(line: &Line) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, line).map_err(io::Error::from)?;
-    Ok(writeln!(out)?)
+    let text = serde_json::to_string(line).map_err(io::Error::from)?;
+    Ok(writeln!(out, "{}", visible_json(&text))?)
 }
 
 pub fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {

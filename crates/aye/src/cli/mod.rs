@@ -30,6 +30,7 @@ use crate::client::CallError;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{BAD, paint};
 use anstyle::AnsiColor;
+use aye_core::visible::{visible, visible_json};
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -124,7 +125,7 @@ pub fn run() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{} {}", paint(BAD, "aye:"), in_words(&error));
+            anstream::eprintln!("{} {}", paint(BAD, "aye:"), visible(&in_words(&error)));
             ExitCode::from(if is_answer { exit_code(&error) } else { ERROR })
         }
     }
@@ -243,8 +244,8 @@ fn say(text: &str) -> anyhow::Result<()> {
 /// Prints JSON and nothing else.
 fn say_json(value: &Value) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
-    Ok(writeln!(out)?)
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok(writeln!(out, "{}", visible_json(&text))?)
 }
 
 #[cfg(test)]

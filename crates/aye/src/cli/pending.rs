@@ -58,7 +58,11 @@ impl Pending {
                 Ok(open) => pending.extend(open.into_iter().map(|open| (file, open))),
                 Err(error) => {
                     failed = true;
-                    anstream::eprintln!("{} {} cannot be read: {error}", paint(BAD, "aye:"), file.display());
+                    anstream::eprintln!(
+                        "{} {} cannot be read: {error}",
+                        paint(BAD, "aye:"),
+                        one_line(&file.display().to_string())
+                    );
                 }
             }
         }

@@ -3,6 +3,7 @@ use crate::client::Client;
 use crate::home::Home;
 use crate::hub::CredentialInfo;
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
+use aye_core::visible::one_line;
 use aye_core::{Role, Surface};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ fn table(tokens: Vec<CredentialInfo>) -> String {
             "{}  {:<8}  {}  {}\n",
             paint(NAME, format_args!("{:<14}", token.id)),
             token.role.as_str(),
-            token.name,
+            one_line(token.name.as_str()),
             paint(DIM, format_args!("{} {surface}{revoked}", token.created_at.strftime("%F %R"))),
         );
     }

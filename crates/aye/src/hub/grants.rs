@@ -42,9 +42,9 @@ pub fn keep(
     else {
         return Ok(());
     };
-    if permission.offer(*scope).is_none_or(|offer| offer.keeper() != Keeper::Hub) {
+    let Some(offer) = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Hub) else {
         return Ok(());
-    }
+    };
     let (only, lasts) = match scope {
         Scope::Once => return Ok(()),
         Scope::Session => (Some(ask.agent.clone()), SESSION),
@@ -67,11 +67,12 @@ pub fn keep(
     };
     let grant = match granted {
         Ok(grant) => Grant { proof, ..grant },
-        // Whoever allows it for longer counts on that, so it is refused rather than forgotten.
-        Err(why) => {
+        // Promised to the person, so it is refused rather than forgotten.
+        Err(why) if offer.kept_by.is_some() => {
             let problem = format!("this can be allowed once, not for longer: {why}");
             return Err(Invalid::new("answer.scope", problem).into());
         }
+        Err(_) => return Ok(()),
     };
     // The ask that made it names it: one ask makes at most one grant.
     let id = format!("g-{}", ask.id);

@@ -31,7 +31,7 @@ mod raise;
 mod settle;
 mod timers;
 
-pub use crate::store::{AskFilter, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
+pub use crate::store::{AskFilter, AskPage, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
 pub use agents::{Command, Registration};
 pub use ancestry::is_parent;
 use ancestry::process_started;
@@ -168,7 +168,7 @@ impl Hub {
         found.ok_or(Problem::NoSuchAsk)
     }
 
-    pub async fn asks(&self, filter: AskFilter) -> Result<Vec<Ask>, Problem> {
+    pub async fn asks(&self, filter: AskFilter) -> Result<AskPage, Problem> {
         Ok(self.inner.store.read(move |db| store::history::list(db, &filter)).await?)
     }
 
@@ -205,6 +205,18 @@ impl Hub {
 
     pub async fn snapshot(&self) -> Result<Snapshot, Problem> {
         Ok(self.inner.store.read(store::outbox::snapshot).await?)
+    }
+
+    /// The same with every open ask, however much that is.
+    pub async fn whole_snapshot(&self) -> Result<Snapshot, Problem> {
+        let mut snapshot = self.snapshot().await?;
+        while let Some(after) = snapshot.next.take() {
+            let open = AskFilter { state: Some("open".into()), limit: 100, ..AskFilter::default() };
+            let page = self.asks(AskFilter { after: Some(after), ..open }).await?;
+            snapshot.next = page.next();
+            snapshot.asks.extend(page.asks);
+        }
+        Ok(snapshot)
     }
 
     /// The number of the last change that is on disk.

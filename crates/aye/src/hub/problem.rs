@@ -26,6 +26,11 @@ pub enum Problem {
     /// It takes a passkey, and there was none or not the right one; there it can be done.
     #[error("{why}")]
     Unproven { why: String, page: String },
+    #[error(
+        "this agent has {asks} requests open already ({} KB of text), which is as much as a person is shown at once: \
+         wait until some of them are answered, then ask again", bytes / 1024
+    )]
+    TooMuchOpen { asks: u64, bytes: u64 },
     #[error("{0}")]
     NotAllowed(&'static str),
     #[error("{0}")]

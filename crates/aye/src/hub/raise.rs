@@ -7,6 +7,11 @@ use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, P
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+/// One agent may have this many asks open, a hundred sub-agents' worth of them, and this much text in them: what is
+/// open is held in memory by surfaces and sent to each of them.
+const MOST_OPEN: u64 = 1000;
+const MOST_OPEN_BYTES: u64 = 16 * 1024 * 1024;
+
 /// An ask as an adapter raises it.
 #[derive(Debug, Clone)]
 pub struct Raise {
@@ -195,6 +200,10 @@ fn record(
     enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {
+        let (asks, bytes) = tx.open_load(&ask.agent)?;
+        if asks > MOST_OPEN || (asks > 1 && bytes > MOST_OPEN_BYTES) {
+            return Err(Problem::TooMuchOpen { asks: asks - 1, bytes });
+        }
         tx.publish_ask(&ask)?;
         if agent.open_asks == 0 {
             publish_agent(tx, &ask.agent)?;

@@ -22,9 +22,28 @@ pub struct AskFilter {
     pub words: Option<String>,
     /// Only asks raised before this one.
     pub before: Option<AskId>,
+    /// Only asks raised after this one.
+    pub after: Option<AskId>,
     /// How the id begins, as people type it.
     pub id_prefix: Option<String>,
     pub limit: u32,
+    /// As many bytes as the asks together may have in the database; one of any length always fits.
+    pub most_bytes: Option<usize>,
+}
+
+/// Asks as far as a filter lets them through.
+#[derive(Debug)]
+pub struct AskPage {
+    pub asks: Vec<Ask>,
+    /// Whether there are more: the list goes on after the last of these.
+    pub more: bool,
+}
+
+impl AskPage {
+    /// Where the list goes on, if it does.
+    pub fn next(&self) -> Option<AskId> {
+        self.asks.last().filter(|_| self.more).map(|ask| ask.id.clone())
+    }
 }
 
 /// Who decided.
@@ -126,6 +145,15 @@ impl Tx<'_> {
             "SELECT id FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
             &[&agent.as_str()],
         )
+    }
+
+    /// How many asks of an agent are open, and how many bytes they have.
+    pub fn open_load(&self, agent: &AgentId) -> Result<(u64, u64), StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT count(*), coalesce(sum(octet_length(body)), 0) FROM asks INDEXED BY asks_open
+             WHERE state = 'open' AND agent = ?1",
+        )?;
+        Ok(statement.query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
     /// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.

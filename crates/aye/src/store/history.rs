@@ -1,8 +1,8 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
 use super::asks::read_row;
-use super::{AskFilter, Decider, StoreError};
-use aye_core::{AgentId, Ask, AskId, Kind};
+use super::{AskFilter, AskPage, Decider, StoreError};
+use aye_core::{AgentId, AskId, Kind};
 use rusqlite::{Connection, ToSql};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,7 @@ const OPEN: &str = "state = 'open'";
 const COUNTED: i64 = 100_000;
 
 /// Open asks come oldest first, as they should be answered; ended ones newest first.
-pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, StoreError> {
+pub fn list(connection: &Connection, filter: &AskFilter) -> Result<AskPage, StoreError> {
     // Only the conditions that are asked for, and the state spelled out: an index serves no others.
     let mut conditions = Vec::new();
     let (condition, order) = match filter.state.as_deref() {
@@ -22,10 +22,12 @@ pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, Sto
         Some("expired") => ("state = 'expired'", "n DESC"),
         Some("withdrawn") => ("state = 'withdrawn'", "n DESC"),
         Some("ended") => ("state <> 'open'", "n DESC"),
-        Some(_) => return Ok(Vec::new()),
+        Some(_) => return Ok(AskPage { asks: Vec::new(), more: false }),
     };
     conditions.push(condition);
-    let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &filter.limit)];
+    // One more than asked for tells whether there are more.
+    let one_more = i64::from(filter.limit) + 1;
+    let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &one_more)];
     let agent = filter.agent.as_ref().map(AgentId::as_str);
     if agent.is_some() {
         conditions.push("agent = :agent");
@@ -45,6 +47,11 @@ pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, Sto
     if before.is_some() {
         conditions.push("n < (SELECT n FROM asks WHERE id = :before)");
         params.push((":before", &before));
+    }
+    let after = filter.after.as_ref().map(AskId::as_str);
+    if after.is_some() {
+        conditions.push("n > (SELECT n FROM asks WHERE id = :after)");
+        params.push((":after", &after));
     }
     let rule = match &filter.decided_by {
         Some(Decider::Rule(rule)) => Some(rule),
@@ -72,8 +79,22 @@ pub fn list(connection: &Connection, filter: &AskFilter) -> Result<Vec<Ask>, Sto
     let conditions = conditions.join(" AND ");
     let sql = format!("SELECT * FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params.as_slice(), |row| Ok(read_row(row)))?;
-    rows.map(|row| row?).collect()
+    let mut rows = statement.query(params.as_slice())?;
+    let (mut asks, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let length = |column| {
+            Ok::<_, StoreError>(
+                row.get_ref(column)?.as_str_or_null().map_or(0, |text| text.map_or(0, str::len)),
+            )
+        };
+        bytes += length("body")? + length("extras")?;
+        let is_full = filter.most_bytes.is_some_and(|most| bytes > most) && !asks.is_empty();
+        if is_full || asks.len() == filter.limit as usize {
+            return Ok(AskPage { asks, more: true });
+        }
+        asks.push(read_row(row)?);
+    }
+    Ok(AskPage { asks, more: false })
 }
 
 /// A pattern that finds these words in JSON, where quotes and line breaks stand escaped.

@@ -17,7 +17,7 @@ pub mod verify;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
-pub use asks::{AskFilter, Decider};
+pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use counts::AskCount;
 pub use history::RuleCount;

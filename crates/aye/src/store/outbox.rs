@@ -36,7 +36,10 @@ pub enum Subject {
 #[derive(Debug)]
 pub struct Snapshot {
     pub seq: u64,
+    /// The open asks, oldest first, as far as they are not too much to be sent at once.
     pub asks: Vec<Ask>,
+    /// Where the list of open asks goes on, if it does.
+    pub next: Option<AskId>,
     pub agents: Vec<Agent>,
 }
 
@@ -52,6 +55,8 @@ pub enum CatchUp {
 const CATCH_UP_AT_ONCE: usize = 256;
 /// Reading for somebody who is behind stops here, however few changes that is.
 const CATCH_UP_BYTES: usize = 1024 * 1024;
+/// Of what is open, a snapshot has as much; the rest is fetched page by page.
+const SNAPSHOT_BYTES: usize = 8 * 1024 * 1024;
 /// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
 const LARGEST_HELD: usize = 32 * 1024;
 
@@ -150,10 +155,17 @@ fn event_message(seq: u64, agent: &str, event: Value) -> String {
 }
 
 pub fn snapshot(connection: &Connection) -> Result<Snapshot, StoreError> {
-    let open = AskFilter { state: Some("open".into()), limit: u32::MAX, ..AskFilter::default() };
+    let open = AskFilter {
+        state: Some("open".into()),
+        limit: u32::MAX,
+        most_bytes: Some(SNAPSHOT_BYTES),
+        ..AskFilter::default()
+    };
+    let page = history::list(connection, &open)?;
     Ok(Snapshot {
         seq: last_seq(connection)?,
-        asks: history::list(connection, &open)?,
+        next: page.next(),
+        asks: page.asks,
         agents: agents::list(connection, false)?.iter().map(agents::AgentRow::agent).collect(),
     })
 }

@@ -153,8 +153,12 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
             limit: 10,
             ..AskFilter::default()
         };
-        let found: Vec<_> =
-            history::list(&database, &filter).unwrap().into_iter().map(|ask| String::from(ask.id)).collect();
+        let found: Vec<_> = history::list(&database, &filter)
+            .unwrap()
+            .asks
+            .into_iter()
+            .map(|ask| String::from(ask.id))
+            .collect();
         assert_eq!(found, expected, "{filter:?}");
     };
     check(None, None, None, &["c", "bz9", "b", "aa", "b7"]);
@@ -169,6 +173,22 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
     check(None, None, Some("bz"), &["bz9"]);
     check(Some("ended"), None, None, &["b", "aa"]);
     let older = AskFilter { before: Some("b".try_into().unwrap()), limit: 10, ..AskFilter::default() };
-    let older = history::list(&database, &older).unwrap();
+    let older = history::list(&database, &older).unwrap().asks;
     assert_eq!(older.iter().map(|ask| ask.id.as_str()).collect::<Vec<_>>(), ["aa", "b7"]);
+    let mut filter =
+        AskFilter { state: Some("open".into()), limit: 10, most_bytes: Some(30), ..AskFilter::default() };
+    let mut pages = Vec::new();
+    loop {
+        let page = history::list(&database, &filter).unwrap();
+        pages.push(page.asks.iter().map(|ask| ask.id.to_string()).collect::<Vec<_>>().join(" "));
+        filter.after = page.next();
+        if filter.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, ["b7", "bz9", "c"], "19 bytes each: two are too many, and one always fits");
+    filter.limit = 2;
+    filter.most_bytes = None;
+    let page = history::list(&database, &filter).unwrap();
+    assert_eq!((page.asks.len(), page.next().unwrap().as_str()), (2, "bz9"));
 }

@@ -6,6 +6,7 @@ mod memory;
 mod meters;
 mod model;
 mod names;
+mod older;
 mod passkeys;
 mod places;
 mod policy;

@@ -176,7 +176,7 @@ impl Desk {
     async fn status_of(&self, chat: i64) -> Result<String, Problem> {
         let filter = AskFilter { state: Some("open".into()), limit: 1000, ..AskFilter::default() };
         let open =
-            self.hub.asks(filter).await?.into_iter().filter(|ask| self.is_for(&ask.agent, chat)).count();
+            self.hub.asks(filter).await?.asks.into_iter().filter(|ask| self.is_for(&ask.agent, chat)).count();
         let mut lines = Vec::new();
         if open == 0 {
             lines.push("Nothing to answer right now.".to_owned());

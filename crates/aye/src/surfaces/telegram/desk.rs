@@ -196,7 +196,7 @@ impl Desk {
     /// Looks at everything that is open or not yet shown as it is.
     async fn resync(&mut self) -> Result<(), Problem> {
         self.resync_at = None;
-        let snapshot = self.hub.snapshot().await?;
+        let snapshot = self.hub.whole_snapshot().await?;
         let alive: HashSet<_> = snapshot.agents.iter().map(|agent| agent.id.clone()).collect();
         let open: HashSet<_> = snapshot.asks.iter().map(|ask| ask.id.clone()).collect();
         let now = self.hub.clock().now();

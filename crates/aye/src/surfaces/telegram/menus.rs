@@ -111,7 +111,7 @@ impl Desk {
 
     /// What waits, as somebody asked to see it.
     pub(super) async fn list_open(&mut self, chat: i64, status: String) -> Result<(), Problem> {
-        let open = self.hub.snapshot().await?.asks;
+        let open = self.hub.whole_snapshot().await?.asks;
         let here = open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, chat));
         let asks: Vec<_> = here.map(|ask| ask.id).collect();
         if asks.is_empty() {

@@ -3,6 +3,7 @@
 use super::style::{DIM, GOOD, NAME, paint};
 use super::summary;
 use crate::hub::{Hub, Subject};
+use aye_core::visible::one_line;
 use aye_core::{Ask, State};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,7 @@ fn notice(ask: &Ask) -> Option<String> {
             Some(format!("? {id}  {}   {hint}", summary(&ask.body, 60)))
         }
         (State::Answered { by, .. }, Some(aye_core::Receipt::Pending)) => {
-            Some(format!("{} {id}  answered by {by}", paint(GOOD, "✓")))
+            Some(format!("{} {id}  answered by {}", paint(GOOD, "✓"), one_line(&by.to_string())))
         }
         (State::Expired { .. } | State::Withdrawn { .. }, None | Some(aye_core::Receipt::Pending)) => {
             Some(format!("{} {id}  {}", paint(DIM, "–"), ask.state.note().unwrap_or(ask.state.name())))
