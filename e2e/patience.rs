@@ -24,7 +24,8 @@ fn holds(hub: &Hub, port: u16) -> bool {
     const ESTABLISHED: &str = "01";
     let here = hub.address.rsplit_once(':').unwrap().1.parse::<u16>().unwrap();
     let ends = (format!(":{here:04X}"), format!(":{port:04X}"));
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let table: String = tables.into_iter().flatten().collect();
     table.lines().any(|line| {
         let columns: Vec<_> = line.split_ascii_whitespace().collect();
         columns[1].ends_with(&ends.0) && columns[2].ends_with(&ends.1) && columns[3] == ESTABLISHED
