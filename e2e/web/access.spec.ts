@@ -1,20 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { Page } from '@playwright/test';
+import { violations } from './axe';
 import { everything } from './scene';
-import { expect, test } from './support';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** What the checker finds wrong with what is on show. It is evaluated from outside, so the page's policy holds. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(`${axe}; undefined`);
-  return page.evaluate(async () => {
-    const checker = (globalThis as unknown as { axe: { run: (what: Document) => Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> } }).axe;
-    const found = await checker.run(document);
-    return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
-  });
-}
+import { command, database, expect, press, ready, test, watch, wheel } from './support';
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(`axe finds nothing wrong in any view, ${colorScheme}`, async ({ hub, page }) => {
@@ -35,6 +21,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
       ['#/start', 'form'],
       ['#/history', 'main li'],
       ['#/policy', 'main ol'],
+      ['#/settings', 'main li'],
+      ['#/nowhere', '.nowhere'],
     ];
     for (const [view, sign] of views) {
       await page.evaluate((hash) => void (location.hash = hash), view);
@@ -51,6 +39,113 @@ for (const colorScheme of ['light', 'dark'] as const) {
     expect(await violations(page), 'disconnected').toEqual([]);
   });
 }
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  for (const [size, viewport] of Object.entries({ wide: { width: 1280, height: 860 }, phone: { width: 390, height: 700 }, zoomed: { width: 320, height: 215 } })) {
+    test(`axe finds nothing wrong in any state of a card, ${size}, ${colorScheme}`, async ({ hub, page }) => {
+      test.setTimeout(180_000);
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(viewport);
+      const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', session: 's' });
+      const check = async (state: string): Promise<void> => {
+        expect(await violations(page), state).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${state} fits`).toBe(true);
+      };
+      const show = async (id: string): Promise<void> => {
+        await page.evaluate((to) => void (location.hash = `#/asks/${to}`), id);
+        await expect(page.locator(`[data-ask="${id}"]`)).toBeVisible();
+        await ready(page);
+      };
+      await hub.open(page);
+      const scopes = [{ scope: 'once' }, { scope: 'session', rule: 'npm run *' }, { scope: 'always', kept_by: 'hub' }];
+      const long = await bot.raise('permission', command(`${'echo on and on &&\n'.repeat(200)}make`, scopes), { timeout: '30s' });
+      await show(long.id);
+      await check('a long command');
+      const edit = await bot.raise('permission', { tool: 'Edit', input: { file_path: 'a.ts', old_string: 'const a = 1; // x', new_string: 'const a = "2"; // x', replace_all: true }, before: { places: [{ old_start: 2, new_start: 2, above: ['import b'] }] }, scopes });
+      await show(edit.id);
+      await expect(page.locator('.tok-k').first()).toBeVisible();
+      await check('a diff');
+      await page.getByRole('button', { name: 'Edit before allowing' }).click();
+      await page.getByRole('textbox', { name: /Your version/ }).fill('{"a": ');
+      await check('a mistake in an edited input');
+      const json = await bot.raise('permission', { tool: 'F\u0435tch', input: { url: 'http://a.example', n: [1, true, null] }, scopes });
+      await show(json.id);
+      await check('JSON with a caution');
+      const question = await bot.raise('question', { questions: [{ ...database.questions[0], options: [{ label: 'A', preview: '# T\n\n```js\nlet a = 1\n```' }, { label: 'B' }] }, { question: 'And?', header: 'B', free_text: true, options: [{ label: 'C' }] }] });
+      await show(question.id);
+      await page.getByRole('button', { name: 'Add a note' }).first().click();
+      await page.getByRole('textbox', { name: 'Your own answer' }).first().click();
+      await check('a question with a note and an own answer');
+      await page.getByRole('button', { name: 'Skip all…' }).click();
+      await check('a question to be skipped');
+      await page.getByRole('button', { name: 'Reply in your own words' }).click();
+      await check('a question to be replied to');
+      await page.getByRole('textbox', { name: 'Reply in your own words' }).fill('both');
+      await hub.answer(question, { skip: true });
+      await expect(page.getByRole('status', { name: 'Your answer' })).toBeVisible();
+      await check('a draft that somebody overtook');
+      const plan = await bot.raise('plan', { plan: `# P\n\n- [x] a\n\n| a | b |\n|---|---|\n| ${'wide '.repeat(40)} | c |\n\n> q\n\n${'- step\n'.repeat(80)}` });
+      await show(plan.id);
+      await check('a long plan');
+      await page.getByRole('button', { name: 'Comment', exact: true }).click();
+      await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+      await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('why');
+      await check('a plan with a comment');
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
+      await check('a plan that is edited');
+      await page.getByRole('button', { name: 'Plan', exact: true }).click();
+      await wheel(page, 150);
+      await press(page, 'Ask for an outline');
+      await expect(page.getByRole('region', { name: 'Plan on hold' })).toBeVisible();
+      await check('a plan on hold');
+      const disputed = await bot.raise('question', database);
+      await hub.answer(disputed, { answers: [{ selected: ['SQLite'] }] });
+      await bot.receipt(disputed, 'disputed');
+      await show(disputed.id);
+      await expect(page.getByRole('button', { name: 'Mark as seen' })).toBeVisible();
+      await check('a disputed answer');
+      await page.evaluate(() => void (location.hash = '#/'));
+      await bot.raise('permission', command('make z'));
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      await page.getByRole('button', { name: 'Group by agent' }).click();
+      await page.getByRole('button', { name: 'Select', exact: true }).click();
+      await check('an inbox that is filtered, grouped and selected from');
+      await page.keyboard.press('?');
+      await expect(page.getByRole('dialog')).toBeVisible();
+      await check('the keys');
+      await page.keyboard.press('Escape');
+      await page.evaluate(() => void (location.hash = '#/agents/bot'));
+      await expect(page.getByRole('article')).toBeVisible();
+      await check('a conversation');
+      await page.getByRole('button', { name: 'Rename' }).click();
+      await check('an agent that is renamed');
+    });
+  }
+}
+
+test('fingers have room, and fields are large enough not to be zoomed into', async ({ hub, browser, strays }) => {
+  const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  watch(phone, hub, strays);
+  const page = await phone.newPage();
+  const scene = await everything(hub);
+  await hub.open(page);
+  for (const view of ['#/', ...scene.open.map((ask) => `#/asks/${ask.id}`), '#/agents', '#/agents/notes', '#/history', '#/settings', '#/start']) {
+    await page.evaluate((hash) => void (location.hash = hash), view);
+    await page.waitForTimeout(300);
+    const small = await page.evaluate(() => {
+      const seen = [...document.querySelectorAll<HTMLElement>('button, select, textarea, input[type=text], input[type=search], nav a')].filter((element) => element.offsetParent);
+      return seen
+        .filter((element) => {
+          const { width, height } = element.getBoundingClientRect();
+          const text = element.matches('input, textarea, select') ? parseFloat(getComputedStyle(element).fontSize) : 16;
+          return height < 43.5 || width < 43.5 || text < 16;
+        })
+        .map((element) => `${element.tagName} ${element.textContent?.trim().slice(0, 20)} ${Math.round(element.getBoundingClientRect().width)}x${Math.round(element.getBoundingClientRect().height)}`);
+    });
+    expect(small, view).toEqual([]);
+  }
+  await phone.close();
+});
 
 test('everything on a card can be reached by Tab, in the order in which it is read', async ({ hub, page }) => {
   const scene = await everything(hub);

@@ -33,7 +33,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   await expect(talk).not.toContainText('**parser**');
   await bot.say({ type: 'tool', id: 'toolu_1', name: 'Bash', input: { command: 'cargo test' } });
   const call = talk.locator('details').first();
-  await expect(call).toContainText('running');
+  await expect(call).toContainText('Running');
   const ask = await bot.raise('permission', command('cargo test'), { tool_use_id: 'toolu_1' });
   const item = talk.getByRole('listitem');
   await expect(item.nth(2)).toContainText('Bash');
@@ -42,7 +42,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   await expect(outcome(page)).toContainText('Allowed once');
   expect((await hub.ask(ask.id)).state).toBe('answered');
   await bot.say({ type: 'tool_result', id: 'toolu_1', failed: false, text: 'all 12 tests passed', duration_ms: 1200 });
-  await expect(call).toContainText('done, 1.2 s');
+  await expect(call).toContainText('Done in 1.2 s');
   await call.locator('summary').click();
   await expect(call.getByRole('region', { name: 'Result' })).toHaveText('all 12 tests passed');
   await bot.say({ type: 'turn', error: false, cost: 0.0123, duration_ms: 5100 }, { type: 'ended', code: 0 });

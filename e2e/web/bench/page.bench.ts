@@ -56,7 +56,7 @@ test('size', async ({ hub, page }, info) => {
 test('raise to visible', async ({ hub, page }, info) => {
   const bot = await hub.agent('bot');
   await hub.open(page);
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('You’re all caught up')).toBeVisible();
   await page.evaluate(() => {
     const seen: Record<string, number> = {};
     Object.assign(globalThis, { seen });
@@ -90,7 +90,7 @@ test('1,000 open asks', async ({ hub, page }, info) => {
     bot.raise(i % 2 ? 'permission' : 'question', i % 2 ? { tool: 'Bash', input: { command: `make target-${i}` } } : { questions: [{ question: `Which way at ${i}?`, options: [{ label: 'left' }, { label: 'right' }] }] });
   for (let i = 0; i < 1000; i += 20) await Promise.all(Array.from({ length: 20 }, (_, k) => raise(i + k)));
   await hub.open(page);
-  await expect(page.getByText('1000 wait')).toBeVisible();
+  await expect(page.getByText('1000 waiting')).toBeVisible();
   const listed = await page.evaluate(() => performance.now());
   const stop = await watchFrames(page);
   await page.evaluate(async () => {
@@ -119,7 +119,7 @@ async function stream(bot: Agent, lines: number): Promise<void> {
 test('a conversation of 10,000 lines', async ({ hub, page }, info) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
   await hub.open(page, '#/agents/bot');
-  await expect(page.getByText('Nothing has been said yet.')).toBeVisible();
+  await expect(page.getByText('No messages yet.')).toBeVisible();
   const stop = await watchFrames(page);
   const begun = Date.now();
   await stream(bot, 10_000);

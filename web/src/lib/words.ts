@@ -16,7 +16,10 @@ export const agentName = (kind: string | undefined): string => AGENTS[kind ?? ''
 export function scopeInWords(offer: ScopeOffer, ask: PermissionAsk, agent: string): string | null {
   if (offer.scope === 'once') return '';
   const byAgent = offer.kept_by ? offer.kept_by === 'agent' : offer.rule !== undefined;
-  if (!byAgent) return ask.display?.grants?.[offer.scope] ?? null;
+  if (!byAgent) {
+    const words = ask.display?.grants?.[offer.scope];
+    return words ? words.charAt(0).toUpperCase() + words.slice(1) : null;
+  }
   return `${agent}’s own rule: ${offer.rule ?? 'it does not say which'}`;
 }
 
@@ -43,7 +46,7 @@ export function subject(ask: Ask, most = 160): string {
 
 export function who(by: By | null): string {
   if (!by) return '';
-  if (by.rule) return by.rule === 'auto_approve' ? 'the auto-approve list' : by.rule;
+  if (by.rule) return by.rule === 'auto_approve' ? 'the list of allowed tools' : by.rule.startsWith('grant ') ? 'a standing approval' : by.rule;
   return `${by.name ?? 'somebody'} on ${surface(by.surface)}`;
 }
 
@@ -99,6 +102,13 @@ export const STATE: Record<Agent['state'], string> = {
   idle: 'Idle',
   ended: 'Ended',
   lost: 'Not responding',
+};
+
+export const REACH: Record<Agent['reach'], string> = {
+  driven: 'run by aye',
+  hooked: 'in its own terminal',
+  watched: 'watched in tmux',
+  script: 'script',
 };
 
 /** The end of a path, which tells more than its beginning. */
