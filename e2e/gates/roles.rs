@@ -135,6 +135,12 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("PUT", "/api/tokens/{id}/label", OPERATOR),
         ("PUT", "/api/agents/{id}/title", OPERATOR),
         ("POST", "/api/sign-in-links", OPERATOR),
+        ("GET", "/api/passkeys", VIEWER),
+        ("POST", "/api/passkeys", OPERATOR),
+        ("POST", "/api/passkeys/challenge", OPERATOR),
+        ("POST", "/api/passkeys/{id}/remove", OPERATOR),
+        // Over the Unix socket alone.
+        ("POST", "/api/passkeys/link", NOBODY),
         ("GET", "/api/grants", VIEWER),
         ("DELETE", "/api/grants/{id}", OPERATOR),
         ("POST", "/api/agents/{id}/plan-approval", OPERATOR),

@@ -72,7 +72,7 @@ fn what_cannot_be_shown_whole_has_no_allow_but_a_file_and_a_link() {
     let command = format!("echo {}; rm -rf ~", "x".repeat(5000));
     let ask = phone.raise("k", "permission", bash(&command));
     let message = phone.shown("cannot be allowed here");
-    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…", "Open the page"]);
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…"]);
     let link = message.buttons.last().unwrap().url.clone().unwrap();
     assert_eq!(link, format!("http://aye.example/#/asks/{}", ask["id"].as_str().unwrap()));
     let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
@@ -114,5 +114,21 @@ fn what_telegram_would_delete_or_change_is_shown_before_it_can_be_allowed() {
     phone.raise("b", "permission", json!({"tool": "Edit", "input": edit}));
     let message = phone.shown("-⇥x");
     assert!(message.text.contains("\n+    x"), "{}", message.text);
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn what_takes_a_passkey_is_denied_here_and_allowed_on_the_page_only() {
+    let phone = Phone::with_config(ALONE, "[policy]\nproof = \"passkey\"");
+    let ask = phone.raise("k", "permission", bash("make all"));
+    let message = phone.shown("make all");
+    assert!(message.text.contains("Allowing it takes a passkey"), "{}", message.text);
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…"]);
+    phone.bot.told(ANN, &message, "⛔ Deny");
+    assert_eq!(phone.ended(&ask)["answer"]["decision"], "deny");
+    let plan = phone.raise("p", "plan", json!({"plan": "1. everything"}));
+    let message = phone.shown("1. everything");
+    assert!(!message.labels().iter().any(|label| label.contains("Approve")), "{:?}", message.labels());
+    assert_eq!(phone.hub.ask(&plan)["state"], "open");
     phone.nothing_to_complain_of();
 }

@@ -1,11 +1,12 @@
 /** The real Claude Code, with a scripted model behind it, and a person at the page. */
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Model, text, tool } from './model';
-import { Hub, aye, expect, outcome, press, ready, test as base, type Body } from './support';
+import { addFirst } from './passkey';
+import { Hub, aye, expect, outcome, press, ready, test as base, type Ask, type Body } from './support';
 
 const claude = process.env['AYE_TEST_CLAUDE'];
 
@@ -16,8 +17,9 @@ interface Story {
   run: (...more: string[]) => ChildProcess;
 }
 
-const test = base.extend<{ script: { steps: Body[][] }; story: Story; hub: Hub }>({
+const test = base.extend<{ script: { steps: Body[][] }; policy: string; story: Story; hub: Hub }>({
   script: [{ steps: [] }, { option: true }],
+  policy: ['', { option: true }],
   story: async ({ script }, use) => {
     expect(claude, 'AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it').toBeTruthy();
     const model = await new Model([...script.steps]).start();
@@ -36,9 +38,9 @@ const test = base.extend<{ script: { steps: Body[][] }; story: Story; hub: Hub }
     model.end();
     rmSync(work, { recursive: true, force: true });
   },
-  hub: async ({ story }, use) => {
+  hub: async ({ story, policy }, use) => {
     const named = Object.keys(story.environment).map((name) => `"${name}"`);
-    const hub = await Hub.start(`[agents.claude]\nenv = [${named.join(', ')}]\n`, [], story.environment);
+    const hub = await Hub.start(`${policy}\n[agents.claude]\nenv = [${named.join(', ')}]\n`, [], story.environment);
     const runs: ChildProcess[] = [];
     story.run = (...more) => {
       const run = spawn(aye, ['run', ...more, 'do it'], {
@@ -163,5 +165,40 @@ test.describe('plans', () => {
     await (await ready(page)).getByRole('button', { name: /Approve my version/ }).click();
     await expect(outcome(page).locator('[aria-current]')).toHaveText('Confirmed', { timeout: 40_000 });
     await expect.poll(() => story.model.told()).toContain('the very least');
+  });
+});
+
+test.describe('under a passkey', () => {
+  test.use({
+    policy: '[[policy.rules]]\ncommand = "touch *"\naction = "ask"\nproof = "passkey"',
+    script: {
+      steps: [
+        [tool('toolu_1', 'Bash', { command: 'touch signed', description: 'x' })],
+        [tool('toolu_2', 'Bash', { command: 'touch refused', description: 'x' })],
+      ],
+    },
+  });
+  test('a command runs after the press and not otherwise', async ({ hub, page, story }) => {
+    test.setTimeout(120_000);
+    const mine = await addFirst(hub, page);
+    await page.evaluate(() => void (location.hash = '#/'));
+    story.run();
+    await expect(page.getByRole('region', { name: 'What would run' })).toContainText('touch signed', { timeout: 40_000 });
+    const [ask] = (await hub.call<{ asks: Ask[] }>('GET', '/api/asks?state=open', hub.operator())).body.asks;
+    expect(await hub.answer(ask!, { decision: 'allow', scope: 'once' })).toBe(403);
+    await mine.verify(false);
+    await press(page, 'Allow once');
+    await expect(page.getByRole('alert')).toContainText('No passkey was used');
+    expect(existsSync(join(story.work, 'signed'))).toBe(false);
+    await mine.verify(true);
+    await press(page, 'Allow once');
+    await expect.poll(() => existsSync(join(story.work, 'signed')), { timeout: 40_000 }).toBe(true);
+    await expect(outcome(page).locator('[aria-current]')).toHaveText(/^confirmed$/i, { timeout: 40_000 });
+
+    await page.getByRole('link', { name: /^Next/ }).click({ timeout: 40_000 });
+    await press(page, 'Deny');
+    await expect(outcome(page).locator('[aria-current]')).toHaveText(/^confirmed$/i, { timeout: 40_000 });
+    expect(existsSync(join(story.work, 'refused'))).toBe(false);
+    execFileSync(aye, ['verify'], { env: hub.environment() });
   });
 });

@@ -9,6 +9,8 @@ export class Refused extends Error {
     message: string,
     readonly ask: Ask | null = null,
     readonly field: string | null = null,
+    /** Whether it takes a passkey. */
+    readonly proof = false,
   ) {
     super(message);
   }
@@ -31,7 +33,8 @@ async function send(method: string, path: string, body?: unknown): Promise<Respo
   }
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({}));
-  throw new Refused(reply.status, said.error ?? `The hub said ${reply.status}.`, said.ask ?? null, said.field ?? null);
+  const proof = said.proof === 'passkey';
+  throw new Refused(reply.status, said.error ?? `The hub said ${reply.status}.`, said.ask ?? null, said.field ?? null, proof);
 }
 
 async function sendOnce(method: string, path: string, body?: unknown): Promise<Response> {

@@ -3,6 +3,7 @@
 import { Refused, freshKey, get, post } from './api';
 import { nameBrowser } from './browser';
 import { dropDraft } from './drafts';
+import { proven } from './passkey';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice } from './types';
 
@@ -119,7 +120,10 @@ class Hub {
     if (!this.live) throw new Refused(0, 'You are offline, so nothing was sent.');
     try {
       const path = `/api/asks/${encodeURIComponent(ask.id)}/answer`;
-      this.#put(await post<Ask>(path, { answer, digest: ask.digest, key }));
+      const send = (more: object): Promise<Ask> => post<Ask>(path, { answer, digest: ask.digest, key, ...more });
+      const wanted = { purpose: 'allow', ask: ask.id, digest: ask.digest, answer } as const;
+      const takesPasskey = ask.proof === 'passkey' && 'decision' in answer && answer.decision === 'allow';
+      this.#put(await proven(wanted, takesPasskey, send));
       dropDraft(ask);
       return true;
     } catch (error) {

@@ -8,6 +8,7 @@ export type Route =
   | { at: 'history'; query: URLSearchParams }
   | { at: 'policy' }
   | { at: 'settings' }
+  | { at: 'passkeys' }
   | { at: 'nowhere' };
 
 function read(hash: string): Route {
@@ -32,6 +33,8 @@ function read(hash: string): Route {
       return { at: 'policy' };
     case 'settings':
       return { at: 'settings' };
+    case 'passkeys':
+      return { at: 'passkeys' };
     case '':
       return { at: 'inbox', ask: null };
     default:

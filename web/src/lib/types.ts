@@ -110,6 +110,8 @@ interface AskBase {
   digest: string;
   created_at: string;
   deadline: string | null;
+  /** What allowing it takes. */
+  proof?: 'passkey';
   state: AskState;
   receipt: Receipt | null;
   by: By | null;
@@ -187,6 +189,7 @@ export interface Rule {
   input: { [field: string]: string };
   cautions: string[];
   message: string | null;
+  proof: 'none' | 'passkey';
 }
 export interface Policy {
   auto_approve: string[];
@@ -194,6 +197,8 @@ export interface Policy {
   timeout: { question: string | null; permission: string | null; plan: string | null };
   when_unattended: 'wait' | 'reject';
   outline_preapproval: 'same' | 'next';
+  /** What every allow takes. */
+  proof: 'none' | 'passkey';
   problem: string | null;
   decided: { rule: string; asks: number }[];
 }

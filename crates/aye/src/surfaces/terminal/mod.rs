@@ -5,7 +5,7 @@ mod permission;
 pub mod style;
 
 use aye_core::visible::{one_line, visible};
-use aye_core::{Answer, AskView, Body, Choice, Plan, PlanVerdict, Question, Receipt, Reply, Verdict};
+use aye_core::{Answer, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict};
 use jiff::Timestamp;
 use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 
@@ -149,6 +149,9 @@ fn how_to_answer(ask: &AskView) -> String {
                 format!("aye answer {id} {picks}   (one for each question; - skips one, 1,2 picks two)")
             }
         },
+        Body::Permission(_) | Body::Plan(_) if ask.proof == Proof::Passkey => {
+            format!("aye answer {id} --deny \"why\"   Allowing it takes a passkey, on the page: aye open")
+        }
         Body::Permission(_) => format!("aye answer {id} --allow   or --deny \"why\""),
         Body::Plan(_) => format!("aye answer {id} --allow   or --deny \"why\"   or --outline"),
     }
