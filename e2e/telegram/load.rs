@@ -66,6 +66,11 @@ fn many_asks_at_once_are_one_message_with_a_list() {
         "{}",
         renewed.text
     );
+    // A text is not taken for a new task while questions wait that nobody opened.
+    phone.hub.answer(&asks[0], json!({"answers": [{"selected": ["SQLite"]}]}));
+    phone.bot.say(ANN, ANN, "the small one");
+    let offer = phone.shown("open its request from the list");
+    phone.bot.told(ANN, &offer, "Neither");
     for ask in &asks {
         phone.hub.answer(ask, json!({"answers": [{"selected": ["SQLite"]}]}));
     }
@@ -91,5 +96,23 @@ fn whoever_presses_sees_the_effect_before_anything_else_is_announced() {
     let (method, id) = &made[1];
     assert_eq!((method.as_str(), *id), ("editMessageText", message.id), "{made:?}");
     phone.shown("Later 3?");
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_list_is_called_to_mind_once_and_its_reminder_goes_with_the_last_answer() {
+    let phone = Phone::with(&format!("{ALONE}\nremind_after = \"2s\""));
+    phone.bot.fail("sendMessage", Fault::TooMany(20));
+    let asks: Vec<_> = (0..9).map(|n| phone.ask(&format!("k{n}"), &format!("Question {n}?"))).collect();
+    let list = phone.shown("8 requests are waiting");
+    let reminder = phone.shown("Still waiting for you: 8 requests");
+    assert!(!reminder.silent && reminder.reply_to == Some(list.id));
+    for ask in &asks {
+        phone.hub.answer(ask, json!({"answers": [{"selected": ["SQLite"]}]}));
+    }
+    phone.bot.changed(&list, "All 8 requests are answered");
+    eventually("the reminder to go", || {
+        phone.bot.messages(ANN).iter().all(|message| message.id != reminder.id).then_some(())
+    });
     phone.nothing_to_complain_of();
 }

@@ -8,6 +8,7 @@ mod faults;
 mod groups;
 mod load;
 mod permissions;
+mod pictures;
 mod plans;
 mod questions;
 mod restarts;

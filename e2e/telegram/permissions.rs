@@ -130,5 +130,56 @@ fn what_takes_a_passkey_is_denied_here_and_allowed_on_the_page_only() {
     let message = phone.shown("1. everything");
     assert!(!message.labels().iter().any(|label| label.contains("Approve")), "{:?}", message.labels());
     assert_eq!(phone.hub.ask(&plan)["state"], "open");
+}
+
+#[test]
+fn an_approval_that_lasts_is_offered_where_it_can_be_had_in_the_words_of_whoever_keeps_it() {
+    let phone = Phone::new();
+    let here = json!({"kind": "claude", "cwd": "/src/web"});
+    assert_eq!(phone.hub.put("/api/agents/bot", &phone.agent, here).status, 200);
+    let scopes = json!([{"scope": "once"}, {"scope": "session", "kept_by": "hub"}, {"scope": "always", "rule": "Bash(make:*)", "kept_by": "agent"}]);
+    let body = json!({"tool": "Bash", "input": {"command": "make all"}, "scopes": scopes});
+    let raise = json!({"key": "k", "agent": "bot", "kind": "permission", "body": body, "timeout": "1h"});
+    let ask = phone.hub.post("/api/asks", &phone.agent, raise).body;
+    let message = phone.shown("make all");
+    let rows: Vec<Vec<_>> =
+        message.rows.iter().map(|row| row.iter().map(|button| button.label.as_str()).collect()).collect();
+    let compact = [
+        vec!["✅ Allow once", "⛔ Deny"],
+        vec!["✅ Allow for session", "✅ Always allow"],
+        vec!["⛔ Deny with reason…"],
+    ];
+    assert_eq!(rows, compact);
+    assert!(message.text.contains("For the session: run exactly `make all`"), "{}", message.text);
+    assert!(message.text.contains("Always: Claude's own rule: Bash(make:*)"), "{}", message.text);
+    assert!(message.text.contains("Answer by "), "its deadline is shown: {}", message.text);
+    phone.bot.told(ANN, &message, "Always allow");
+    assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "allow", "scope": "always"}));
+    phone.bot.changed(&message, "Allowed (always) by User11");
+}
+
+#[test]
+fn what_is_open_is_shown_again_from_the_status() {
+    let phone = Phone::new();
+    let ask = phone.ask("k", "Which DB?");
+    let first = phone.shown("Which DB?");
+    phone.bot.told(ANN, &first, "Note…");
+    phone.bot.changed(&first, "Send your note");
+    phone.bot.say(ANN, ANN, "small");
+    phone.bot.changed(&first, "note: small");
+    phone.bot.say(ANN, ANN, "/status");
+    let status = phone.shown("1 request is waiting");
+    assert!(status.text.contains("1. bot: ❓ Which DB?") && status.silent, "{}", status.text);
+    assert_eq!(phone.bot.told(ANN, &status, "1").text, "Shown below.");
+    let again = phone
+        .bot
+        .message_where(ANN, "it again", |found| found.id > status.id && found.text.contains("Which DB?"));
+    assert!(again.text.contains("note: small"), "what was filled in stays: {}", again.text);
+    phone.bot.told(ANN, &again, "SQLite");
+    assert_eq!(phone.ended(&ask)["answer"]["answers"][0], json!({"selected": ["SQLite"], "notes": "small"}));
+    for message in [&first, &again] {
+        assert!(phone.bot.changed(message, "Answered by User11").buttons.is_empty());
+    }
+    phone.bot.changed(&status, "The request is answered");
     phone.nothing_to_complain_of();
 }

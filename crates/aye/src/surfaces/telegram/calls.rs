@@ -58,6 +58,12 @@ pub enum Doing {
         menu: String,
         shown: String,
     },
+    RemindOfList {
+        menu: String,
+    },
+    UnremindOfList {
+        menu: String,
+    },
     ShowCard {
         card: String,
         shown: String,
@@ -82,6 +88,8 @@ impl Doing {
             | Doing::Side { .. }
             | Doing::Unside { .. }
             | Doing::ShowMenu { .. }
+            | Doing::RemindOfList { .. }
+            | Doing::UnremindOfList { .. }
             | Doing::ShowCard { .. }
             | Doing::Ring { .. } => None,
         }

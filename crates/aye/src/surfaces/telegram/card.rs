@@ -111,8 +111,15 @@ pub fn ring(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Pag
         true => Page::default().text("⚠️ ").bold(name).text(" failed"),
         false => Page::default().text("✅ ").bold(name).text(" finished"),
     };
-    let first = words.trim().lines().next().unwrap_or_default();
-    Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(first, RING)) }))
+    let first = gist(words);
+    Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(&first, RING)) }))
+}
+
+/// The first line that says something, without its marks.
+fn gist(words: &str) -> String {
+    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines().find(|line| !line.starts_with(['#', '`'])).or_else(|| lines().next());
+    first.unwrap_or_default().replace("**", "").replace('`', "").trim_start_matches(['#', ' ']).to_owned()
 }
 
 /// What the message of a run shows, and the final text as a file where it does not fit.

@@ -28,7 +28,7 @@ to the same run.
 /project [name] – the folder that runs work in
 /agents – who is at work
 /stop – end this chat's run
-/status – what is waiting, and to see it again
+/status – what is waiting, to be answered here
 /cancel – take back that you wanted to type something
 /help – this
 

@@ -4,7 +4,7 @@ use super::html::{Page, label};
 use super::memory::random;
 use super::render::ECHO;
 use crate::hub::Problem;
-use aye_core::{Ask, AskId, Body, Text};
+use aye_core::{Ask, AskId, Body, Display, DisplayKind, Text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,11 @@ pub struct Menu {
     /// What stands behind each button.
     pub tokens: BTreeMap<String, Choice>,
     pub shown: String,
+    /// That something of it still waits was said once more.
+    #[serde(default)]
+    pub reminded: bool,
+    #[serde(default)]
+    pub reminder: Option<i64>,
     /// It will not change any more, and says this.
     pub done: Option<String>,
     pub made_at: Timestamp,
@@ -69,6 +74,8 @@ impl Menu {
             what,
             tokens: BTreeMap::new(),
             shown: String::new(),
+            reminded: false,
+            reminder: None,
             done: None,
             made_at: now,
         })
@@ -90,6 +97,14 @@ impl Menu {
 
     pub fn lists_any(&self, is_open: impl Fn(&AskId) -> bool) -> bool {
         matches!(&self.what, Kind::Waiting { asks, .. } if asks.iter().any(is_open))
+    }
+
+    /// The asks of a list that nobody asked for.
+    pub fn announced(&self) -> &[AskId] {
+        match &self.what {
+            Kind::Waiting { asks, status: None } => asks,
+            Kind::Waiting { .. } | Kind::Offer { .. } => &[],
+        }
     }
 
     /// Whether this ask stands in a list that nobody asked for, in place of a message of its own.
@@ -141,7 +156,13 @@ pub fn in_a_line(ask: &Ask) -> String {
             let first = asked.questions.first().map_or("", |question| question.question.as_str());
             format!("❓ {first}")
         }
-        Body::Permission(permission) => format!("🔐 {} {}", permission.tool, permission.compact().text),
+        Body::Permission(permission) => {
+            let display = Display::of(permission, &ask.extras);
+            match display.kind {
+                DisplayKind::Command => format!("🔐 {}", display.text),
+                DisplayKind::Diff | DisplayKind::Json => format!("🔐 {}", display.title),
+            }
+        }
         Body::Plan(plan) => format!("📋 {}", plan.plan.as_str().lines().next().unwrap_or_default()),
     }
 }
@@ -152,7 +173,10 @@ pub fn offer(
     run: Option<&str>,
     questions: &[(String, String)],
 ) -> (Page, Vec<Vec<(String, Choice)>>) {
-    let page = Page::default().text("✍️ Is this an answer?").line().written(&quoted(text));
+    let mut page = Page::default().text("✍️ Is this an answer?").line().written(&quoted(text));
+    if questions.is_empty() {
+        page = page.line().dim("If it is, open its request from the list and reply to that.");
+    }
     let answer = |(copy, question): &(String, String)| {
         let words = format!("✅ It answers: {}", label(question, 40));
         vec![(words, Choice::Answer { copy: copy.clone() })]

@@ -1,7 +1,7 @@
 //! Lists and offers in chats: when there is one, what it shows now, and what its buttons do.
 
 use super::api::{Key, Outgoing};
-use super::calls::{Call, Doing, Op, plainly};
+use super::calls::{Call, Doing, Op, Plainness, plainly};
 use super::desk::Desk;
 use super::form::NO_LONGER;
 use super::gate::Person;
@@ -9,7 +9,7 @@ use super::html::{Page, label};
 use super::lane::Job;
 use super::memory::Copy;
 use super::menu::{Choice, Kind, Menu, list, offer, quoted};
-use super::show::digest;
+use super::show::{after, digest};
 use super::updates::Notice;
 use crate::hub::Problem;
 use aye_core::{AgentId, Ask, AskId, Body, Text};
@@ -69,7 +69,7 @@ impl Desk {
         let outgoing = Outgoing { rows, reply_to, silent: !rings, ..plainly(&page, plainness) };
         let shown = digest(&outgoing);
         if menu.shown == shown {
-            return Ok(None);
+            return self.remind_of_list(&menu).await;
         }
         let op = match menu.message {
             None => Op::Send(outgoing),
@@ -220,7 +220,8 @@ impl Desk {
         let run = self.run_of(person.chat).await;
         let questions = self.open_questions(person.chat, run.as_ref().map(|(agent, _)| agent)).await?;
         let Ok(words) = Text::try_from(text) else { return Ok(false) };
-        if questions.is_empty() {
+        let agent = run.as_ref().map(|(agent, _)| agent);
+        if questions.is_empty() && !self.has_listed_question(person.chat, agent).await? {
             return Ok(false);
         }
         let run = run.map(|(_, name)| name);
@@ -231,6 +232,41 @@ impl Desk {
         memos.push(self.memory.put_menu(menu));
         self.save(memos).await?;
         Ok(true)
+    }
+
+    /// Whether a question waits in a list, without a message of its own to reply to.
+    async fn has_listed_question(&self, chat: i64, agent: Option<&AgentId>) -> Result<bool, Problem> {
+        let lists = self.memory.menus.values().filter(|menu| menu.chat == chat);
+        let asks: Vec<_> = lists.flat_map(Menu::announced).cloned().collect();
+        for (ask, _) in self.named(&asks).await? {
+            let is_question = matches!(ask.body, Body::Question(_)) && ask.state.is_open();
+            if is_question && agent.is_none_or(|agent| *agent == ask.agent) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Somebody is reminded of a list once, while anything of it is open.
+    async fn remind_of_list(&self, menu: &Menu) -> Result<Option<Call>, Problem> {
+        let open = self.named(menu.announced()).await?;
+        let open: Vec<_> = open.into_iter().filter(|(ask, _)| ask.state.is_open()).collect();
+        if let (Some(reminder), true) = (menu.reminder, open.is_empty()) {
+            let doing = Doing::UnremindOfList { menu: menu.id.clone() };
+            return Ok(Some(Call { doing, op: Op::Delete(reminder) }));
+        }
+        let wait = self.settings.remind_after;
+        let due = wait.zip(open.first()).map(|(wait, (ask, _))| after(ask.created_at, wait));
+        if menu.reminded || due.is_none_or(|due| self.hub.clock().now() < due) {
+            return Ok(None);
+        }
+        let words = match open.len() {
+            1 => "⏰ Still waiting for you: 1 request".to_owned(),
+            several => format!("⏰ Still waiting for you: {several} requests"),
+        };
+        let page = Page::default().text(&words);
+        let outgoing = Outgoing { reply_to: menu.message, ..plainly(&page, Plainness::Marked) };
+        Ok(Some(Call { doing: Doing::RemindOfList { menu: menu.id.clone() }, op: Op::Send(outgoing) }))
     }
 
     /// The newest messages of a chat that show a question which takes a text now, and what they ask.

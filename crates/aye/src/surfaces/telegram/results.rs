@@ -44,6 +44,8 @@ impl Desk {
                 let memo = self.memory.put_menu(Menu { message: Some(message), shown, ..menu });
                 self.save(vec![memo]).await
             }
+            Doing::RemindOfList { menu } => self.reminded_of_list(&menu, Some(message)).await,
+            Doing::UnremindOfList { menu } => self.reminded_of_list(&menu, None).await,
             Doing::ShowCard { card, shown } => {
                 self.card_edited(&card);
                 self.change_card(&card, |card| {
@@ -75,6 +77,9 @@ impl Desk {
             Doing::Side { copy, what } => self.add_side(copy, *what, None).await,
             Doing::CardFile { card } => self.change_card(card, |card| card.has_file = true).await,
             Doing::Ring { card } => self.change_card(card, |card| card.rung = true).await,
+            Doing::RemindOfList { menu } | Doing::UnremindOfList { menu } => {
+                self.reminded_of_list(menu, None).await
+            }
             Doing::Words
             | Doing::Show { .. }
             | Doing::Unside { .. }
@@ -105,13 +110,14 @@ impl Desk {
                     None => Ok(()),
                 }
             }
-            Doing::Ring { .. } => self.gave_up(doing).await,
+            Doing::Ring { .. } | Doing::RemindOfList { .. } => self.gave_up(doing).await,
             // Its asks are announced anew, each by itself; should it be there after all, its buttons do nothing.
             Doing::ShowMenu { menu, .. } => self.lose_menu(menu).await,
             Doing::Words
             | Doing::Show { .. }
             | Doing::Side { .. }
             | Doing::Unside { .. }
+            | Doing::UnremindOfList { .. }
             | Doing::CardFile { .. } => Ok(()),
         }
     }
@@ -173,8 +179,18 @@ impl Desk {
                 Ok(())
             }
             Doing::Unside { copy, message } => self.drop_side(copy, *message).await,
-            Doing::Side { .. } | Doing::CardFile { .. } | Doing::Ring { .. } => self.gave_up(doing).await,
+            Doing::Side { .. }
+            | Doing::CardFile { .. }
+            | Doing::Ring { .. }
+            | Doing::RemindOfList { .. }
+            | Doing::UnremindOfList { .. } => self.gave_up(doing).await,
         }
+    }
+
+    async fn reminded_of_list(&mut self, id: &str, reminder: Option<i64>) -> Result<(), Problem> {
+        let Some(menu) = self.memory.menus.get(id).cloned() else { return Ok(()) };
+        let memo = self.memory.put_menu(Menu { reminded: true, reminder, ..menu });
+        self.save(vec![memo]).await
     }
 
     async fn lose_menu(&mut self, id: &str) -> Result<(), Problem> {

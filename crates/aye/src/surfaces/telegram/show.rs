@@ -117,6 +117,8 @@ impl Desk {
         let is_live = !matches!(view, View::Ended);
         if is_live && !copies.iter().any(|copy| !copy.lost) && self.is_for(&ask.agent, chat) {
             if copies.is_empty() && self.memory.is_listed(id, chat) {
+                // Its list may have to be called to mind.
+                self.renew_lists(id);
                 return Ok(None);
             }
             if ask.state.is_open()
