@@ -34,9 +34,11 @@ impl Home {
         Self { places: settled, user: user_home.map(settle), user_spelled: user_home.map(str::to_owned) }
     }
 
-    /// A name with the user's home in place of what stands for it.
+    /// A name with the user's home, and the folder it is used in, in place of what stands for them.
     pub(crate) fn expand(&self, name: &str) -> String {
-        let Some(user) = &self.user_spelled else { return name.to_owned() };
+        let name = name.replace("${PWD}", ".").replace("$PWD", ".");
+        let name = name.strip_prefix("~+").map(|rest| format!(".{rest}")).unwrap_or(name);
+        let Some(user) = &self.user_spelled else { return name };
         let name = name.replace("${HOME}", user).replace("$HOME", user);
         let Some(rest) = name.strip_prefix('~') else { return name };
         let own = user.rsplit('/').next().unwrap_or_default();

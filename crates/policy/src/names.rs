@@ -1,6 +1,8 @@
 //! The names in a tool call that a program might open, for whoever can look at the disk: what a name leads to shows
 //! only there. Nothing is opened here.
 
+mod pattern;
+
 use crate::call::{FILE_TOOLS, SEARCH_TOOLS, ShellTool, ToolCall};
 use crate::home::collect_strings;
 use crate::shell::Script;
@@ -8,8 +10,6 @@ use std::collections::BTreeSet;
 
 /// More than anybody writes into one command; a call that has more goes to a person.
 const MOST: usize = 4096;
-/// No system opens a longer name.
-const LONGEST: usize = 4096;
 
 /// The names in one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +17,9 @@ pub struct Names {
     pub names: BTreeSet<Name>,
     /// There were more than can be looked at.
     pub too_many: bool,
-    /// A command may change its folder and use its names from there.
-    pub moves: bool,
+    /// The words that may each be one of several names, in the order in which they are written: a command may change
+    /// its folder and use the words that follow from there.
+    pub words: Vec<Vec<Name>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,18 +45,28 @@ impl Names {
             strings.push(field.as_str());
             collect_strings(value, &mut strings);
         }
-        found.moves = !is_file_tool && !is_search;
+        let moves = !is_file_tool && !is_search;
         for text in strings {
-            found.add(call, text, !is_file_tool);
+            let whole = found.add(call, text, !is_file_tool);
             match shell {
-                Some(_) => found.add_words(call, words(text)),
-                None if found.moves => found.add_words(call, loose_words(text)),
+                Some(_) => found.add_words(call, words_within(text)),
+                None if moves => {
+                    found.words.push(whole);
+                    found.add_words(call, loose_words(text));
+                }
                 None => {}
             }
         }
-        // What wrappers and nested shells lead to stands there in words of its own.
-        for text in script.iter().flat_map(|script| &script.parts).flat_map(|part| &part.reaches) {
-            found.add_words(call, words(text).into_iter().filter(|word| has_a_letter(word)).collect());
+        for part in script.iter().flat_map(|script| &script.parts) {
+            // What wrappers and nested shells lead to stands there in words of its own.
+            let own = part.words.join(" ");
+            let others = part.reaches.iter().filter(|text| **text != part.line && **text != own);
+            for word in others.flat_map(|text| words(text)).chain(part.words.iter().cloned()) {
+                starts(&word).for_each(|name| drop(found.add(call, name, true)));
+            }
+            if part.reaches.iter().any(|text| goes_home(text)) {
+                found.add_words(call, vec!["~".to_owned()]);
+            }
         }
         if is_search && !call.input.contains_key("path") {
             found.add(call, ".", true);
@@ -65,59 +76,94 @@ impl Names {
 
     fn add_words(&mut self, call: &ToolCall, words: Vec<String>) {
         for word in words {
-            for start in starts(&word) {
-                self.add(call, &word[start..], true);
-            }
+            let names = starts(&word).flat_map(|name| self.add(call, name, true)).collect();
+            self.words.push(names);
             if self.too_many {
                 return;
             }
         }
     }
 
-    fn add(&mut self, call: &ToolCall, text: &str, through: bool) {
-        if text.is_empty() || text.len() > LONGEST || text.contains('\0') {
-            return;
+    /// The names that a text may be, which are also kept.
+    fn add(&mut self, call: &ToolCall, text: &str, through: bool) -> Vec<Name> {
+        if text.is_empty() || text.contains('\0') {
+            return vec![];
         }
         if self.names.len() >= MOST {
             self.too_many = true;
-            return;
+            return vec![];
         }
-        let text = text.strip_prefix("file://").unwrap_or(text);
+        let text = ["file://localhost/", "file:///"]
+            .iter()
+            .find(|start| text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start)))
+            .map_or(text, |start| &text[start.len() - 1..]);
         let path = call.home.expand(text);
-        // Of a pattern, the folder in which it begins is named.
-        if let Some(special) = path.find(['*', '?', '[', '{']) {
-            let folder = path[..special].rfind('/').map_or(".", |end| &path[..=end]);
-            self.names.insert(Name { path: folder.to_owned(), through: true });
+        let expands = ShellTool::named(call.tool).is_some() || call.tool == "Glob";
+        let Some(paths) = (if expands { pattern::alternatives(&path) } else { Some(vec![path]) }) else {
+            self.too_many = true;
+            return vec![];
+        };
+        let mut found = vec![];
+        for path in paths {
+            if let Some(up) = pattern::with_steps_upwards(&path).filter(|_| expands) {
+                pattern::add(up, through, &mut found);
+            }
+            pattern::add(path, through, &mut found);
         }
-        if path.contains('%') {
-            self.names.insert(Name { path: percent_decoded(&path), through });
-        }
-        self.names.insert(Name { path, through });
+        self.names.extend(found.iter().cloned());
+        found
     }
 }
 
-/// Where a name may begin within a word: `--file=NAME`, `host:NAME`, `@NAME`, `-fNAME`.
-fn starts(word: &str) -> impl Iterator<Item = usize> {
+/// `cd` without a folder goes to the user's own.
+fn goes_home(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    words.next() == Some("cd") && words.all(|word| word.starts_with('-') && word != "-")
+}
+
+/// Where a name may begin within a word: `--file=NAME`, `host:NAME`, `@NAME`, `-fNAME`, `-xf/NAME`.
+fn starts(word: &str) -> impl Iterator<Item = &str> {
     let after_sign =
         word.char_indices().filter(|(_, c)| "=:,@".contains(*c)).map(|(at, c)| at + c.len_utf8());
-    let after_option = word
-        .char_indices()
-        .nth(2)
-        .filter(|_| word.starts_with('-') && !word.starts_with("--"))
-        .map(|(at, _)| at);
-    std::iter::once(0).chain(after_sign).chain(after_option)
+    let is_short = word.starts_with('-') && !word.starts_with("--");
+    let after_letter = word.char_indices().nth(2).map(|(at, _)| at);
+    let after_letters = word.find(['/', '.', '~', '$']);
+    let after_option = after_letter.into_iter().chain(after_letters).filter(move |_| is_short);
+    std::iter::once(0).chain(after_sign).chain(after_option).map(|start| &word[start..])
 }
 
 /// A text that may be a command or not. A sign that stands alone in it (`/`, `~`) is taken for a sign.
 fn loose_words(text: &str) -> Vec<String> {
     let mut all = words(text);
     all.extend(text.split_whitespace().map(str::to_owned));
-    all.retain(|word| has_a_letter(word));
+    all.retain(|word| is_no_mere_sign(word));
     all
 }
 
-fn has_a_letter(word: &str) -> bool {
-    word.contains(char::is_alphanumeric)
+fn is_no_mere_sign(word: &str) -> bool {
+    word.contains(char::is_alphanumeric) || word.contains("..")
+}
+
+/// So deep are commands within quotes looked at.
+const DEEPEST: usize = 8;
+
+/// The words of a command, and after each one that may be a command itself, the words of that.
+fn words_within(text: &str) -> Vec<String> {
+    fn collect(text: &str, levels: usize, all: &mut Vec<String>) {
+        for word in words(text) {
+            let goes_deeper =
+                levels < DEEPEST && word != text && word.contains([' ', '\t', '\n', ';', '|', '&']);
+            if levels == 0 || is_no_mere_sign(&word) {
+                all.push(word.clone());
+            }
+            if goes_deeper && all.len() <= MOST {
+                collect(&word, levels + 1, all);
+            }
+        }
+    }
+    let mut all = vec![];
+    collect(text, 0, &mut all);
+    all
 }
 
 /// The words of a command, without its quotes and backslashes.
@@ -141,25 +187,6 @@ fn words(text: &str) -> Vec<String> {
     words.push(word);
     words.retain(|word| !word.is_empty());
     words
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = vec![];
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -203,6 +230,57 @@ mod tests {
         finds("cat \"$HOME\"/x ${HOME}/y", "/Home/Ada/y");
         finds("cat /x/a*/b", "/x/");
         finds("ls *.rs", ".");
+    }
+
+    #[test]
+    fn what_a_shell_makes_of_a_word_is_a_name_too() {
+        finds("cat {../..,x}/a", "../../a");
+        finds("cat {.,}./{.,}./a", "../../a");
+        finds("cat .?/.*/.[.]/a", "../../../a");
+        finds("cat ~+/../a", "./../a");
+        finds("cat \"$PWD\"/../a ${PWD}/../b", "./../b");
+        finds("cat ../../$x/a", "../../");
+        finds("tar -cC../.. a", "../..");
+        finds("bash -c 'cd ../..; cat a'", "../..");
+        finds("bash -c 'cd / && cat a'", "/");
+        finds("eval 'cd ..'", "..");
+        finds("cat file://localhost/x/y", "/x/y");
+        for command in ["cd && cat a", "cd; cat a", "(cd -P\ncat a)", "cd -- || x", "bash -c 'cd; cat a'"] {
+            finds(command, "/Home/Ada");
+        }
+        let long = format!("/x/{}y", "./".repeat(5000));
+        assert!(names("Read", json!({"file_path": long})).contains(&"/x/y".to_owned()));
+        assert!(names("Glob", json!({"pattern": "{.,x}./a/*"})).contains(&"../a/".to_owned()));
+        for command in ["cd - && cat a", "cd src && cat a", "echo cd", "cat ${HOME}x"] {
+            assert!(
+                !names("Bash", json!({"command": command})).contains(&"/Home/Ada".to_owned()),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_are_kept_in_their_order_with_those_of_commands_in_quotes() {
+        let home = Home::default();
+        let input = json!({"command": "cd .. && bash -c \"cd ..; cat 'a b'\""});
+        let input = input.as_object().unwrap();
+        let folder = Folder::Claimed;
+        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, home: &home };
+        let words = Names::of(&call, call.script().as_ref()).words;
+        let first: Vec<_> = words.iter().filter_map(|names| Some(names.first()?.path.as_str())).collect();
+        let expected =
+            ["command", "cd", "..", "bash", "-c", "cd ..; cat 'a b'", "cd", "..", "cat", "a b", "a", "b"];
+        assert_eq!(first, expected);
+    }
+
+    #[test]
+    fn braces_that_stand_for_too_much_are_not_looked_at() {
+        let home = Home::default();
+        let input = json!({"command": format!("cat {}", "{a,b}".repeat(9))});
+        let input = input.as_object().unwrap();
+        let folder = Folder::Claimed;
+        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, home: &home };
+        assert!(Names::of(&call, call.script().as_ref()).too_many);
     }
 
     #[test]

@@ -225,10 +225,11 @@ fn is_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// No step upwards and no slash that is written in another way.
+/// No step upwards, no slash that is written in another way, and no brackets: curl takes `/a/{..}/b` for `/b`.
 fn is_plain_path(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
-    let hidden = ["%2f", "%5c", "%25", "%00", "%0a", "%0d"].iter().any(|code| lower.contains(code));
+    let hidden = path.contains(['{', '}', '[', ']'])
+        || ["%2f", "%5c", "%25", "%00", "%0a", "%0d"].iter().any(|code| lower.contains(code));
     let dots = lower.replace("%2e", ".");
     !hidden && !dots.split('/').any(|name| matches!(name.split(';').next(), Some("." | "..")))
 }
@@ -318,6 +319,9 @@ mod tests {
                 "https://doc.rust-lang.org/a%2fb",
                 "https://doc.rust-lang.org/a%5cb",
                 "https://doc.rust-lang.org/%252e%252e/",
+                "https://doc.rust-lang.org/a/{..}/b",
+                "https://doc.rust-lang.org/a/{.,x}./b",
+                "https://doc.rust-lang.org/[1-3]",
                 "",
             ],
         );

@@ -6,7 +6,7 @@
 
 use aye_core::visible::one_line;
 use aye_policy::{Name, Names};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -129,8 +129,23 @@ struct Marks<'a> {
 enum End {
     /// To us, or to where it cannot be seen; in words.
     Asked(String),
-    Folder(PathBuf),
+    Folder(Base),
     Elsewhere,
+}
+
+/// A folder that names are meant from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Base {
+    /// It is there, and the path to it is free of links.
+    at: PathBuf,
+    /// So many folders below that, of which none is there yet.
+    missing: usize,
+}
+
+impl Base {
+    fn at(at: impl Into<PathBuf>) -> Self {
+        Self { at: at.into(), missing: 0 }
+    }
 }
 
 impl Places {
@@ -163,33 +178,16 @@ impl Places {
 
     fn why_asked(&self, names: &Names, folders: &[String]) -> Option<String> {
         let marks = self.marks();
-        let mut bases = vec![];
+        let mut bases = BTreeSet::new();
         for folder in folders {
-            match marks.follow(Path::new("/"), &Name { path: folder.clone(), through: false }) {
+            match marks.follow(&Base::at("/"), &Name { path: folder.clone(), through: false }) {
                 End::Asked(why) => return Some(why),
-                End::Folder(base) => bases.push(base),
+                End::Folder(base) => drop(bases.insert(base)),
                 End::Elsewhere => {}
             }
         }
-        let mut further = vec![];
-        for name in &names.names {
-            match marks.try_name(&bases, name) {
-                Err(why) => return Some(why),
-                Ok(found) => further.extend(found),
-            }
-        }
-        further.sort();
-        further.dedup();
-        further.retain(|folder| !bases.contains(folder));
-        if !names.moves || further.is_empty() {
-            return None;
-        }
-        if further.len() > MOST_FOLDERS {
-            return Some("it names more folders than can be looked at".to_owned());
-        }
-        // `cd a && cat ../b`: the other names may be meant from a folder that is named as well.
-        let relative = names.names.iter().filter(|name| !name.path.starts_with('/'));
-        relative.map(|name| marks.try_name(&further, name)).find_map(Result::err)
+        let alone = names.names.iter().find_map(|name| marks.try_name(&bases, name).err());
+        alone.or_else(|| marks.walk(&bases, &names.words).err())
     }
 }
 
@@ -206,14 +204,43 @@ fn without_detours(base: &Path, path: &str) -> String {
 }
 
 impl Marks<'_> {
+    /// `cd a && cat ../b`, `tar -C a b`, `make b -C a`: each word may be meant from folders that other words name.
+    /// Every word changes the folder at most once.
+    fn walk(&self, bases: &BTreeSet<Base>, words: &[Vec<Name>]) -> Result<(), String> {
+        let steps_upwards = |name: &Name| name.path.split('/').filter(|step| *step == "..").count();
+        let upwards = words.iter().map(|word| word.iter().map(steps_upwards).max().unwrap_or_default()).sum();
+        // Nothing in these words leads out of a folder that is deeper below one that is there.
+        let counts = |base: &Base| base.missing <= upwards && !bases.contains(base);
+        let folders = |bases: &BTreeSet<Base>, word: &[Name]| -> Result<Vec<Base>, String> {
+            let found = word.iter().map(|name| self.try_name(bases, name));
+            Ok(found.collect::<Result<Vec<_>, _>>()?.concat().into_iter().filter(counts).collect())
+        };
+        let mut reached = bases.clone();
+        for (at, word) in words.iter().enumerate() {
+            let found: BTreeSet<Base> = folders(bases, word)?.into_iter().collect();
+            if !found.is_empty() {
+                for word in &words[..at] {
+                    folders(&found, word)?;
+                }
+            }
+            let further = folders(&reached, word)?;
+            reached.extend(further);
+            if reached.len() > MOST_FOLDERS {
+                return Err("it names more folders than can be looked at".to_owned());
+            }
+        }
+        Ok(())
+    }
+
     /// The folders that this name is, or why a person is asked.
-    fn try_name(&self, bases: &[PathBuf], name: &Name) -> Result<Vec<PathBuf>, String> {
-        let root = [PathBuf::from("/")];
+    fn try_name(&self, bases: &BTreeSet<Base>, name: &Name) -> Result<Vec<Base>, String> {
+        let root = BTreeSet::from([Base::at("/")]);
         let bases = if name.path.starts_with('/') { &root } else { bases };
         let mut folders = vec![];
         for base in bases {
             // Some programs take detours out of a name before they open it.
-            let plain = name.path.contains("..").then(|| without_detours(base, &name.path));
+            let has_detours = base.missing == 0 && name.path.contains("..");
+            let plain = has_detours.then(|| without_detours(&base.at, &name.path));
             let plain = plain.map(|path| Name { path, through: name.through });
             for name in [Some(name), plain.as_ref()].into_iter().flatten() {
                 match self.follow(base, name) {
@@ -226,14 +253,19 @@ impl Marks<'_> {
         Ok(folders)
     }
 
-    /// Goes the way that the system goes when it opens a name, one step at a time. `from` is free of links.
-    fn follow(&self, from: &Path, name: &Name) -> End {
+    /// Goes the way that the system goes when it opens a name, one step at a time.
+    fn follow(&self, from: &Base, name: &Name) -> End {
         let unclear = |why: &str| End::Asked(format!("where `{}` leads {why}", shown(&name.path)));
-        let mut at = if name.path.starts_with('/') { PathBuf::from("/") } else { from.to_owned() };
+        let Base { mut at, mut missing } =
+            if name.path.starts_with('/') { Base::at("/") } else { from.clone() };
         let mut to_go = steps(OsStr::new(&name.path));
         let mut last = None;
         let mut links = 0;
         while let Some(step) = to_go.pop_front() {
+            if missing > 0 {
+                missing = if step == ".." { missing - 1 } else { missing + 1 };
+                continue;
+            }
             if step == ".." {
                 at.pop();
                 last = None;
@@ -249,7 +281,11 @@ impl Marks<'_> {
             let found = match fs::symlink_metadata(&next) {
                 Ok(found) => found,
                 // What is made there is made in the folder that was reached, which is none of ours.
-                Err(error) if error.kind() == ErrorKind::NotFound => return End::Elsewhere,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing = 1;
+                    last = None;
+                    continue;
+                }
                 Err(error) if is_no_name(&error, &step) => return End::Elsewhere,
                 Err(_) => return unclear("cannot be seen"),
             };
@@ -274,12 +310,17 @@ impl Marks<'_> {
                 to_go.push_front(step);
             }
         }
+        if missing > 0 {
+            return End::Folder(Base { at, missing });
+        }
         let Some(found) = last.or_else(|| fs::metadata(&at).ok()) else { return unclear("cannot be seen") };
         if found.is_dir() {
-            let holds_ours = name.through && self.above.contains(&id(&found));
-            return match holds_ours {
-                true => End::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path))),
-                false => End::Folder(at),
+            return match name.through {
+                true if self.above.contains(&id(&found)) => {
+                    End::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path)))
+                }
+                true if Some(id(&found)) == self.processes => unclear("depends on the process that opens it"),
+                true | false => End::Folder(Base { at, missing }),
             };
         }
         match found.nlink() > 1 && self.has_by_another_name(&found) {

@@ -32,7 +32,9 @@ impl Disk {
         let root = self.path("");
         let root = root.to_str().unwrap().trim_end_matches('/');
         let name = |path: &&str| Name { path: path.replace("ROOT", root), through };
-        let names = Names { names: names.iter().map(name).collect(), too_many: false, moves };
+        let names: Vec<Name> = names.iter().map(name).collect();
+        let words = names.iter().filter(|_| moves).map(|name| vec![name.clone()]).collect();
+        let names = Names { names: names.into_iter().collect(), too_many: false, words };
         self.places.why_asked(&names, &[self.path("home/work").to_str().unwrap().to_owned()])
     }
 
@@ -182,4 +184,28 @@ async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
     let names = Names { names: [Name { path: "x".into(), through: false }].into(), ..Names::default() };
     let why = hung.why_asked(names, vec!["/".into()]).await;
     assert_eq!(why.as_deref(), Some(NOT_LOOKED_AT));
+}
+
+#[test]
+fn a_command_that_changes_its_folder_more_than_once_is_followed() {
+    let disk = Disk::new();
+    let asked = |words: &[&str]| disk.why(words, false, true).is_some();
+    assert!(asked(&["cd", "..", "cd", "..", "cat", "home/aye/operator.token"]));
+    assert!(asked(&["make", "-C", "sub/deep", "-C", "../..", "-C", "..", "-C", "..", "-f", "home/aye/x"]));
+    // A folder that the command makes itself.
+    assert!(asked(&["mkdir", "new", "cd", "new", "cat", "../../aye/operator.token"]));
+    assert!(asked(&["mkdir", "new/er", "ln", "-s", "../../../aye", "new/er/x"]));
+    assert!(asked(&["cat", "../../aye/x", "--in", "new"]));
+    // Each word changes the folder once.
+    assert!(!asked(&["cd", "..", "cat", "home/aye/operator.token"]));
+    assert!(!asked(&["mkdir", "new", "cd", "new", "cat", "../file", "../sub/aye"]));
+}
+
+#[test]
+fn a_search_through_all_processes_goes_to_a_person() {
+    let disk = Disk::new();
+    if Path::new("/proc/self").exists() {
+        assert!(disk.why(&["/proc/"], true, true).is_some());
+        assert!(disk.why(&["/proc/version"], true, true).is_none());
+    }
 }
