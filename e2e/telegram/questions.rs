@@ -98,7 +98,7 @@ fn other_takes_the_next_text_of_that_person_and_can_be_cancelled() {
     assert_eq!(notice.text, "Send it as your next message.");
     let waiting = phone.bot.changed(&message, "Send your answer as your next message");
     phone.bot.send(ANN, ANN, json!({"voice": {"file_id": "v", "duration": 1}}));
-    phone.shown("Text only, please");
+    phone.shown("An answer is text");
     phone.bot.told(ANN, &waiting, "Cancel");
     phone.bot.with_button(&message, "Other…");
     let again = phone.bot.message_where(ANN, "no hint", |found| {

@@ -260,3 +260,30 @@ fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
     let told = phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("nobody knows"));
     assert_eq!(told.count(), 1);
 }
+
+#[test]
+fn a_photo_reaches_the_run_with_its_caption_and_nothing_else_does() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Seen.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    let bot = &desk.phone.bot;
+    let picture = [&[0xff, 0xd8, 0xff][..], b"a picture"].concat();
+    bot.send(ANN, ANN, json!({"photo": bot.photo("early", &picture)}));
+    desk.phone.shown("There is no run to show this to");
+    bot.say(ANN, ANN, "first");
+    desk.phone.shown("web · done");
+    bot.send(ANN, ANN, json!({"photo": bot.photo("screen", &picture), "caption": "what is wrong here?"}));
+    desk.phone.bot.message(ANN, "Seen.");
+    let lines = heard(&desk.folder("web").join("heard.jsonl"));
+    let content = &lines.iter().rfind(|line| line["type"] == "user").unwrap()["message"]["content"];
+    assert_eq!(content[0]["source"]["media_type"], "image/jpeg");
+    assert_eq!(content[0]["source"]["data"], data_encoding::BASE64.encode(&picture));
+    assert_eq!(content[1]["text"], "what is wrong here?");
+    let log = support::printed(&desk.phone.hub.aye(&["log", "--json"]));
+    assert!(!log.contains(&data_encoding::BASE64.encode(&picture)), "the trail only says that there was one");
+    bot.send(ANN, ANN, json!({"photo": bot.photo("text", b"no picture")}));
+    desk.phone.shown("could not be fetched: it is no picture");
+    bot.send(ANN, ANN, json!({"photo": [{"file_id": "huge", "file_size": 9_000_000}]}));
+    desk.phone.shown("too large");
+    bot.send(ANN, ANN, json!({"voice": {"file_id": "v", "duration": 1}}));
+    desk.phone.shown("I cannot read voices or files");
+}

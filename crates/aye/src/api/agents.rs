@@ -213,7 +213,7 @@ pub async fn prompt(
     Named(id): Named<AgentId>,
     Body(prompt): Body<Prompt>,
 ) -> Result<Reply<Queued>, Failure> {
-    queue(&app, &caller, id, Command::Prompt { text: prompt.text }).await
+    queue(&app, &caller, id, Command::Prompt { text: prompt.text, image: None }).await
 }
 
 pub async fn interrupt(

@@ -46,9 +46,34 @@ pub struct Registration {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Command {
-    Prompt { text: Text },
+    Prompt {
+        text: Text,
+        /// A picture that belongs to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<Image>,
+    },
     Interrupt,
     Stop,
+}
+
+/// A picture as agents take it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Image {
+    /// Such as `image/jpeg`.
+    pub media_type: String,
+    /// In base64.
+    pub data: String,
+}
+
+impl Command {
+    /// As the trail has it: that there was a picture, and how large.
+    fn in_the_trail(&self) -> Value {
+        let mut body = json!(self);
+        if let Command::Prompt { image: Some(image), .. } = self {
+            body["image"] = json!({ "media_type": image.media_type, "characters": image.data.len() });
+        }
+        body
+    }
 }
 
 impl Hub {
@@ -175,9 +200,8 @@ pub(super) fn queue_command(
     if row.report == Report::Ended {
         return Err(Problem::Conflict("this agent has ended"));
     }
-    let body = json!(command);
-    let n = tx.put_command(agent, &body)?;
-    tx.audit(now, "agent.command", who, Some(agent), None, body)?;
+    let n = tx.put_command(agent, &json!(command))?;
+    tx.audit(now, "agent.command", who, Some(agent), None, command.in_the_trail())?;
     Ok(n)
 }
 

@@ -32,7 +32,7 @@ mod settle;
 mod timers;
 
 pub use crate::store::{AskFilter, AskPage, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
-pub use agents::{Command, Registration};
+pub use agents::{Command, Image, Registration};
 pub use ancestry::is_parent;
 use ancestry::process_started;
 pub use answer::{AnswerCall, Named};

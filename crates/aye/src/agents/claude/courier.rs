@@ -206,7 +206,9 @@ pub async fn take_commands(home: Home, client: Client, agent: AgentId, events: m
             after = command["n"].as_u64().unwrap_or(after);
             let event = match command["command"]["type"].as_str() {
                 Some("prompt") => {
-                    Event::Prompt(command["command"]["text"].as_str().unwrap_or_default().to_owned())
+                    let text = command["command"]["text"].as_str().unwrap_or_default().to_owned();
+                    let image = serde_json::from_value(command["command"]["image"].clone()).ok();
+                    Event::Prompt { text, image }
                 }
                 Some("interrupt") => Event::Interrupt,
                 Some("stop") => Event::Stop,

@@ -7,7 +7,7 @@ use super::crew::Crew;
 use super::receipts::Expected;
 use super::told::Told;
 use super::translate;
-use super::wire::{self, Block, CanUseTool, Frame};
+use super::wire::{self, Block, CanUseTool, Frame, Picture};
 use crate::config::AsksBy;
 use aye_core::{AskView, Body, Receipt};
 use serde_json::{Value, json};
@@ -40,7 +40,10 @@ pub enum Event {
         request: String,
         resolution: Value,
     },
-    Prompt(String),
+    Prompt {
+        text: String,
+        image: Option<Picture>,
+    },
     Interrupt,
     /// The run is to end, whatever the agent is doing.
     Stop,
@@ -150,7 +153,7 @@ impl Driver {
     pub fn begin(&mut self, prompt: &str) -> Vec<Effect> {
         let id = self.next_request();
         let mut effects = vec![Effect::Write(wire::initialize_line(&id))];
-        effects.extend(self.prompt(prompt));
+        effects.extend(self.prompt(prompt, None));
         effects
     }
 
@@ -165,10 +168,10 @@ impl Driver {
         }
     }
 
-    fn prompt(&mut self, text: &str) -> Vec<Effect> {
+    fn prompt(&mut self, text: &str, image: Option<&Picture>) -> Vec<Effect> {
         self.activity.prompted();
         vec![
-            Effect::Write(wire::prompt_line(text)),
+            Effect::Write(wire::prompt_line(text, image)),
             Effect::Register(json!({ "state": "working" })),
             Effect::Tell(Told::Prompt(text.to_owned())),
         ]
@@ -183,7 +186,7 @@ impl Driver {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
             }
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
-            Event::Prompt(text) => self.prompt(&text),
+            Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
             Event::Interrupt => vec![self.interrupt()],
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => vec![self.interrupt(), Effect::End],

@@ -433,8 +433,23 @@ fn control_line(request_id: &str, request: Value) -> String {
     json!({ "type": "control_request", "request_id": request_id, "request": request }).to_string()
 }
 
-pub fn prompt_line(text: &str) -> String {
-    json!({ "type": "user", "message": { "role": "user", "content": text } }).to_string()
+/// A picture that belongs to a prompt; an absent field is none.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Picture {
+    pub media_type: String,
+    /// In base64.
+    pub data: String,
+}
+
+pub fn prompt_line(text: &str, picture: Option<&Picture>) -> String {
+    let content = match picture {
+        None => json!(text),
+        Some(Picture { media_type, data }) => {
+            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+            json!([{ "type": "image", "source": source }, { "type": "text", "text": text }])
+        }
+    };
+    json!({ "type": "user", "message": { "role": "user", "content": content } }).to_string()
 }
 
 /// For agents that ask by a bare `tool_use`: the answer is the tool's result.

@@ -158,6 +158,32 @@ impl Bot {
         serde_json::from_value(me).map_err(|error| self.no_reply(error))
     }
 
+    /// A file that somebody sent, if it is no larger than this.
+    pub async fn fetch(&self, id: &str, most: usize) -> Result<Bytes, ApiError> {
+        let found = self.call("getFile", json!({ "file_id": id }), self.patience()).await?;
+        let path = found["file_path"].as_str().unwrap_or_default();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        if path.is_empty() || !path.chars().all(plain) || found["file_size"].as_u64() > Some(most as u64) {
+            return Err(ApiError::Refused {
+                code: 400,
+                words: "the file cannot be fetched".into(),
+                moved_to: None,
+            });
+        }
+        let fetch = async {
+            let mut line = self.connect().await?;
+            let request = Request::get(format!("/file/bot{}/{path}", self.token.expose()))
+                .header(header::HOST, self.url.authority())
+                .body(Full::new(Bytes::new()))
+                .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
+            let reply = line.sender.send_request(request).await.map_err(|error| self.no_reply(error))?;
+            let body = Limited::new(reply.into_body(), most).collect().await;
+            Ok(body.map_err(|error| self.no_reply(error))?.to_bytes())
+        };
+        let late = |_| Err(ApiError::NoReply("a file took too long".into()));
+        tokio::time::timeout(self.patience(), fetch).await.unwrap_or_else(late)
+    }
+
     /// Where updates go in place of us, if somebody set that.
     pub async fn webhook(&self) -> Result<Option<String>, ApiError> {
         let found = self.call("getWebhookInfo", json!({}), self.patience()).await?;

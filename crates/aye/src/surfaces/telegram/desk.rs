@@ -7,6 +7,7 @@ use super::commands::MENU;
 use super::html::Page;
 use super::lane::{Job, Lane, Rank};
 use super::memory::{Memory, START, forget};
+use super::photos::Fetched;
 use super::poll::News;
 use super::runs::Started;
 use super::settings::Settings;
@@ -58,6 +59,8 @@ pub struct Desk {
     pub(super) starting: HashMap<i64, Timestamp>,
     /// Words to people who pressed something.
     pub(super) asides: JoinSet<()>,
+    /// Pictures on their way to a run.
+    pub(super) photos: JoinSet<Fetched>,
     pub(super) calls: JoinSet<Finished>,
     /// Memory may be ahead of the disk, because a write failed.
     unsure: bool,
@@ -87,6 +90,7 @@ impl Desk {
             starts: JoinSet::new(),
             starting: HashMap::new(),
             asides: JoinSet::new(),
+            photos: JoinSet::new(),
             calls: JoinSet::new(),
             unsure: true,
             resync_at: None,
@@ -106,6 +110,7 @@ impl Desk {
                 change = changes.recv() => self.hear(change, &mut changes).await,
                 Some(finished) = self.calls.join_next() => self.finish(finished.ok()).await,
                 Some(started) = self.starts.join_next() => self.run_started(started.ok()).await,
+                Some(fetched) = self.photos.join_next() => self.photo_fetched(fetched.ok()).await,
                 Some(_) = self.asides.join_next() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
@@ -157,6 +162,7 @@ impl Desk {
             let memos = self.disown_unfinished();
             self.save(memos).await?;
             self.tell_of_lost_starts().await?;
+            self.fetch_lost_photos().await?;
             self.resync().await
         };
         if let Err(error) = began.await {

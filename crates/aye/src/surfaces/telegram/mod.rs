@@ -12,12 +12,14 @@ mod form;
 mod gate;
 mod held;
 mod html;
+mod kept;
 mod lane;
 mod markdown;
 mod memory;
 mod menu;
 mod menus;
 mod permission;
+mod photos;
 mod plan;
 mod poll;
 mod question;
@@ -33,5 +35,7 @@ mod wire;
 
 pub use reload::Telegram;
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

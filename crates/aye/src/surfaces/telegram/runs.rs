@@ -8,7 +8,7 @@ use super::gate::Person;
 use super::lane::Job;
 use super::memory::{Card, ChatNote, Homed, START, forget};
 use super::show::digest;
-use crate::hub::{Change, Command, Memo, NewRun, Problem};
+use crate::hub::{Change, Command, Image, Memo, NewRun, Problem};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -67,15 +67,27 @@ impl Desk {
         text: &str,
         here: Option<i64>,
     ) -> Result<(), Problem> {
+        let memos = self.memory.put_handled(update);
+        self.prompt_with(person, agent, (text, None), here, memos).await
+    }
+
+    /// A prompt, perhaps with a picture, and what is to be remembered with it.
+    pub(super) async fn prompt_with(
+        &mut self,
+        person: &Person,
+        agent: AgentId,
+        (text, image): (&str, Option<Image>),
+        here: Option<i64>,
+        mut memos: Vec<Memo>,
+    ) -> Result<(), Problem> {
         let Ok(words) = Text::try_from(text) else { return Ok(()) };
-        let mut memos = self.memory.put_handled(update);
         if self.going_card(&agent).is_none() {
             let since = self.hub.last_seq().await?;
             let card = Card::new(agent.clone(), person.chat, since, self.hub.clock().now())?;
             self.put(person.chat, Job::Card(card.id.clone()));
             memos.push(self.memory.put_card(card));
         }
-        let command = Command::Prompt { text: words };
+        let command = Command::Prompt { text: words, image };
         let queued =
             self.hub.command_and_remember(agent, command, person.who(), Surface::Telegram, memos).await;
         if queued.is_err() {

@@ -31,10 +31,10 @@ impl Desk {
         let (chat, here) = (person.chat, message.message_id);
         let addressed = self.is_addressed(&message, &person);
         let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-            if message.has_media() && addressed {
-                self.say(chat, Some(here), "Text only, please: I cannot read pictures, voices or files.");
-            }
-            return Ok(());
+            return match message.has_media() && addressed {
+                true => self.media(update, &message, &person).await,
+                false => Ok(()),
+            };
         };
         if message.forward_origin.is_some() {
             if addressed {

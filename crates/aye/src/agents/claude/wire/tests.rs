@@ -74,7 +74,7 @@ fn every_line_we_write_is_one_line_of_json_with_the_shape_the_agent_knows() {
         error_line("r", "unknown"),
         initialize_line("i"),
         interrupt_line("i"),
-        prompt_line("do\nit"),
+        prompt_line("do\nit", None),
         tool_result_line("t", "SQLite", false),
     ];
     for line in &lines {
@@ -91,4 +91,10 @@ fn every_line_we_write_is_one_line_of_json_with_the_shape_the_agent_knows() {
     {"type":"user","message":{"role":"user","content":"do\nit"}}
     {"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"SQLite","is_error":false}]}}
     "#);
+}
+
+#[test]
+fn a_picture_stands_before_its_words() {
+    let picture = Picture { media_type: "image/png".into(), data: "iVBO".into() };
+    insta::assert_snapshot!(prompt_line("look", Some(&picture)), @r#"{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"text","text":"look"}]}}"#);
 }
