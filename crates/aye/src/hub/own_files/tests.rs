@@ -162,7 +162,7 @@ fn what_cannot_be_seen_goes_to_a_person() {
     // Whoever may read everything is let into it, too.
     if !rustix::process::getuid().is_root() {
         fs::create_dir(disk.path("home/work/shut")).unwrap();
-        fs::set_permissions(disk.path("home/work/shut"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(disk.path("home/work/shut"), fs::Permissions::from_mode(0o000)).unwrap();
         disk.asked("shut/x");
         fs::set_permissions(disk.path("home/work/shut"), fs::Permissions::from_mode(0o700)).unwrap();
     }

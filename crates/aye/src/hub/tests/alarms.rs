@@ -13,7 +13,7 @@ async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen
     let alarms = async |desk: &Desk| -> Vec<AskId> {
         desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.id).collect()
     };
-    assert_eq!(alarms(&desk).await, [disputed.id.clone()]);
+    assert_eq!(alarms(&desk).await, std::slice::from_ref(&disputed.id));
     desk.hub.mark_seen(disputed.id.clone(), "ann".into()).await.unwrap();
     assert!(alarms(&desk).await.is_empty());
     assert_eq!(desk.trail().await.last().map(String::as_str), Some("alarm.seen"));
