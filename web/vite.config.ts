@@ -30,5 +30,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: false,
     reportCompressedSize: false,
+    // What the page is made of travels with it, as its licences ask for.
+    license: { fileName: 'assets/licenses.txt' },
   },
 });

@@ -96,11 +96,14 @@ export async function everything(hub: Hub): Promise<Scene> {
   });
   const permission = await site.raise(
     'permission',
-    command('npm run build && rsync -a --delete dist/ web@example.org:/srv/www/', [
-      { scope: 'once' },
-      { scope: 'session', rule: 'npm run build, until this session ends' },
-      { scope: 'always', kept_by: 'hub' },
-    ]),
+    {
+      ...command('npm run build && rsync -a --delete dist/ web@example.org:/srv/www/', [
+        { scope: 'once' },
+        { scope: 'session', rule: 'npm run build, until this session ends' },
+        { scope: 'always', kept_by: 'hub' },
+      ]),
+      input: { command: 'npm run build && rsync -a --delete dist/ web@example.org:/srv/www/', description: 'Build the site and publish it' },
+    },
     { timeout: '45m' },
   );
   const edit = await site.raise('permission', {

@@ -50,5 +50,7 @@ test('pictures of the main views, light and dark', async ({ hub, page }) => {
     await picture('history');
     await show(page, '#/policy', 'main ol');
     await picture('policy');
+    await show(page, '#/settings', 'main li');
+    await picture('settings');
   }
 });

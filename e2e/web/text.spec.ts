@@ -4,7 +4,7 @@ import { expect, test } from '@playwright/test';
 import { feedbackOf } from '../../web/src/cards/plan';
 import { Conversation } from '../../web/src/lib/conversation';
 import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
-import { inline, markdown } from '../../web/src/lib/markdown';
+import { inline, markdown, type Block, type Inline } from '../../web/src/lib/markdown';
 import { segments } from '../../web/src/lib/segments';
 import { inProse, oneLine, visible } from '../../web/src/lib/visible';
 import { root } from './support';
@@ -129,4 +129,32 @@ test('word by word, a line shows what the other one does not have, and always al
   expect(parts.find((part) => part.text === 'let'.slice(2))?.look).toBe('k changed');
   const lines = linesOf(rowsOf([{ old_start: 0, new_start: 0, lines: ['-a', '-b', '+c', '\\ No newline at end of file', ' d'] }]));
   expect(lines.map((line) => `${line.kind} ${line.side?.text} ${line.side?.unended ?? false}`)).toEqual(['removed a false', 'removed b false', 'added c true', 'same d false']);
+});
+
+/** Everything that a reader of these blocks sees. */
+function shownOf(blocks: Block[]): string {
+  const words = (inside: Inline[]): string =>
+    inside.map((node) => ('text' in node ? node.text : node.is === 'break' ? '\n' : node.is === 'link' ? `${words(node.inside)} ${node.target}` : words(node.inside))).join('');
+  return blocks
+    .map((block) => {
+      if (block.is === 'heading' || block.is === 'paragraph') return words(block.inside);
+      if (block.is === 'code') return `${block.lang}\n${block.text}`;
+      if (block.is === 'quote') return shownOf(block.blocks);
+      if (block.is === 'list') return block.items.map((item) => shownOf(item.blocks)).join('\n');
+      return block.is === 'table' ? [block.head, ...block.rows].map((row) => row.map(words).join(' ')).join('\n') : '';
+    })
+    .join('\n');
+}
+
+test('no word of a plan is lost when it is rendered, however it is marked up', () => {
+  const BITS = ['# ', '## ', '- ', '* ', '> ', '```', '```sh hidden', '~~~ info', '    ', '**', '_', '`', '[', '](', ')', '![', '|', '|-|-|', '---', '<!--', '-->', '<b>', '\n', '\n\n', '\n', 'alpha', 'beta', 'gamma ', ' delta', 'x_y', '\\', '  ', '"title"'];
+  const lost: string[] = [];
+  let state = 7;
+  const roll = (below: number): number => ((state = (Math.imul(state, 1103515245) + 12345) >>> 0) >>> 8) % below;
+  const letters = (text: string): string => text.replace(/\P{L}/gu, '');
+  for (let n = 0; n < 20_000; n += 1) {
+    const source = Array.from({ length: 1 + roll(14) }, () => BITS[roll(BITS.length)]!).join('');
+    if (letters(shownOf(markdown(source))) !== letters(source)) lost.push(source);
+  }
+  expect(lost).toEqual([]);
 });

@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     fn judged(expected: Expected, text: &str, is_error: bool, detail: Option<Value>) -> Receipt {
-        let result = ToolResult { tool_use_id: "t".into(), text: text.into(), is_error };
+        let result = ToolResult { tool_use_id: "t".into(), text: text.into(), is_error, images: Vec::new() };
         judge(&expected, &result, detail.as_ref()).0
     }
 

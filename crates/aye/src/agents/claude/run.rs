@@ -331,9 +331,9 @@ impl Desk {
                 self.tools.insert(id.clone(), Instant::now());
                 told
             }
-            Told::ToolEnded { id, failed, text, took: _ } => {
+            Told::ToolEnded { id, failed, text, images, took: _ } => {
                 let took = self.tools.remove(&id).map(|since| since.elapsed());
-                Told::ToolEnded { id, failed, text, took }
+                Told::ToolEnded { id, failed, text, images, took }
             }
             other => other,
         }

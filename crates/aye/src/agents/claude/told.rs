@@ -1,6 +1,6 @@
 //! The account of a run, in the order of events: for the terminal it runs in, and for every other surface.
 
-use super::wire::{TurnResult, Usage};
+use super::wire::{Image, TurnResult, Usage};
 use aye_core::{AskView, Receipt};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -9,6 +9,9 @@ use std::time::Duration;
 const LONGEST_RESULT: usize = 10_000;
 /// Anything else that is said is told up to here, so that one event never crowds out the others.
 const LONGEST_TEXT: usize = 20_000;
+
+/// All pictures of a result together, in base64; what is larger is left out.
+const LARGEST_IMAGES: usize = 150 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
@@ -34,6 +37,7 @@ pub enum Told {
         id: String,
         failed: bool,
         text: String,
+        images: Vec<Image>,
         took: Option<Duration>,
     },
     Asked(Box<AskView>),
@@ -87,10 +91,18 @@ impl Told {
                 }
                 event
             }
-            Told::ToolEnded { id, failed, text, took } => {
+            Told::ToolEnded { id, failed, text, images, took } => {
                 let (text, left_out) = beginning(text, LONGEST_RESULT);
+                let mut room = LARGEST_IMAGES;
+                let shown = images.iter().take_while(|image| {
+                    let fits = image.data.len() <= room;
+                    room = room.saturating_sub(image.data.len());
+                    fits
+                });
+                let shown: Vec<_> = shown.collect();
                 json!({
                     "type": "tool_result", "id": id, "failed": failed, "text": text, "left_out": left_out,
+                    "images_left_out": images.len() - shown.len(), "images": shown,
                     "duration_ms": took.map(|took| took.as_millis() as u64),
                 })
             }
@@ -149,6 +161,24 @@ mod tests {
     /// What the hub takes in one call.
     const MOST_BYTES: usize = 256 * 1024;
 
+    fn pictures() -> Vec<Image> {
+        let data = || "A".repeat(LARGEST_IMAGES / 2);
+        std::iter::repeat_with(|| Image { media_type: "image/png".into(), data: data() }).take(3).collect()
+    }
+
+    #[test]
+    fn pictures_are_told_as_far_as_they_fit() {
+        let told = Told::ToolEnded {
+            id: "t".into(),
+            failed: false,
+            text: String::new(),
+            images: pictures(),
+            took: None,
+        };
+        let event = told.event().unwrap();
+        assert_eq!((event["images"].as_array().unwrap().len(), &event["images_left_out"]), (2, &json!(1)));
+    }
+
     #[test]
     fn no_event_is_too_long_to_be_told_and_each_says_what_is_missing() {
         // The worst a character can become in JSON, where the input of a tool is a string within a string.
@@ -161,7 +191,7 @@ mod tests {
             Told::Speaks { id: id(), delta: long.clone() },
             Told::Said { id: id(), text: long.clone() },
             Told::ToolStarted { id: id(), name: "Write".into(), input, sub_agent: None },
-            Told::ToolEnded { id: id(), failed: false, text: long.clone(), took: None },
+            Told::ToolEnded { id: id(), failed: false, text: long.clone(), images: pictures(), took: None },
             Told::Turn(turn),
             Told::Trouble(long.clone()),
         ] {

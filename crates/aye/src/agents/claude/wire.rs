@@ -1,7 +1,7 @@
 //! The lines Claude Code writes and reads on its control channel. Read tolerantly: new kinds and fields
 //! come with every release. Written strictly: one bad line ends the agent.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -98,6 +98,14 @@ pub struct ToolResult {
     pub tool_use_id: String,
     pub text: String,
     pub is_error: bool,
+    pub images: Vec<Image>,
+}
+
+/// A picture that a tool returned, in base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Image {
+    pub media_type: String,
+    pub data: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -262,9 +270,20 @@ fn decode_user(line: &[u8]) -> Frame {
             tool_use_id: block["tool_use_id"].as_str()?.to_owned(),
             text: result_text(&block["content"]),
             is_error: block["is_error"].as_bool().unwrap_or(false),
+            images: result_images(&block["content"]),
         })
     });
     Frame::User { results: results.collect(), detail, echo }
+}
+
+fn result_images(content: &Value) -> Vec<Image> {
+    let blocks = content.as_array().into_iter().flatten().filter(|block| block["type"] == "image");
+    let image = |block: &Value| {
+        let field = |name| block["source"][name].as_str().map(str::to_owned);
+        let media_type = field("media_type").filter(|kind| kind.starts_with("image/") && kind.len() < 40)?;
+        Some(Image { media_type, data: field("data")? })
+    };
+    blocks.filter_map(image).collect()
 }
 
 fn decode_stream(line: &[u8]) -> Frame {

@@ -197,6 +197,7 @@ impl Driver {
             id: result.tool_use_id.clone(),
             failed: result.is_error,
             text: result.text.clone(),
+            images: result.images.clone(),
             took: None,
         })];
         if let Some((ask, expected)) = self.expected.remove(&result.tool_use_id) {

@@ -164,6 +164,8 @@ fn result(block: &Block) -> Option<ToolResult> {
         tool_use_id: text(block.tool_use_id)?,
         text: result_text(&content),
         is_error: flag(block.is_error),
+        // Whoever reads a transcript asks what was answered, not what it looked like.
+        images: Vec::new(),
     })
 }
 

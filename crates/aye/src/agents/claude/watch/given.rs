@@ -102,7 +102,8 @@ mod tests {
     }
 
     fn returned(is_error: bool, answers: Value) -> Closed {
-        let result = ToolResult { tool_use_id: "t".into(), text: "words".into(), is_error };
+        let result =
+            ToolResult { tool_use_id: "t".into(), text: "words".into(), is_error, images: Vec::new() };
         Closed::Returned { result, detail: Some(json!({ "answers": answers })) }
     }
 

@@ -51,10 +51,20 @@ fn new_kinds_pass_by_and_garbage_is_named() {
 }
 
 #[test]
+fn pictures_that_a_tool_returned_are_read_and_nothing_else_is_taken_for_one() {
+    let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"image","source":{"type":"url","url":"http://a.example"}},{"type":"image","source":{"media_type":"text/html","data":"AAAA"}}]}]}}"#;
+    let Frame::User { results, .. } = decode(line.as_bytes()).unwrap() else { panic!() };
+    assert_eq!(results[0].images, [Image { media_type: "image/png".into(), data: "AAAA".into() }]);
+}
+
+#[test]
 fn results_are_read_whatever_form_their_content_has() {
     let line = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"is_error":true}]},"tool_use_result":{"answers":{}}}"#;
     let Frame::User { results, detail, echo: false } = decode(line.as_bytes()).unwrap() else { panic!() };
-    assert_eq!(results, [ToolResult { tool_use_id: "t".into(), text: "a\nb".into(), is_error: true }]);
+    assert_eq!(
+        results,
+        [ToolResult { tool_use_id: "t".into(), text: "a\nb".into(), is_error: true, images: Vec::new() }]
+    );
     assert_eq!(detail, Some(json!({"answers": {}})));
 }
 
