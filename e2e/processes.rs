@@ -279,6 +279,38 @@ fn somebody_elses_port_on_the_other_loopback_address_is_named() {
     assert!(words.contains(&format!("[::1]:{port}")) && words.contains("another user"), "{words}");
 }
 
+/// Starts the hub with sockets that it inherits, as systemd does.
+fn with_passed_sockets(home: &std::path::Path, passed: &str, listen: &str) -> Command {
+    let program = "import os, socket, sys\n\
+        passed, program = sys.argv[1], sys.argv[2:]\n\
+        port = int(passed.rsplit(':', 1)[1])\n\
+        s = socket.create_server(('127.0.0.1', port)); os.dup2(s.fileno(), 3)\n\
+        os.environ['LISTEN_PID'] = str(os.getpid()); os.environ['LISTEN_FDS'] = '1'\n\
+        os.execv(program[0], program)\n";
+    let mut command = Command::new("python3");
+    command.args(["-c", program, passed, env!("CARGO_BIN_EXE_aye"), "up", "--no-open", "--listen", listen]);
+    command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
+    command
+}
+
+#[test]
+fn sockets_that_systemd_holds_are_used_and_must_be_the_right_ones() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("there is no python3 to pass sockets on");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut hub = Hub::start_with(with_passed_sockets(&home, &free, &free), home.clone());
+    assert_eq!(hub.address, free.replace("127.0.0.1", "localhost"));
+    assert_eq!(hub.get("/api/asks", &hub.operator()).status, 200);
+    assert!(hub.stop().success());
+
+    let refused = with_passed_sockets(&home, &free, "127.0.0.1:1").output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(complained(&refused).contains("systemd passed a socket on"), "{}", complained(&refused));
+}
+
 #[test]
 fn an_agents_token_survives_the_hub_and_is_the_same_when_handed_out_again() {
     let mut hub = Hub::start();

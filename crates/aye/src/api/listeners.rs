@@ -1,8 +1,8 @@
 //! What the hub listens on: the address it was given, the other loopback address beside it, and the Unix
 //! socket.
 
-use anyhow::{Context, bail};
-use rustix::io::Errno;
+use anyhow::{Context, ensure};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,7 +24,10 @@ pub struct Listeners {
 
 impl Listeners {
     pub async fn bind(listen: SocketAddr, tls: Option<TlsAcceptor>, socket: &Path) -> anyhow::Result<Self> {
-        let tcp = bind_tcp(listen).await?;
+        let tcp = match passed(listen)? {
+            Some(first) => with_other_loopback(first).await?,
+            None => bind_tcp(listen).await?,
+        };
         Ok(Self { tcp, unix: bind_unix(socket)?, tls })
     }
 
@@ -32,6 +35,58 @@ impl Listeners {
     pub fn address(&self) -> anyhow::Result<SocketAddr> {
         let first = self.tcp.first().context("there is no listener")?;
         Ok(first.local_addr()?)
+    }
+}
+
+/// The sockets that systemd holds for us, so that nobody else gets the port while the hub is down. They must be
+/// the ones that would be opened else.
+fn passed(listen: SocketAddr) -> anyhow::Result<Option<Vec<TcpListener>>> {
+    let mut passed = listenfd::ListenFd::from_env();
+    let mut listeners = Vec::new();
+    for index in 0..passed.len() {
+        let socket = passed.take_tcp_listener(index).ok().flatten();
+        let socket = socket.context("systemd passed something that is no TCP socket: check aye.socket")?;
+        let address = socket.local_addr()?;
+        ensure!(
+            address == listen || Some(address) == other_loopback(listen),
+            "systemd passed a socket on {address}, and --listen says {listen}: run `aye up --install-service` again"
+        );
+        // Not for the programs that the hub starts.
+        fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        socket.set_nonblocking(true)?;
+        listeners.push(TcpListener::from_std(socket)?);
+    }
+    listeners.sort_by_key(|socket| socket.local_addr().is_ok_and(|address| address != listen));
+    Ok((!listeners.is_empty()).then_some(listeners))
+}
+
+/// What was passed, and the other loopback address where that is not among it.
+async fn with_other_loopback(mut passed: Vec<TcpListener>) -> anyhow::Result<Vec<TcpListener>> {
+    if let [only] = &*passed
+        && let Some(other) = other_loopback(only.local_addr()?)
+    {
+        passed.extend(bind_other(other).await?);
+    }
+    Ok(passed)
+}
+
+/// None if this machine has no such address.
+async fn bind_other(other: SocketAddr) -> anyhow::Result<Option<TcpListener>> {
+    match TcpListener::bind(other).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if is_absent(&error) => {
+            tracing::info!(%other, "this machine has no such address, so nobody listens there");
+            Ok(None)
+        }
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error).with_context(|| {
+            format!(
+                "another program listens on {other}. A browser that opens http://localhost:{} may reach it \
+             instead of the hub, and it may belong to another user.\n\
+             Stop that program, or choose another port with --listen.",
+                other.port()
+            )
+        }),
+        Err(error) => Err(error).with_context(|| format!("cannot listen on {other}")),
     }
 }
 
@@ -45,28 +100,18 @@ async fn bind_tcp(listen: SocketAddr) -> anyhow::Result<Vec<TcpListener>> {
             format!("cannot listen on {listen}; choose another address with --listen, or port 0 for any that is free")
         })?;
         let Some(other) = other_loopback(first.local_addr()?) else { return Ok(vec![first]) };
-        match TcpListener::bind(other).await {
-            Ok(second) => return Ok(vec![first, second]),
-            Err(error) if is_absent(&error) => {
-                tracing::info!(%other, "this machine has no such address, so nobody listens there");
-                return Ok(vec![first]);
-            }
-            Err(error)
-                if error.kind() == ErrorKind::AddrInUse
-                    && listen.port() == 0
-                    && unsuitable.len() < MOST_PORTS =>
-            {
-                unsuitable.push(first);
-            }
-            Err(error) if error.kind() == ErrorKind::AddrInUse => bail!(
-                "another program listens on {other}. A browser that opens http://localhost:{} may reach it \
-                 instead of the hub, and it may belong to another user.\n\
-                 Stop that program, or choose another port with --listen.",
-                other.port()
-            ),
-            Err(error) => return Err(error).with_context(|| format!("cannot listen on {other}")),
+        match bind_other(other).await {
+            Ok(second) => return Ok([first].into_iter().chain(second).collect()),
+            Err(_) if listen.port() == 0 && unsuitable.len() < MOST_PORTS => unsuitable.push(first),
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Every address that would be listened on, as far as this machine has it.
+pub fn addresses(listen: SocketAddr) -> Vec<SocketAddr> {
+    let there = |address: &SocketAddr| std::net::TcpListener::bind((address.ip(), 0)).is_ok();
+    [Some(listen), other_loopback(listen).filter(there)].into_iter().flatten().collect()
 }
 
 /// The other address that `localhost` may mean. Listening on every IPv6 address covers IPv4 as well.

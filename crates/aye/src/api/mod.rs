@@ -24,7 +24,7 @@ mod tokens;
 mod ws;
 
 pub use guard::AllowedHosts;
-pub use listeners::Listeners;
+pub use listeners::{Listeners, addresses};
 pub use serve::serve;
 
 use crate::hub::Hub;

@@ -54,7 +54,7 @@ impl Up {
         telemetry::start();
         let reach = self.reach.check(&home)?;
         if self.install_service {
-            service::install(&home, self.reach.arguments()?)?;
+            service::install(&home, self.reach.listen, self.reach.arguments()?)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut signals = Signals::listen()?;

@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use std::fs;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Stands in every file we write, and in none that a person wrote. XML allows no two hyphens in it.
@@ -25,7 +26,7 @@ struct Service {
 }
 
 /// Writes the file that makes `aye up` with these arguments a service.
-pub fn install(home: &Home, arguments: Vec<String>) -> anyhow::Result<()> {
+pub fn install(home: &Home, listen: SocketAddr, arguments: Vec<String>) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("where this program lies is not known")?;
     let own_home = std::env::var_os("AYE_HOME").is_some_and(|path| !path.is_empty());
     let service = Service {
@@ -40,6 +41,10 @@ pub fn install(home: &Home, arguments: Vec<String>) -> anyhow::Result<()> {
     let folders = etcetera::choose_base_strategy().context("there is no home directory")?;
     let (path, file, enable) = if cfg!(target_os = "linux") {
         let path = folders.config_dir().join("systemd/user/aye.service");
+        // Any port that is free is another one each time.
+        if listen.port() != 0 {
+            put(&path.with_extension("socket"), &systemd::socket_unit(&crate::api::addresses(listen)))?;
+        }
         (path, systemd::unit(&service)?, systemd::ENABLE.to_owned())
     } else if cfg!(target_os = "macos") {
         let path = folders.home_dir().join(format!("Library/LaunchAgents/{}.plist", launchd::LABEL));
@@ -83,7 +88,7 @@ fn put(path: &PathBuf, file: &str) -> anyhow::Result<Put> {
     let write = || {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         // Beside it first: half a file is never there to be started.
-        let beside = path.with_extension("new");
+        let beside = path.with_added_extension("new");
         fs::write(&beside, file)?;
         fs::rename(&beside, path)
     };

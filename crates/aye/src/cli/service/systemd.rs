@@ -1,7 +1,25 @@
 use super::{MARKER, Service};
 use anyhow::ensure;
+use std::net::SocketAddr;
 
-pub const ENABLE: &str = "systemctl --user daemon-reload && systemctl --user enable --now aye";
+pub const ENABLE: &str = "systemctl --user daemon-reload && systemctl --user enable --now aye.socket aye";
+
+/// Holds the port while the hub is down, so that no other user can listen there meanwhile.
+pub fn socket_unit(addresses: &[SocketAddr]) -> String {
+    let listen: String = addresses.iter().map(|address| format!("ListenStream={address}\n")).collect();
+    format!(
+        "# {MARKER}
+[Unit]
+Description=aye: its port, kept while the hub is down
+
+[Socket]
+{listen}BindIPv6Only=ipv6-only
+
+[Install]
+WantedBy=sockets.target
+"
+    )
+}
 
 pub fn unit(service: &Service) -> anyhow::Result<String> {
     ensure!(
@@ -21,6 +39,8 @@ pub fn unit(service: &Service) -> anyhow::Result<String> {
         "# {MARKER}
 [Unit]
 Description=aye: your coding agents ask, you answer
+Wants=aye.socket
+After=aye.socket
 
 [Service]
 ExecStart={command}
@@ -62,6 +82,8 @@ mod tests {
         # Written by aye, and again whenever its service is installed: changes do not last.
         [Unit]
         Description=aye: your coding agents ask, you answer
+        Wants=aye.socket
+        After=aye.socket
 
         [Service]
         ExecStart=:"/usr/local/bin/aye" "up" "--no-open" "--listen" "127.0.0.1:7177"
@@ -75,6 +97,24 @@ mod tests {
         [Install]
         WantedBy=default.target
         "#);
+    }
+
+    #[test]
+    fn the_port_is_held_on_both_loopback_addresses() {
+        let addresses = ["127.0.0.1:7177", "[::1]:7177"].map(|address| address.parse().unwrap());
+        insta::assert_snapshot!(socket_unit(&addresses), @r"
+        # Written by aye, and again whenever its service is installed: changes do not last.
+        [Unit]
+        Description=aye: its port, kept while the hub is down
+
+        [Socket]
+        ListenStream=127.0.0.1:7177
+        ListenStream=[::1]:7177
+        BindIPv6Only=ipv6-only
+
+        [Install]
+        WantedBy=sockets.target
+        ");
     }
 
     #[test]
