@@ -284,7 +284,7 @@ fn with_passed_sockets(home: &std::path::Path, passed: &str, listen: &str) -> Co
     let program = "import os, socket, sys\n\
         passed, program = sys.argv[1], sys.argv[2:]\n\
         port = int(passed.rsplit(':', 1)[1])\n\
-        s = socket.create_server(('127.0.0.1', port)); os.dup2(s.fileno(), 3)\n\
+        s = socket.create_server(('127.0.0.1', port)); os.dup2(s.fileno(), 3); os.set_inheritable(3, True)\n\
         os.environ['LISTEN_PID'] = str(os.getpid()); os.environ['LISTEN_FDS'] = '1'\n\
         os.execv(program[0], program)\n";
     let mut command = Command::new("python3");
