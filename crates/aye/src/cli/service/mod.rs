@@ -41,11 +41,14 @@ pub fn install(home: &Home, listen: SocketAddr, arguments: Vec<String>) -> anyho
     let folders = etcetera::choose_base_strategy().context("there is no home directory")?;
     let (path, file, enable) = if cfg!(target_os = "linux") {
         let path = folders.config_dir().join("systemd/user/aye.service");
-        // Any port that is free is another one each time.
-        if listen.port() != 0 {
+        // With port 0 the hub takes another port at each start, so there is none to hold.
+        let enable = if listen.port() == 0 {
+            systemd::ENABLE
+        } else {
             put(&path.with_extension("socket"), &systemd::socket_unit(&crate::api::addresses(listen)))?;
-        }
-        (path, systemd::unit(&service)?, systemd::ENABLE.to_owned())
+            systemd::ENABLE_WITH_SOCKET
+        };
+        (path, systemd::unit(&service)?, enable.to_owned())
     } else if cfg!(target_os = "macos") {
         let path = folders.home_dir().join(format!("Library/LaunchAgents/{}.plist", launchd::LABEL));
         let enable = launchd::enable(&text(&path)?);

@@ -2,7 +2,9 @@ use super::{MARKER, Service};
 use anyhow::ensure;
 use std::net::SocketAddr;
 
-pub const ENABLE: &str = "systemctl --user daemon-reload && systemctl --user enable --now aye.socket aye";
+pub const ENABLE: &str = "systemctl --user daemon-reload && systemctl --user enable --now aye";
+pub const ENABLE_WITH_SOCKET: &str =
+    "systemctl --user daemon-reload && systemctl --user enable --now aye.socket aye";
 
 /// Holds the port while the hub is down, so that no other user can listen there meanwhile.
 pub fn socket_unit(addresses: &[SocketAddr]) -> String {
