@@ -8,6 +8,7 @@ mod support;
 
 mod endings;
 mod folders;
+mod kills;
 mod noise;
 mod requests;
 mod transcript;

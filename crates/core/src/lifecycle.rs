@@ -108,6 +108,8 @@ pub enum Withdrawal {
     Terminal,
     Cancelled,
     Gone,
+    /// The agent says that it went ahead, and nothing shows that it was allowed to.
+    Reported,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -273,6 +275,9 @@ impl State {
             }
             State::Withdrawn { why: Withdrawal::Cancelled, .. } => Some("cancelled by the agent"),
             State::Withdrawn { why: Withdrawal::Gone, .. } => Some("the agent is gone"),
+            State::Withdrawn { why: Withdrawal::Reported, .. } => {
+                Some("reported by the agent: it says that it ran this, and nothing shows that it was allowed")
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Digest, Invalid, Receipt, Text};
 use schemars::JsonSchema;
@@ -133,14 +134,23 @@ pub async fn report_events(
     Extension(caller): Extension<Caller>,
     Named(id): Named<AgentId>,
     Body(body): Body<NewEvents>,
-) -> Result<StatusCode, Failure> {
+) -> Result<Response, Failure> {
     caller.speaks_for(&id)?;
     if !body.events.iter().all(Value::is_object) {
         return Err(Invalid::new("events", "each event must be an object").into());
     }
     let delivery = |new: NewReceipt| (new.ask, Delivery { receipt: new.receipt, evidence: new.evidence });
-    app.hub.report(id, body.events, body.receipts.into_iter().map(delivery).collect()).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let unknown = app.hub.report(id, body.events, body.receipts.into_iter().map(delivery).collect()).await?;
+    Ok(match unknown.is_empty() {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => ok(Reported { unknown }).into_response(),
+    })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reported {
+    /// Asks among the receipts that were never recorded; without any, the reply is 204.
+    unknown: Vec<AskId>,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -2,7 +2,7 @@ use super::App;
 use super::caller::Caller;
 use super::history::FilterParams;
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{AnswerCall, AskFilter, Raise};
+use crate::hub::{AnswerCall, AskFilter, Raise, Raised, Voucher};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
@@ -106,23 +106,64 @@ pub async fn raise(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Body(body): Body<RaiseBody, LARGE>,
-) -> Result<Reply<Ask>, Failure> {
+) -> Result<Reply<RaisedAsk>, Failure> {
     caller.speaks_for(&body.agent)?;
-    let (asked, before) =
-        RaisedBody::decode(body.kind, body.body).map_err(|invalid| invalid.under("body"))?;
-    let raise = Raise {
-        key: body.key,
-        agent: body.agent,
-        body: asked,
-        before,
-        cwd: body.cwd,
-        timeout: body.timeout.map(|timeout| duration(&timeout)).transpose()?,
-        tool_use_id: body.tool_use_id,
-        sub_agent: body.sub_agent,
-    };
-    let raised = app.hub.raise(raise).await?;
+    Ok(raised(app.hub.raise(body.raise()?).await?))
+}
+
+/// An ask that was raised just now, or earlier under the same key.
+#[derive(Serialize, JsonSchema)]
+pub struct RaisedAsk {
+    #[serde(flatten)]
+    #[schemars(with = "aye_core::AskView")]
+    ask: Ask,
+    /// Set where a rule allowed this and the record is still on its way to the disk. Should the ask be unknown when its
+    /// receipt is reported, send this to `/api/asks/{id}/late`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    voucher: Option<Voucher>,
+}
+
+fn raised(raised: Raised) -> Reply<RaisedAsk> {
     let status = if raised.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(Reply(status, raised.ask))
+    Reply(status, RaisedAsk { ask: raised.ask, voucher: raised.voucher })
+}
+
+impl RaiseBody {
+    fn raise(self) -> Result<Raise, Invalid> {
+        let (body, before) =
+            RaisedBody::decode(self.kind, self.body).map_err(|invalid| invalid.under("body"))?;
+        Ok(Raise {
+            key: self.key,
+            agent: self.agent,
+            body,
+            before,
+            cwd: self.cwd,
+            timeout: self.timeout.map(|timeout| duration(&timeout)).transpose()?,
+            tool_use_id: self.tool_use_id,
+            sub_agent: self.sub_agent,
+        })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LateBody {
+    /// As it was raised.
+    ask: RaiseBody,
+    /// As it came with the reply. Without it, or with one that is not ours, all that is recorded is that the agent
+    /// says it ran this.
+    voucher: Option<Voucher>,
+}
+
+pub async fn late(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+    Body(body): Body<LateBody, LARGE>,
+) -> Result<Reply<RaisedAsk>, Failure> {
+    caller.speaks_for(&body.ask.agent)?;
+    let raise = body.ask.raise().map_err(|invalid| invalid.under("ask"))?;
+    Ok(raised(app.hub.record_late(id, raise, body.voucher).await?))
 }
 
 fn duration(timeout: &Value) -> Result<SignedDuration, Invalid> {

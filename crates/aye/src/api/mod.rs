@@ -113,6 +113,9 @@ fn table(app: &App) -> Table {
     t.post("/api/asks/{id}/receipt", Agent, asks::receipt, "Report what became of an outcome")
         .takes::<asks::ReceiptBody>()
         .gives::<aye_core::AskView>();
+    t.post("/api/asks/{id}/late", Agent, asks::late, "Record a call that ran before its record was on disk")
+        .takes::<asks::LateBody>()
+        .gives::<asks::RaisedAsk>();
     t.post("/api/asks/{id}/withdraw", Agent, asks::withdraw, "Take an ask back")
         .takes::<asks::WithdrawBody>()
         .gives::<aye_core::AskView>();
@@ -132,7 +135,8 @@ fn table(app: &App) -> Table {
     t.get("/api/agents/{id}/events", Viewer, agents::events, "The conversation, oldest first")
         .gives::<agents::Events>();
     t.post("/api/agents/{id}/events", Agent, agents::report_events, "Report the conversation as it goes")
-        .takes::<agents::NewEvents>();
+        .takes::<agents::NewEvents>()
+        .gives::<agents::Reported>();
     t.get("/api/agents/{id}/commands", Agent, agents::commands, "Wait for prompts, interrupts and stops")
         .gives::<agents::Commands>();
     t.post(

@@ -128,13 +128,14 @@ impl Hub {
         self.inner.store.write(work).await
     }
 
-    /// The conversation as it goes, and what became of outcomes meanwhile.
+    /// The conversation as it goes, and what became of outcomes meanwhile. Returns the asks that nobody knows: they
+    /// were answered before they were written, and then never were.
     pub async fn report(
         &self,
         id: AgentId,
         events: Vec<Value>,
         receipts: Vec<(AskId, Delivery)>,
-    ) -> Result<(), Problem> {
+    ) -> Result<Vec<AskId>, Problem> {
         self.heard(&id).await?;
         let now = self.inner.clock.now();
         let work = move |tx: &mut Tx| {
@@ -142,15 +143,17 @@ impl Hub {
             for event in events {
                 tx.publish_event(&id, event)?;
             }
+            let mut unknown = Vec::new();
             for (ask, delivery) in receipts {
                 match take_receipt(tx, &ask, &id, delivery, now) {
                     Err(Problem::Store(error)) => return Err(error.into()),
+                    Err(Problem::NoSuchAsk) => unknown.push(ask),
                     // Nothing was written for it, and the others are none the worse.
                     Err(refused) => tracing::debug!(%ask, %refused, "a receipt was not taken"),
                     Ok(_) => {}
                 }
             }
-            Ok(())
+            Ok(unknown)
         };
         self.inner.store.write(work).await
     }

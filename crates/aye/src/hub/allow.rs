@@ -5,7 +5,7 @@ use super::change::apply;
 use super::claims::Claim;
 use super::decide::{ByRule, Reading};
 use super::raise::{Raise, enter, revive};
-use super::{Hub, Problem};
+use super::{Hub, Problem, Voucher};
 use crate::store::{AgentRow, Tx};
 use aye_core::{Ask, AskId, Proof, Report, Step, step};
 use jiff::Timestamp;
@@ -42,13 +42,14 @@ impl Allowed {
 }
 
 impl Hub {
-    /// The ask as it stands answered, once its record is on its way; gives the claim back if it had better be
-    /// waited for.
-    pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<Ask, Claim> {
+    /// The ask as it stands answered, once its record is on its way, and what the agent needs to have it recorded
+    /// should that fail; gives the claim back if it had better be waited for.
+    pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<(Ask, Voucher), Claim> {
         let Some(place) = self.inner.store.place() else { return Err(claim) };
         let Allowed { open, answer, ended, now } = allowed;
         let meters = self.inner.meters.clone();
         let id = open.id.clone();
+        let voucher = Voucher::of(&open, &answer.rule, self.inner.store.key());
         let told = move |recorded: Result<Ask, Problem>| {
             match recorded {
                 Ok(ask) => meters.raised(&ask, None),
@@ -60,7 +61,7 @@ impl Hub {
             drop(claim);
         };
         place.write(move |tx: &mut Tx| record(tx, open, answer, now), told);
-        Ok(ended)
+        Ok((ended, voucher))
     }
 }
 

@@ -101,9 +101,10 @@ impl Reading {
 
     /// The answer, if the policy by itself allows this.
     pub fn allows(&self, body: &Body) -> Option<ByRule> {
-        let allows = self.policy.decision.action == Action::Allow;
-        let answer = allows.then(|| allowed(body)).flatten()?;
-        Some(ByRule::new(answer, &self.policy.decision.source.to_string()))
+        match self.policy.decision.action == Action::Allow {
+            true => allowed_by(body, &self.policy.decision.source.to_string()),
+            false => None,
+        }
     }
 
     /// What a person's allow takes. What a rule decides needs none, and an answer to a question allows nothing.
@@ -132,13 +133,19 @@ impl Reading {
 pub struct ByRule {
     pub event: Event,
     pub who: String,
+    pub rule: String,
+}
+
+/// The answer of a rule that allows this.
+pub fn allowed_by(body: &Body, rule: &str) -> Option<ByRule> {
+    allowed(body).map(|answer| ByRule::new(answer, rule))
 }
 
 impl ByRule {
     fn new(answer: Answer, rule: &str) -> Self {
         let by = By::Rule { rule: Text::from_displayed(&rule) };
         let who = by.to_string();
-        Self { event: Event::Answer { answer, by, key: None }, who }
+        Self { event: Event::Answer { answer, by, key: None }, who, rule: rule.to_owned() }
     }
 }
 
@@ -208,7 +215,7 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
 }
 
 fn answered(tx: &mut Tx, ask: Ask, answer: Answer, rule: &str, now: Timestamp) -> Result<Ask, Problem> {
-    let ByRule { event, who } = ByRule::new(answer, rule);
+    let ByRule { event, who, .. } = ByRule::new(answer, rule);
     apply(tx, ask, event, &who, now)
 }
 

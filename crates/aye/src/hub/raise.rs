@@ -1,7 +1,7 @@
 use super::allow::Allowed;
 use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
-use super::{Hub, Problem, extras};
+use super::{Hub, Problem, Voucher, extras};
 use crate::store::{self, AgentRow, Tx};
 use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, Proof, Report, State};
 use jiff::{SignedDuration, Timestamp};
@@ -31,6 +31,8 @@ pub struct Raise {
 pub struct Raised {
     pub ask: Ask,
     pub new: bool,
+    /// For an ask that is not on disk yet.
+    pub voucher: Option<Voucher>,
 }
 
 impl Raise {
@@ -43,7 +45,18 @@ impl Raise {
         proof: Proof,
         now: Timestamp,
     ) -> Ask {
-        let cwd = &agent.profile.cwd;
+        self.open_in(id, &agent.profile.cwd, reading.has_checked(agent), proof, now)
+    }
+
+    /// The same in a folder that is known by itself.
+    pub(super) fn open_in(
+        self,
+        id: AskId,
+        cwd: &str,
+        cwd_checked: bool,
+        proof: Proof,
+        now: Timestamp,
+    ) -> Ask {
         // To the millisecond, which is what the store keeps.
         let deadline = self.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
         let deadline =
@@ -53,8 +66,8 @@ impl Raise {
             digest: Digest::of(cwd, &self.body),
             key: self.key,
             agent: self.agent,
-            cwd: cwd.clone(),
-            cwd_checked: reading.has_checked(agent),
+            cwd: cwd.to_owned(),
+            cwd_checked,
             tool_use_id: self.tool_use_id,
             sub_agent: self.sub_agent,
             body: self.body,
@@ -122,7 +135,7 @@ impl Hub {
         let Look { raise, reading, extras, allowed, .. } = self.look_at_files(look).await?;
         let claim = match allowed {
             Some(allowed) => match self.record_later(allowed, claim) {
-                Ok(ask) => return Ok(Raised { ask, new: true }),
+                Ok((ask, voucher)) => return Ok(Raised { ask, new: true, voucher: Some(voucher) }),
                 Err(claim) => claim,
             },
             None => claim,
@@ -186,7 +199,7 @@ fn record(
         // An ask of an older version may have been raised with more words than are taken today.
         let known = Digest::of(&ask.cwd, &ask.body.as_raised_now());
         return match known == Digest::of(&agent.profile.cwd, &raise.body) {
-            true => Ok((Raised { ask, new: false }, None)),
+            true => Ok((Raised { ask, new: false, voucher: None }, None)),
             false => Err(Problem::KeyReused),
         };
     }
@@ -209,7 +222,7 @@ fn record(
             publish_agent(tx, &ask.agent)?;
         }
     }
-    Ok((Raised { ask, new: true }, asking))
+    Ok((Raised { ask, new: true, voucher: None }, asking))
 }
 
 /// An agent that asks is at work, whatever was said of it.
@@ -220,13 +233,16 @@ pub(super) fn revive(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Writes down that it was asked.
+/// Writes down that it was asked, now or earlier.
 pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Problem> {
     tx.insert_ask(ask)?;
     let mut detail =
         json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
     if !ask.proof.is_none() {
         detail["proof"] = json!(ask.proof);
+    }
+    if ask.created_at != now {
+        detail["late"] = json!(ask.created_at);
     }
     Ok(tx.audit(now, "ask.raised", ask.agent.as_str(), Some(&ask.agent), Some(&ask.id), detail)?)
 }

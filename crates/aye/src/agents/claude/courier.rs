@@ -6,6 +6,7 @@ use crate::home::Home;
 use aye_core::{AgentId, AskView, By, Receipt};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -22,6 +23,12 @@ const FAULT_PAUSE: Duration = Duration::from_secs(1);
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
 pub enum Report {
+    /// The hub let the agent go ahead before it had written so down.
+    Allowed {
+        ask: String,
+        /// What it is told should it not know the ask later.
+        late: Value,
+    },
     Call {
         method: Method,
         path: String,
@@ -42,6 +49,8 @@ pub enum Report {
         /// Whether a person waits to see it.
         awaited: bool,
     },
+    /// The agent has ended, which is the last that is said of it.
+    Ended,
 }
 
 /// Events and receipts that have gathered while the hub was told something else, which go in one call.
@@ -49,6 +58,15 @@ pub enum Report {
 struct Gathered {
     events: Vec<Value>,
     receipts: Vec<Value>,
+}
+
+/// Says one thing after another to the hub.
+struct Reporter {
+    client: Client,
+    agent: AgentId,
+    gathered: Gathered,
+    /// What the agent was let do before it was written down, by ask, until the hub is known to know it.
+    allowed: HashMap<String, Value>,
 }
 
 /// An ask on its way to the hub, by the agent's name for it.
@@ -65,11 +83,11 @@ pub fn reports(client: Client, agent: AgentId, tasks: &mut JoinSet<()>) -> mpsc:
 
 async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Report>) {
     let mut came = Vec::with_capacity(QUEUE);
-    let account = format!("/api/agents/{agent}/events");
+    let mut reporter = Reporter { client, agent, gathered: Gathered::default(), allowed: HashMap::new() };
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
         let urgent = |report: &Report| {
             let awaited = matches!(report, Report::Receipt { awaited: true, .. });
-            awaited || matches!(report, Report::Call { .. } | Report::Withdraw { .. })
+            awaited || matches!(report, Report::Call { .. } | Report::Withdraw { .. } | Report::Ended)
         };
         if !came.iter().any(urgent) && came.len() < MOST_TOGETHER {
             sleep(GATHERING).await;
@@ -77,43 +95,94 @@ async fn report(client: Client, agent: AgentId, mut reports: mpsc::Receiver<Repo
             let room = MOST_TOGETHER.saturating_sub(came.len());
             came.extend(more.take(room));
         }
-        let mut gathered = Gathered::default();
         for report in came.drain(..) {
-            match report {
-                Report::Event(event) => gathered.events.push(event),
-                Report::Receipt { ask, receipt, evidence, awaited: _ } => {
-                    gathered.receipts.push(json!({ "ask": ask, "receipt": receipt, "evidence": evidence }));
-                }
-                Report::Withdraw { ask, why } => {
-                    tell_gathered(&client, &account, &mut gathered).await;
-                    withdraw(&client, &ask, why).await;
-                }
-                Report::Call { method, path, body } => {
-                    tell_gathered(&client, &account, &mut gathered).await;
-                    tell(&client, method, &path, body).await;
-                }
-            }
+            reporter.take(report).await;
         }
-        tell_gathered(&client, &account, &mut gathered).await;
+        reporter.tell_gathered().await;
     }
 }
 
-async fn tell_gathered(client: &Client, account: &str, gathered: &mut Gathered) {
-    let Gathered { events, receipts } = std::mem::take(gathered);
-    if events.is_empty() && receipts.is_empty() {
-        return;
-    }
-    let all = json!({ "events": events, "receipts": receipts });
-    match client.insist(Method::POST, account, Some(all)).await {
-        // Each by itself: only what is too long by itself is left out.
-        Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
-            for event in events {
-                tell(client, Method::POST, account, json!({ "events": [event] })).await;
+impl Reporter {
+    async fn take(&mut self, report: Report) {
+        match report {
+            Report::Allowed { ask, late } => drop(self.allowed.insert(ask, late)),
+            Report::Event(event) => self.gathered.events.push(event),
+            Report::Receipt { ask, receipt, evidence, awaited: _ } => {
+                let receipt = json!({ "ask": ask, "receipt": receipt, "evidence": evidence });
+                self.gathered.receipts.push(receipt);
             }
-            tell(client, Method::POST, account, json!({ "receipts": receipts })).await;
+            Report::Withdraw { ask, why } => {
+                self.tell_gathered().await;
+                withdraw(&self.client, &ask, why).await;
+                self.allowed.remove(&ask);
+            }
+            Report::Call { method, path, body } => {
+                self.tell_gathered().await;
+                tell(&self.client, method, &path, body).await;
+            }
+            Report::Ended => {
+                self.tell_gathered().await;
+                // Of these nothing was reported that the hub could have missed; what it knows stays as it is.
+                for ask in self.allowed.keys().cloned().collect::<Vec<_>>() {
+                    self.record_late(&ask).await;
+                }
+                let path = format!("/api/agents/{}", self.agent);
+                tell(&self.client, Method::PUT, &path, json!({ "state": "ended" })).await;
+            }
         }
-        Err(error) => tracing::debug!(%error, "the hub did not take a report"),
-        Ok(_) => {}
+    }
+
+    async fn tell_gathered(&mut self) {
+        let Gathered { events, receipts } = std::mem::take(&mut self.gathered);
+        if events.is_empty() && receipts.is_empty() {
+            return;
+        }
+        let account = format!("/api/agents/{}/events", self.agent);
+        let all = json!({ "events": events, "receipts": receipts });
+        match self.client.insist(Method::POST, &account, Some(all)).await {
+            // Each by itself: only what is too long by itself is left out.
+            Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
+                for event in events {
+                    tell(&self.client, Method::POST, &account, json!({ "events": [event] })).await;
+                }
+                let alone = json!({ "receipts": receipts });
+                match self.client.insist(Method::POST, &account, Some(alone)).await {
+                    Ok(reply) => self.receipts_were_taken(&account, receipts, &reply).await,
+                    Err(error) => tracing::debug!(%error, "the hub did not take receipts"),
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the hub did not take a report"),
+            Ok(reply) => self.receipts_were_taken(&account, receipts, &reply).await,
+        }
+    }
+
+    /// Receipts of asks that the hub lost are told again once those are recorded.
+    async fn receipts_were_taken(&mut self, account: &str, receipts: Vec<Value>, reply: &Value) {
+        let unknown: HashSet<&str> =
+            reply["unknown"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let name = |receipt: &Value| receipt["ask"].as_str().unwrap_or_default().to_owned();
+        let mut again = Vec::new();
+        for receipt in receipts {
+            let ask = name(&receipt);
+            if !unknown.contains(ask.as_str()) {
+                self.allowed.remove(&ask);
+            } else if self.record_late(&ask).await || again.iter().any(|other| name(other) == ask) {
+                again.push(receipt);
+            }
+        }
+        if !again.is_empty() {
+            tell(&self.client, Method::POST, account, json!({ "receipts": again })).await;
+        }
+    }
+
+    /// Whether the hub knows the ask now.
+    async fn record_late(&mut self, ask: &str) -> bool {
+        let Some(late) = self.allowed.remove(ask) else { return false };
+        let recorded = self.client.insist(Method::POST, &format!("/api/asks/{ask}/late"), Some(late)).await;
+        if let Err(error) = &recorded {
+            tracing::warn!(%error, ask, "what a rule allowed could not be recorded late");
+        }
+        recorded.is_ok()
     }
 }
 
@@ -138,11 +207,24 @@ async fn tell(client: &Client, method: Method, path: &str, body: Value) {
 }
 
 /// Raises asks in the order in which they came, and follows each of them to its end.
-pub async fn raise_asks(client: Client, mut asks: mpsc::Receiver<Raising>, events: mpsc::Sender<Event>) {
+pub async fn raise_asks(
+    client: Client,
+    mut asks: mpsc::Receiver<Raising>,
+    reports: mpsc::Sender<Report>,
+    events: mpsc::Sender<Event>,
+) {
     let mut followed = JoinSet::new();
     while let Some(Raising { request, ask }) = asks.recv().await {
         while followed.try_join_next().is_some() {}
-        let raised = client.insist(Method::POST, "/api/asks", Some(ask)).await.and_then(read_ask);
+        let reply = client.insist(Method::POST, "/api/asks", Some(ask.clone())).await;
+        // Known to whoever reports before the agent is told anything.
+        if let Ok(raised) = &reply
+            && let (Some(id), Some(voucher)) = (raised["id"].as_str(), raised.get("voucher"))
+        {
+            let late = json!({ "ask": ask, "voucher": voucher });
+            drop(reports.send(Report::Allowed { ask: id.to_owned(), late }).await);
+        }
+        let raised = reply.and_then(read_ask);
         let (event, to_follow) = match raised {
             Ok(ask) => {
                 // What a person answered meanwhile, or ended without an answer, is told by its resolution.

@@ -133,7 +133,7 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     tasks.spawn(read_errors(errors, complain));
     tasks.spawn(write_agent(input, to_agent, reports.clone()));
     tasks.spawn(courier::take_commands(home.clone(), client.another(), run.id.clone(), events.clone()));
-    tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
+    tasks.spawn(courier::raise_asks(client, to_raise, reports.clone(), events.clone()));
     let desk = Desk {
         cwd: run.cwd.to_string_lossy().into_owned(),
         driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
@@ -384,15 +384,14 @@ impl Desk {
         };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;
-        let Self { agent, reports, told, .. } = self;
+        let Self { reports, told, .. } = self;
         tasks.shutdown().await;
         let ended = Told::Ended { code: status.code() };
         let last_words = async {
             if let Some(event) = ended.event() {
                 drop(reports.send(Report::Event(event)).await);
             }
-            let (method, path) = (Method::PUT, format!("/api/agents/{agent}"));
-            drop(reports.send(Report::Call { method, path, body: json!({ "state": "ended" }) }).await);
+            drop(reports.send(Report::Ended).await);
             drop(reports);
             reporter.join_next().await
         };

@@ -23,7 +23,7 @@ impl Stall {
 }
 
 /// Something that nobody may insert asks under, as if the disk were at fault.
-fn refuse_asks(desk: &Desk, refuse: bool) {
+pub(super) fn refuse_asks(desk: &Desk, refuse: bool) {
     let database = rusqlite::Connection::open(Home::at(desk.dir.path()).database()).unwrap();
     database.busy_timeout(Duration::from_secs(5)).unwrap();
     let sql = match refuse {

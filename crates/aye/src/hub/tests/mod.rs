@@ -2,6 +2,7 @@
 
 mod alarms;
 mod allow;
+mod late;
 mod memory;
 mod meters;
 mod model;

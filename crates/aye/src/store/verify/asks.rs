@@ -4,7 +4,7 @@ use super::super::StoreError;
 use super::super::asks::{self, unreadable};
 use super::VerifyError;
 use aye_core::trail::Line;
-use aye_core::{Ask, AskId, Digest, Proof, State};
+use aye_core::{Ask, AskId, Digest, State};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -48,11 +48,14 @@ impl<'a> Asks<'a> {
         if line.detail["digest"] != digest.as_str() || ask.digest != digest {
             return Err(wrong(id, "its text is not the one that was raised"));
         }
+        let proof = if ask.proof.is_none() { Value::Null } else { json!(ask.proof) };
+        // What a crash kept from being recorded was raised earlier than it says so.
+        let in_time = line.at == ask.created_at || line.detail["late"] == json!(ask.created_at);
         let as_raised = line.detail["key"] == ask.key.as_str()
+            && line.detail["proof"] == proof
             && line.detail["deadline"] == json!(ask.deadline)
             && line.agent.as_deref() == Some(ask.agent.as_str())
-            && line.at == ask.created_at
-            && (line.detail["proof"] == "passkey") == (ask.proof == Proof::Passkey);
+            && in_time;
         if as_raised { Ok(()) } else { Err(wrong(id, "it was not raised as the trail says")) }
     }
 

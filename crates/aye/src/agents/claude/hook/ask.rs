@@ -93,9 +93,20 @@ pub async fn ask(
     };
     let (id, end) = match early {
         Ok(ask) => {
-            let id = ask["id"].as_str().unwrap_or_default().to_owned();
-            asking.note(&id, None)?;
-            let end = asking.end_of(&id, process.as_ref(), &mut signals).await?;
+            let mut id = ask["id"].as_str().unwrap_or_default().to_owned();
+            let end = loop {
+                asking.note(&id, None)?;
+                match asking.end_of(&id, process.as_ref(), &mut signals).await {
+                    // A hub that was killed had not written it yet: nothing was printed, so it is decided anew.
+                    Err(error) if error.status().is_some_and(|status| status.as_u16() == 404) => {
+                        asking.notes.settled(&asking.asked(&id, None));
+                        let raised = asking.client.insist(Method::POST, "/api/asks", Some(raise.clone()));
+                        let ask = tokio::time::timeout(LONGEST_GOODBYE, raised).await??;
+                        id = ask["id"].as_str().unwrap_or_default().to_owned();
+                    }
+                    other => break other?,
+                }
+            };
             (id, end)
         }
         Err(end) => {
