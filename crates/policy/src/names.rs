@@ -47,6 +47,9 @@ impl Names {
         }
         let moves = !is_file_tool && !is_search;
         for text in strings {
+            if found.too_many {
+                return found;
+            }
             let whole = found.add(call, text, !is_file_tool);
             match shell {
                 Some(_) => found.add_words(call, words_within(text)),
@@ -89,7 +92,7 @@ impl Names {
         if text.is_empty() || text.contains('\0') {
             return vec![];
         }
-        if self.names.len() >= MOST {
+        if self.names.len() >= MOST || self.words.len() >= MOST {
             self.too_many = true;
             return vec![];
         }
@@ -322,5 +325,8 @@ mod tests {
             home: &home,
         };
         assert!(Names::of(&call, None).too_many);
+        let input = json!({"same": vec!["a/b"; 5000]});
+        let names = Names::of(&ToolCall { input: input.as_object().unwrap(), ..call }, None);
+        assert!(names.too_many && names.words.len() < 2 * MOST);
     }
 }

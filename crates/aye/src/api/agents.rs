@@ -2,7 +2,7 @@ use super::App;
 use super::asks::WaitParams;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent};
+use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent, process_started};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
@@ -52,7 +52,8 @@ pub async fn register(
     // A process id means something only on this machine, and only the Unix socket shows that it is.
     let named = registration.pid.take();
     let supervisor = registration.supervisor.take();
-    if let (Some(pid), Peer::Unix { pid: Some(caller), .. }) = (named, peer)
+    if let (Some(pid), Peer::Unix { process: Some((caller, started)), .. }) = (named, peer)
+        && process_started(caller) == Some(started)
         && app.hub.may_name(&id, caller, pid).await?
     {
         registration.pid = Some(pid);

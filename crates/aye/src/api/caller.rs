@@ -26,7 +26,11 @@ const SURFACE_HEADER: &str = "aye-surface";
 #[derive(Debug, Clone, Copy)]
 pub enum Peer {
     Tcp(SocketAddr),
-    Unix { uid: u32, pid: Option<u32> },
+    Unix {
+        uid: u32,
+        /// The process that connected, by its id and its start: a connection may outlive it and its number.
+        process: Option<(u32, u64)>,
+    },
 }
 
 impl Peer {
@@ -81,8 +85,8 @@ impl Caller {
         if !role.may_act_as(Role::Operator) {
             return Err(lacks(Role::Operator, role));
         }
-        if let Some(Peer::Unix { pid: Some(pid), .. }) = self.peer
-            && let Some(agent) = app.hub.agent_around(pid).await?
+        if let Some(Peer::Unix { process, .. }) = self.peer
+            && let Some(agent) = app.hub.agent_around(process).await?
         {
             let why = format!(
                 "this process runs inside the agent {agent}, and an agent never answers for a person"

@@ -4,6 +4,7 @@ use super::caller::Peer;
 use super::listeners::Listeners;
 use super::replies::Cut;
 use super::{App, router};
+use crate::hub::this_process;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -69,7 +70,7 @@ async fn accept_unix(app: App, router: Router, room: Arc<Semaphore>, listener: U
     };
     while let Some((permit, (peer, stream))) = next(&app, &room, accept).await {
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-        let peer = Peer::Unix { uid: peer.uid(), pid };
+        let peer = Peer::Unix { uid: peer.uid(), process: pid.and_then(this_process) };
         let (stop, router) = (app.stop.clone(), router.clone());
         app.tasks.spawn(async move {
             let _permit = permit;

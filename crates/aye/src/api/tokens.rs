@@ -32,8 +32,8 @@ pub async fn hand_out(
     Extension(peer): Extension<Peer>,
     Named(agent): Named<AgentId>,
 ) -> Result<Reply<Token>, Failure> {
-    if let Peer::Unix { pid: Some(pid), .. } = peer
-        && let Some(around) = app.hub.agent_around(pid).await?
+    if let Peer::Unix { process, .. } = peer
+        && let Some(around) = app.hub.agent_around(process).await?
         && around != agent
         && app.hub.agent(agent.as_str()).await.is_ok()
     {

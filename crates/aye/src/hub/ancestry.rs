@@ -21,6 +21,11 @@ pub fn process_started(pid: u32) -> Option<u64> {
     stat.started().filter(|_| !has_ended)
 }
 
+/// This process and no other that gets its number later; one that has ended is still itself until it is collected.
+pub fn this_process(pid: u32) -> Option<(u32, u64)> {
+    Some((pid, Stat::of(pid)?.started()?))
+}
+
 /// The process itself and all that started it, nearest first, each with its start time. Empty where that cannot be
 /// seen: a line that is cut short would make what runs inside an agent look as if it did not.
 pub fn ancestors(pid: u32) -> Vec<(u32, u64)> {
@@ -87,10 +92,12 @@ pub fn is_parent(parent: u32, pid: u32) -> bool {
 impl Hub {
     /// The agent inside whose process a process runs. An agent that says it has ended still counts
     /// while its process is there: saying so must not make anybody an operator.
-    pub async fn agent_around(&self, pid: u32) -> Result<Option<AgentId>, Problem> {
-        let ancestors = ancestors(pid);
-        // Whoever hides where they come from is not taken for a person.
-        if cfg!(target_os = "linux") && ancestors.is_empty() {
+    pub async fn agent_around(&self, process: Option<(u32, u64)>) -> Result<Option<AgentId>, Problem> {
+        let ancestors = process.map(|(pid, _)| ancestors(pid)).unwrap_or_default();
+        // Whoever hides where they come from is not taken for a person, and neither is a process that only got the
+        // number of one that has ended.
+        let is_seen = process.is_some() && ancestors.first() == process.as_ref();
+        if cfg!(target_os = "linux") && !is_seen {
             return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
         }
         Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)

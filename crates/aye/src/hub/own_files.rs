@@ -262,6 +262,9 @@ impl Marks<'_> {
         let mut last = None;
         let mut links = 0;
         while let Some(step) = to_go.pop_front() {
+            if missing > 0 && step == ".." && name.through && from.missing == 0 {
+                return unclear("goes through a folder that is not there");
+            }
             if missing > 0 {
                 missing = if step == ".." { missing - 1 } else { missing + 1 };
                 continue;

@@ -202,6 +202,15 @@ fn a_command_that_changes_its_folder_more_than_once_is_followed() {
 }
 
 #[test]
+fn a_name_that_goes_back_from_a_folder_that_a_command_may_still_make_goes_to_a_person() {
+    let disk = Disk::new();
+    // `ln -s .. new && cat new/../aye`: only then it shows where that leads.
+    assert!(disk.why(&["cat", "new/../file"], true, true).is_some());
+    assert!(disk.why(&["new/../file"], false, false).is_none());
+    assert!(disk.why(&["cat", "sub/../file"], true, true).is_none());
+}
+
+#[test]
 fn a_search_through_all_processes_goes_to_a_person() {
     let disk = Disk::new();
     if Path::new("/proc/self").exists() {

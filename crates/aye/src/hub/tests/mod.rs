@@ -180,6 +180,16 @@ async fn a_hooked_agent_is_not_lost_while_its_process_is_there() {
     assert_eq!(desk.hub.agent("hooked").await.unwrap().state.to_string(), "working");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_got_the_number_of_one_that_has_ended_is_not_taken_for_it() {
+    let desk = Desk::new().await;
+    let (pid, started) = super::this_process(std::process::id()).unwrap();
+    assert_eq!(desk.hub.agent_around(Some((pid, started))).await.unwrap(), None);
+    assert!(desk.hub.agent_around(Some((pid, started - 1))).await.is_err());
+    assert!(desk.hub.agent_around(None).await.is_err());
+}
+
 #[tokio::test]
 async fn after_a_hub_start_silence_is_counted_anew() {
     let mut desk = Desk::new().await;
