@@ -255,6 +255,20 @@ fn when_telegram_is_back_what_waited_goes_out_at_once() {
     answered(&phone, &ask, &message);
 }
 
+#[test]
+fn a_server_that_does_not_say_who_the_bot_is_serves_it_all_the_same() {
+    let (dir, bot) = (tempfile::tempdir().unwrap(), Telegram::start(SECOND));
+    prepare(&dir.path().join("home"), &bot, ALONE, "");
+    for _ in 0..20 {
+        bot.fail("getMe", Fault::Refuse(404, "Not Found".into()));
+        bot.fail("setMyCommands", Fault::Refuse(404, "Not Found".into()));
+    }
+    let phone = Phone::start(dir, bot);
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    answered(&phone, &ask, &message);
+}
+
 fn doctor(phone: &Phone) -> (bool, String) {
     let printed = aye(&phone.hub.home).args(["doctor", "--json"]).output().unwrap();
     let found: Value = serde_json::from_slice(&printed.stdout).unwrap();

@@ -64,6 +64,8 @@ fn who_of_two_people_filled_in_what_is_shown_before_it_is_sent() {
     );
     phone.bot.told(BOB, &review, "Send");
     phone.ended(&ask);
+    let over = phone.bot.changed(&message, "Answered by User12 [12]");
+    assert!(over.text.contains("→ red (User11 [11])"), "{}", over.text);
 }
 
 #[test]

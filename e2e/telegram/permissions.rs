@@ -72,7 +72,7 @@ fn what_cannot_be_shown_whole_has_no_allow_but_a_file_and_a_link() {
     let command = format!("echo {}; rm -rf ~", "x".repeat(5000));
     let ask = phone.raise("k", "permission", bash(&command));
     let message = phone.shown("cannot be allowed here");
-    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…"]);
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…", "Open the page"]);
     let link = message.buttons.last().unwrap().url.clone().unwrap();
     assert_eq!(link, format!("http://aye.example/#/asks/{}", ask["id"].as_str().unwrap()));
     let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());

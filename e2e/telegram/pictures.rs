@@ -81,7 +81,7 @@ fn every_kind_of_message_can_be_looked_at() {
     for n in 0..7 {
         phone.ask(&format!("many{n}"), &format!("Question {n}?"));
     }
-    println!("{}", phone.shown("requests are waiting").picture());
+    println!("{}", phone.shown("Question 6?").picture());
     phone.bot.say(ANN, ANN, "the small one");
     println!("{}", phone.shown("Is this an answer?").picture());
     phone.nothing_to_complain_of();

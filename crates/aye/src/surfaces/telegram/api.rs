@@ -158,6 +158,12 @@ impl Bot {
         serde_json::from_value(me).map_err(|error| self.no_reply(error))
     }
 
+    /// What the token alone tells.
+    pub fn unnamed(&self) -> Me {
+        let id = self.token.expose().split(':').next().and_then(|id| id.parse().ok()).unwrap_or_default();
+        Me { id, username: String::new(), first_name: String::new() }
+    }
+
     /// A file that somebody sent, if it is no larger than this.
     pub async fn fetch(&self, id: &str, most: usize) -> Result<Bytes, ApiError> {
         let found = self.call("getFile", json!({ "file_id": id }), self.patience()).await?;

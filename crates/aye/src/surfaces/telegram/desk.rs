@@ -122,7 +122,7 @@ impl Desk {
         match news {
             News::Reached(me) => {
                 self.me = me;
-                self.lanes.values_mut().for_each(Lane::wake);
+                self.lanes.values_mut().for_each(Lane::recover);
                 self.offer_commands();
             }
             News::Batch(batch) => {

@@ -1,6 +1,6 @@
 //! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
 
-use super::form::Action;
+use super::form::{Action, Draft};
 use super::html::{Page, label};
 use super::plan::{beginning, plan_text};
 use super::render::{Asker, Shown, button, guarded, on_the_page, whence};
@@ -10,12 +10,13 @@ const QUESTION: usize = 300;
 const WORDS: usize = 600;
 const PLAN: usize = 1000;
 
-pub fn ended(ask: &Ask, asker: &Asker) -> Page {
+/// The draft tells who filled in what, where several people did.
+pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
     let page = match &ask.body {
         Body::Question(asked) => {
             let header = asked.questions.first().map_or("", |question| question.header.as_str());
             let page = Page::default().text("❓ ").bold(if header.is_empty() { "Question" } else { header });
-            questions(whence(page, ask, asker).line(), ask)
+            questions(whence(page, ask, asker).line(), ask, draft)
         }
         Body::Permission(permission) => {
             let page = whence(Page::default().text("🔐 ").bold(&permission.tool), ask, asker).line();
@@ -34,7 +35,7 @@ pub fn ended(ask: &Ask, asker: &Asker) -> Page {
     outcome(page.line().line(), ask).fitting()
 }
 
-fn questions(mut page: Page, ask: &Ask) -> Page {
+fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
     let Body::Question(asked) = &ask.body else { return page };
     let choices = match ask.state.answer() {
         Some(Answer::Question(Reply::Each { answers })) => answers.as_slice(),
@@ -44,6 +45,9 @@ fn questions(mut page: Page, ask: &Ask) -> Page {
         page = page.line().written(&label(&question.question, QUESTION));
         if let Some(choice) = choices.get(i) {
             page = page.line().text("→ ").bold_written(&label(&choice.in_words(), WORDS));
+            if let Some(who) = draft.entry(i).by.filter(|_| draft.is_shared()) {
+                page = page.text(" ").dim(&format!("({who})"));
+            }
             if let Choice::Given { notes: Some(notes), .. } = choice {
                 page = page.line().dim("note: ").written(&label(notes.as_str(), WORDS));
             }

@@ -76,6 +76,8 @@ pub struct Lane {
     paused: Option<Instant>,
     /// How often in a row.
     failures: u32,
+    /// The bot may not speak here.
+    is_shut: bool,
     pace: Pace,
 }
 
@@ -92,6 +94,7 @@ impl Lane {
             hushed: None,
             paused: None,
             failures: 0,
+            is_shut: false,
             pace,
         }
     }
@@ -169,8 +172,7 @@ impl Lane {
 
     /// A call was made and answered. Counted from its end, two calls are never closer at the server than here.
     pub fn done(&mut self, now: Instant) {
-        self.failures = 0;
-        self.paused = None;
+        self.wake();
         self.spent(now);
     }
 
@@ -200,6 +202,7 @@ impl Lane {
 
     /// The bot may not speak here.
     pub fn shut(&mut self, now: Instant) {
+        self.is_shut = true;
         self.pause(now, LONGEST_SHUT);
     }
 
@@ -210,10 +213,18 @@ impl Lane {
         self.paused = Some(now + self.pace.seconds(pause));
     }
 
-    /// Telegram works again, or somebody speaks to us from there: it is worth trying.
+    /// Somebody speaks to us from there: it is worth trying.
     pub fn wake(&mut self) {
         self.failures = 0;
         self.paused = None;
+        self.is_shut = false;
+    }
+
+    /// Telegram works again, which opens no chat that is shut.
+    pub fn recover(&mut self) {
+        if !self.is_shut {
+            self.wake();
+        }
     }
 
     pub fn is_busy(&self) -> bool {
@@ -360,6 +371,10 @@ mod tests {
             })
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
+        lane.recover();
+        assert_eq!(lane.due(), Some(now + seconds(900)), "Telegram may work and the chat be shut");
+        lane.wake();
+        assert_eq!(lane.due(), Some(now + seconds(1)));
     }
 
     #[test]

@@ -82,7 +82,12 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<News>) 
 async fn reach(bot: &Bot, offset: Option<i64>, reached: bool) -> Result<(Option<Me>, Value), ApiError> {
     let me = match reached {
         true => None,
-        false => Some(bot.get_me().await?),
+        false => match bot.get_me().await {
+            Ok(me) => Some(me),
+            Err(error @ (ApiError::Unreachable(_) | ApiError::NoReply(_))) => return Err(error),
+            // A server that does not say who the bot is may serve it all the same; a wrong token shows below.
+            Err(_) => Some(bot.unnamed()),
+        },
     };
     Ok((me, bot.get_updates(offset, reached).await?))
 }

@@ -255,7 +255,7 @@ impl Desk {
         }
         let page = match was_refused_by_itself(ask) {
             true => refused_plan(ask, asker, None, copy.done.as_deref()).page,
-            false => ended(ask, asker),
+            false => ended(ask, asker, &copy.draft),
         };
         let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
         let outgoing = plainly(&page, plainness);

@@ -278,7 +278,7 @@ fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
             assert!(!actions(&shown).iter().any(approves));
         }
         assert!(refused_plan(&ask, &asker(), Some(5), None).page.fits());
-        assert!(ended(&settled_somehow(ask), &asker()).fits());
+        assert!(ended(&settled_somehow(ask), &asker(), &Draft::default()).fits());
     }
 }
 
@@ -295,7 +295,7 @@ fn settled_somehow(ask: Ask) -> Ask {
 fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     let answer = json!({"answers": [{"selected": ["SQLite"], "notes": "in a file"}, {"selected": ["Dark mode"], "text": "offline"}]});
     let answered = settled(questions(), answer, Receipt::Confirmed);
-    insta::assert_snapshot!(ended(&answered, &asker()).html(), @"
+    insta::assert_snapshot!(ended(&answered, &asker(), &Draft::default()).html(), @"
     ❓ <b>DB</b>
     <i>claude in /src/web</i>
 
@@ -315,7 +315,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
         json!({"decision": "deny", "message": "not now"}),
         Receipt::Delivered,
     );
-    insta::assert_snapshot!(ended(&denied, &asker()).html(), @"
+    insta::assert_snapshot!(ended(&denied, &asker(), &Draft::default()).html(), @"
     🔐 <b>Bash</b>
     <i>claude in /src/web</i>
     <pre>ls</pre>
@@ -330,7 +330,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
         delivery: Delivery { receipt: Receipt::Pending, evidence: None },
     };
     let expired = Ask { state: expired, ..ask(Kind::Plan, json!({"plan": "1. x"})) };
-    insta::assert_snapshot!(ended(&expired, &asker()).html(), @"
+    insta::assert_snapshot!(ended(&expired, &asker(), &Draft::default()).html(), @"
     📋 <b>A plan</b>
     <i>claude in /src/web</i>
 
