@@ -8,7 +8,7 @@ test('a command is allowed once, for the session or always, and says what that m
   for (let i = 0; i < 3; i += 1) asks.push(await bot.raise('permission', command(`cargo test --package p${i}`, scopes)));
   await hub.open(page);
   await expect(page.getByText('Run cargo test until this session ends')).toBeVisible();
-  await expect(page.getByText(/run exactly `cargo test --package p0` in .*, by every agent, for 90 days/)).toBeVisible();
+  await expect(page.getByText(/Run exactly `cargo test --package p0` in .*, by every agent, for 90 days/)).toBeVisible();
   for (const [i, name] of ['Allow once', 'Allow for this session', 'Always allow'].entries()) {
     await expect(page.getByRole('region', { name: 'What would run' })).toContainText(`cargo test --package p${i}`);
     await (await ready(page)).getByRole('button', { name }).click();

@@ -75,7 +75,7 @@ test('what a squatter on the port of a hub that is down gets is worth nothing la
     }
   }
   // The person notices nothing but the pause.
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('Connect your first agent')).toBeVisible();
   await expect.poll(() => page.evaluate(() => document.title)).not.toContain('lost');
 });
 
@@ -103,7 +103,7 @@ test('the key of the session cannot be taken out, and nothing else is kept', asy
   // The cookie alone is what another port of this machine would be sent.
   expect(await page.evaluate(async () => (await fetch('/api/asks')).status)).toBe(401);
   await page.reload();
-  await expect(page.getByText('Nothing waits for you.')).toBeVisible();
+  await expect(page.getByText('Connect your first agent')).toBeVisible();
 });
 
 test('an open page shows its socket a new token and keeps it', async ({ hub, page }) => {

@@ -112,6 +112,8 @@ export class Hub {
     await page.goto(await this.signInLink());
     await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible();
     await expect(page).toHaveURL(`${this.address}/`);
+    // Signed in, and everything there is has arrived.
+    await expect(page.getByRole('main')).toHaveAttribute('aria-busy', 'false');
     if (at) await page.evaluate((hash) => void (location.hash = hash), at);
   }
 }

@@ -2,8 +2,6 @@
 
 import { call, get } from './api';
 
-const NAMED = 'aye.named';
-
 const SYSTEMS: [RegExp, string][] = [
   [/iPhone|iPad/, 'iOS'],
   [/Android/, 'Android'],
@@ -28,9 +26,8 @@ export async function nameBrowser(): Promise<void> {
   try {
     const { tokens } = await get<{ tokens: { id: string; label: string | null; yours: boolean }[] }>('/api/tokens');
     const mine = tokens.find((token) => token.yours);
-    if (!mine || mine.label || localStorage.getItem(NAMED) === mine.id) return;
+    if (!mine || mine.label) return;
     await call('PUT', `/api/tokens/${encodeURIComponent(mine.id)}/label`, { label: browserName(navigator.userAgent) });
-    localStorage.setItem(NAMED, mine.id);
   } catch {
     // Who may not see tokens needs no name among them.
   }
