@@ -39,7 +39,7 @@ impl Home {
         let name = name.replace("${PWD}", ".").replace("$PWD", ".");
         let name = name.strip_prefix("~+").map(|rest| format!(".{rest}")).unwrap_or(name);
         let Some(user) = &self.user_spelled else { return name };
-        let name = name.replace("${HOME}", user).replace("$HOME", user);
+        let name = with_home(name.replace("${HOME}", user).replace("$HOME", user), user);
         let Some(rest) = name.strip_prefix('~') else { return name };
         let own = user.rsplit('/').next().unwrap_or_default();
         let is_own = |rest: &&str| rest.is_empty() || rest.starts_with('/');
@@ -105,6 +105,17 @@ impl Home {
         ["${home}", "$home", named.as_str(), "~"]
             .iter()
             .fold(text.to_owned(), |text, form| text.replace(form, user))
+    }
+}
+
+/// `${HOME:-x}` and `${HOME%/}` are the user's home too.
+fn with_home(name: String, user: &str) -> String {
+    let Some((before, rest)) = name.split_once("${HOME") else { return name };
+    match rest.split_once('}') {
+        Some((how, after)) if how.starts_with([':', '%', '#', '/', '-', '+', '?']) => {
+            format!("{before}{user}{after}")
+        }
+        Some(_) | None => name,
     }
 }
 

@@ -244,6 +244,8 @@ mod tests {
         finds("cat \"$PWD\"/../a ${PWD}/../b", "./../b");
         finds("cat ../../$x/a", "../../");
         finds("tar -cC../.. a", "../..");
+        finds("cat ${HOME:-x}/a ${HOME%/}/b", "/Home/Ada/a");
+        finds("cat ${HOME:-x}/a ${HOME%/}/b", "/Home/Ada/b");
         finds("bash -c 'cd ../..; cat a'", "../..");
         finds("bash -c 'cd / && cat a'", "/");
         finds("eval 'cd ..'", "..");
