@@ -72,7 +72,7 @@ fn every_command_explains_itself_with_examples() {
     for (command, codes) in [
         ("ask", "Exit codes: 0 answered, 2 declined, 3 nobody in time, 1 error, 130 interrupted."),
         ("answer", "Exit codes: 0 recorded, 4 already ended, 5 invalid, 1 error."),
-        ("verify", "Exit codes: 0 whole, 1 broken."),
+        ("verify", "Exit codes: 0 whole, 1 broken, 6 nothing wrong, but not all of it could be checked."),
         ("doctor", "Exit codes: 0 all is well, 1 something is missing."),
     ] {
         let help = printed(&aye(home).args([command, "--help"]).output().unwrap());
@@ -546,7 +546,9 @@ fn doctor_says_what_is_missing_and_the_command_that_mends_it() {
     assert_eq!((code(&well), &findings["fine"]), (Some(0), &json!(true)), "{findings}");
     let about: Vec<_> =
         findings["findings"].as_array().unwrap().iter().map(|f| f["about"].as_str().unwrap()).collect();
-    assert_eq!(about, ["home", "files", "policy", "telegram", "trail", "hub", "token", "claude"]);
+    let expected =
+        ["home", "files", "policy", "rules", "telegram", "passkeys", "trail", "hub", "token", "claude"];
+    assert_eq!(about, expected);
 
     let wrong = aye(&hub.home).arg("doctor").env("AYE_TOKEN", "aye_wrong_1").output().unwrap();
     assert_eq!(code(&wrong), Some(1));

@@ -18,8 +18,8 @@ Prints the head: the hash of the last line. A chain alone cannot show that its t
 note the head somewhere else from time to time, and later check that the trail still contains it:
   aye verify --contains 3b1f…
 
-Exit codes: 0 whole, 1 broken, 6 nothing wrong found, but a part cannot be checked because chain.key is
-missing or was lost once. Works with and without a running hub.")]
+Exit codes: 0 whole, 1 broken, 6 nothing wrong, but not all of it could be checked.
+A part cannot be checked when chain.key is missing or was lost once. Works without a running hub, too.")]
 pub struct Verify {
     /// A head noted earlier, which must still be part of the trail
     #[arg(long, value_name = "HASH")]
