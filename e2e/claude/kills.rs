@@ -6,8 +6,10 @@ use aye::home::Home;
 use aye_testkit::model::tool;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 
@@ -82,7 +84,8 @@ fn an_adapter_that_is_killed_before_it_heard_the_answer_leaves_it_unknown_and_th
 
 /// A home whose socket leads to the hub, but lets no receipt through.
 fn home_without_receipts(story: &Story) -> tempfile::TempDir {
-    let home = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+    let home =
+        tempfile::Builder::new().prefix("aye").permissions(Permissions::from_mode(0o700)).tempdir().unwrap();
     std::fs::copy(story.hub.home.join("operator.token"), home.path().join("operator.token")).unwrap();
     let listener = UnixListener::bind(Home::at(home.path()).socket()).unwrap();
     let far = Home::at(&story.hub.home).socket();

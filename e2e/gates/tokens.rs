@@ -44,7 +44,7 @@ fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     let id = mine["id"].as_str().unwrap().to_owned();
     let expected = json!({
         "id": id, "role": "viewer", "agent": null, "name": "wall display", "surface": null,
-        "created_at": mine["created_at"], "expires_at": null, "revoked": false,
+        "created_at": mine["created_at"], "expires_at": null, "revoked": false, "label": null, "yours": false,
     });
     assert_eq!(mine, expected);
     assert!(listed(&hub).iter().all(|listed| !listed.to_string().contains(token)));

@@ -196,7 +196,7 @@ fn verify_finds_whatever_was_changed_behind_the_trails_back() {
         ("UPDATE asks SET key = 'k9' WHERE key = 'k2'", "it was not raised as the trail says"),
         ("DELETE FROM asks WHERE key = 'k2'", "the trail knows it, the database does not"),
         (
-            "INSERT INTO asks SELECT 99, 'forged', agent, 'k9', cwd, tool_use_id, kind, body, digest, created_at, deadline, state, answer, by, answer_key, why, ended_at, receipt, evidence, sub_agent FROM asks WHERE key = 'k2'",
+            "INSERT INTO asks (n, id, agent, key, cwd, tool_use_id, kind, body, digest, created_at, deadline, state, answer, by, answer_key, why, ended_at, receipt, evidence, sub_agent) SELECT 99, 'forged', agent, 'k9', cwd, tool_use_id, kind, body, digest, created_at, deadline, state, answer, by, answer_key, why, ended_at, receipt, evidence, sub_agent FROM asks WHERE key = 'k2'",
             "behind the trail's back",
         ),
         ("UPDATE audit SET who = 'Mallory (web)' WHERE kind = 'ask.answered'", "is not what was written"),

@@ -5,7 +5,7 @@ use super::calls::{FileOf, Finished, Plainness};
 use super::card::Progress;
 use super::commands::MENU;
 use super::html::Page;
-use super::lane::{Job, Lane, Rank};
+use super::lane::{GAP, Job, Lane, Rank};
 use super::memory::{Memory, START, forget};
 use super::photos::Fetched;
 use super::poll::News;
@@ -69,8 +69,10 @@ pub struct Desk {
 
 impl Desk {
     pub fn new(hub: Hub, settings: Settings, bot: Arc<Bot>) -> Self {
-        let now = Instant::now();
-        let lanes = settings.chats.iter().map(|chat| (*chat, Lane::new(*chat, settings.pace, now))).collect();
+        // A hub that was killed a moment ago may have spoken just before.
+        let start = Instant::now() + settings.pace.seconds(GAP);
+        let lanes =
+            settings.chats.iter().map(|chat| (*chat, Lane::new(*chat, settings.pace, start))).collect();
         Self {
             hub,
             settings,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 /// Telegram takes about one message a second in a chat.
-const GAP: f64 = 1.0;
+pub const GAP: f64 = 1.0;
 /// And twenty a minute in a group: some of them are kept for people who press buttons.
 const GROUP_GAP: f64 = 3.0;
 const MINUTE: f64 = 60.0;
@@ -82,7 +82,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn new(chat: i64, pace: Pace, now: Instant) -> Self {
+    /// Nothing is said before `start`.
+    pub fn new(chat: i64, pace: Pace, start: Instant) -> Self {
         Self {
             jobs: VecDeque::new(),
             busy: false,
@@ -90,7 +91,7 @@ impl Lane {
             // Groups have negative numbers.
             is_group: chat < 0,
             said: VecDeque::new(),
-            start: now,
+            start,
             hushed: None,
             paused: None,
             failures: 0,
