@@ -44,13 +44,20 @@ fn two_hundred_asks_are_all_shown_within_the_limits_though_every_fifth_call_must
     assert!(phone.bot.calls("sendMessage") > ASKS * 6 / 5, "every fifth call had to be made again");
 }
 
+/// So many asks, the first of which is on its way when the others come.
+fn a_burst(phone: &Phone, asks: usize, question: impl Fn(usize) -> String) -> Vec<Value> {
+    let ask = |n: usize| phone.ask(&format!("k{n}"), &question(n));
+    let first = ask(0);
+    eventually("the first to be tried", || (phone.bot.calls("sendMessage") > 0).then_some(()));
+    std::iter::once(first).chain((1..asks).map(ask)).collect()
+}
+
 #[test]
 fn many_asks_at_once_are_one_message_with_a_list() {
     let phone = Phone::new();
     // The first, and then the list itself, must wait.
     phone.bot.fail("sendMessage", Fault::TooMany(50));
-    let asks: Vec<_> = (0..26).map(|n| phone.ask(&format!("k{n}"), &format!("Question {n:02}?"))).collect();
-    // The first was on its way when the others came.
+    let asks = a_burst(&phone, 26, |n| format!("Question {n:02}?"));
     phone.shown("Question 00?");
     let list = phone.shown("25 requests are waiting");
     assert!(!list.silent && list.text.contains("1. bot: ❓ Question 01?"), "{}", list.text);
@@ -103,7 +110,7 @@ fn whoever_presses_sees_the_effect_before_anything_else_is_announced() {
 fn a_list_is_called_to_mind_once_and_its_reminder_goes_with_the_last_answer() {
     let phone = Phone::with(&format!("{ALONE}\nremind_after = \"2s\""));
     phone.bot.fail("sendMessage", Fault::TooMany(20));
-    let asks: Vec<_> = (0..9).map(|n| phone.ask(&format!("k{n}"), &format!("Question {n}?"))).collect();
+    let asks = a_burst(&phone, 9, |n| format!("Question {n}?"));
     let list = phone.shown("8 requests are waiting");
     let reminder = phone.shown("Still waiting for you: 8 requests");
     assert!(!reminder.silent && reminder.reply_to == Some(list.id));
