@@ -1,5 +1,7 @@
 //! `config.toml`: what people decided once. All of it is optional.
 
+#[cfg(test)]
+mod documented;
 mod telegram;
 
 pub use telegram::TelegramSection;
@@ -7,12 +9,13 @@ pub use telegram::TelegramSection;
 use crate::url::HubUrl;
 use aye_core::digest::sha256_hex;
 use aye_policy::{Policy, PolicyFile};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct File {
     policy: PolicyFile,
@@ -22,7 +25,7 @@ struct File {
     telegram: Option<TelegramSection>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HubSection {
     /// What links on other devices point to; also an allowed Host.
@@ -30,7 +33,7 @@ pub struct HubSection {
 }
 
 /// How an agent of this kind is started, and how it speaks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentProfile {
     /// The program; found on `PATH` unless it has a slash.
@@ -47,7 +50,7 @@ pub struct AgentProfile {
 }
 
 /// What the agent reads from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdin {
     #[default]
@@ -57,7 +60,7 @@ pub enum Stdin {
 }
 
 /// How an agent asks its questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AsksBy {
     /// By a request on the control channel, which gets a response.
@@ -167,46 +170,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_documented_key_is_known() {
+    fn values_are_read_as_they_are_written() {
         let text = r#"
             [policy]
-            auto_approve = ["Read", "Glob", "Grep"]
-            timeout = { question = "never", permission = "300s", plan = "never" }
             when_unattended = "reject"
-            outline_preapproval = "next"
-            [[policy.rules]]
-            name = "tests"
-            agent = "claude"
-            cwd = "~/src/**"
-            tool = "Bash"
-            command = "cargo test * [--all]"
-            action = "allow"
-            matches = ["cargo test --all"]
-            not_matches = ["cargo test; curl evil"]
-            [[policy.rules]]
-            tool = "WebFetch"
-            action = "deny"
-            message = "Not from here."
             [hub]
             public_url = "https://aye.example"
-            [agents.claude]
-            command = "claude"
-            env = ["PATH", "ANTHROPIC_*"]
             [agents.other]
-            command = "/opt/other"
-            args = ["--quiet"]
-            allow_bypass = true
             stdin = "pty"
             asks_by = "tool_use"
             [projects]
             web = "~/src/web"
             [telegram]
-            token_file = "telegram.token"
             users = [11111111]
-            chats = [11111111]
             notify_after = "30s"
-            remind_after = "10m"
-            api_url = "http://127.0.0.1:8081"
         "#;
         let config = Config::parse(text).unwrap();
         let telegram = config.telegram.as_ref().unwrap();

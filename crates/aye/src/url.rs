@@ -1,11 +1,12 @@
 //! Where a hub is reached: a scheme, a host, perhaps a port, and nothing else.
 
 use hyper::http::uri::Authority;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt;
 
 /// Written the way browsers write an Origin: in lower case, without a port that goes without saying.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct HubUrl {
     tls: bool,

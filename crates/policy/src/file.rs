@@ -10,9 +10,10 @@ use crate::url::UrlPattern;
 use aye_core::ask::Kind;
 use aye_core::proof::Proof;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyFile {
     pub auto_approve: Vec<String>,
@@ -25,7 +26,7 @@ pub struct PolicyFile {
 }
 
 /// How long an ask of each kind waits for a person.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     pub question: Timeout,
@@ -45,7 +46,7 @@ impl Timeouts {
 }
 
 /// `never`, or a duration such as `300s` or `1h 30m`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Timeout(pub Option<SignedDuration>);
 
@@ -64,7 +65,7 @@ impl TryFrom<String> for Timeout {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenUnattended {
     #[default]
@@ -73,7 +74,7 @@ pub enum WhenUnattended {
 }
 
 /// Which plan passes when a person approves one that was refused meanwhile.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutlinePreapproval {
     #[default]

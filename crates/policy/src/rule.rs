@@ -8,6 +8,7 @@ use crate::url::{UrlPattern, is_address_field, looks_like_address};
 use aye_core::digest::canonical;
 use aye_core::ids::Text;
 use aye_core::proof::Proof;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// A rule as a person writes it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleDraft {
     pub name: Option<Text>,
@@ -39,7 +40,7 @@ pub struct RuleDraft {
     pub not_matches: Vec<Example>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
     Allow,
@@ -49,7 +50,7 @@ pub enum Verb {
 
 /// What a rule must match or must not. A mere text is a command for a rule over commands, else the name of
 /// a tool. Conditions that an example says nothing about are taken as met.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Example {
     Text(String),
@@ -67,7 +68,7 @@ impl fmt::Display for Example {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExampleCall {
     pub agent: Option<String>,

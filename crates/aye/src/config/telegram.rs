@@ -1,12 +1,13 @@
 //! `[telegram]`: the bot, and who may answer there.
 
 use crate::url::HubUrl;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The bot that shows asks on Telegram. Whether it may run is checked where it starts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelegramSection {
     /// Under `AYE_HOME` unless it is a whole path.
@@ -44,7 +45,7 @@ impl Default for TelegramSection {
 }
 
 /// A duration as people write it: `30s`, `1h 30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Span(pub Duration);
 
