@@ -1,5 +1,9 @@
-//! What the system tells of a process, where it tells: `/proc/PID/stat`.
+//! What the system tells of a process, where it tells: `/proc/PID/stat`. Whether a process is alive is decided here
+//! and nowhere else.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 
@@ -19,8 +23,11 @@ impl Stat {
         Some(Self { name, fields: fields.split_ascii_whitespace().map(str::to_owned).collect() })
     }
 
-    pub fn state(&self) -> Option<&str> {
-        self.fields.first().map(String::as_str)
+    /// A process that has ended stays listed until its parent takes notice. One whose first thread has ended reads
+    /// the same, but its other threads still work.
+    fn has_ended(&self) -> bool {
+        let state = self.fields.first().map(String::as_str);
+        matches!(state, Some("Z" | "X")) && self.threads() == Some(1)
     }
 
     pub fn parent(&self) -> Option<u32> {
@@ -40,13 +47,50 @@ impl Stat {
         SHELLS.contains(&self.name.as_str())
     }
 
-    pub fn threads(&self) -> Option<u32> {
+    fn threads(&self) -> Option<u32> {
         self.fields.get(17)?.parse().ok()
     }
 
     /// In the system's own ticks; with the process id it names one process for ever.
     pub fn started(&self) -> Option<u64> {
         self.fields.get(19)?.parse().ok()
+    }
+}
+
+/// A process of this machine, told apart from a later one with the same number by when it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    /// None where the system does not tell.
+    pub started: Option<u64>,
+}
+
+impl Process {
+    /// The one that has this number now.
+    pub fn now(pid: u32) -> Self {
+        Self { pid, started: Stat::of(pid).and_then(|stat| stat.started()) }
+    }
+
+    pub fn myself() -> Self {
+        Self::now(std::process::id())
+    }
+
+    pub fn is_alive(&self) -> bool {
+        match (self.started, Stat::of(self.pid)) {
+            (then, Some(stat)) => !stat.has_ended() && (then.is_none() || then == stat.started()),
+            (Some(_), None) => false,
+            (None, None) => i32::try_from(self.pid)
+                .ok()
+                .and_then(Pid::from_raw)
+                .is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH)),
+        }
+    }
+}
+
+/// As the hub keeps it.
+impl From<(u32, u64)> for Process {
+    fn from((pid, started): (u32, u64)) -> Self {
+        Self { pid, started: Some(started) }
     }
 }
 
@@ -59,4 +103,33 @@ pub fn line_of(pid: u32, deepest: usize) -> impl Iterator<Item = u32> {
 /// The folder that a process works in, with every link resolved, where the system tells.
 pub fn folder_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use aye_testkit::patience::eventually;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_known_by_its_number_and_its_start() {
+        let myself = Process::myself();
+        assert!(myself.is_alive() && myself.started.is_some());
+        assert!(!Process { started: Some(1), ..myself }.is_alive());
+        assert!(Process { started: None, ..myself }.is_alive());
+    }
+
+    #[test]
+    fn a_process_is_gone_once_it_has_ended_whether_or_not_somebody_took_notice() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let known = Process::now(child.id());
+        let unknown = Process { started: None, ..known };
+        assert!(known.is_alive() && unknown.is_alive());
+        child.kill().unwrap();
+        eventually("the process to die", || (!known.is_alive()).then_some(()));
+        assert!(Stat::of(known.pid).is_some(), "it is still listed");
+        assert!(!unknown.is_alive());
+        child.wait().unwrap();
+        assert!(!known.is_alive() && !unknown.is_alive());
+    }
 }

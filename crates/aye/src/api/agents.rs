@@ -2,7 +2,8 @@ use super::App;
 use super::asks::WaitParams;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent, process_started};
+use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent};
+use crate::processes::Process;
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
@@ -53,7 +54,7 @@ pub async fn register(
     let named = registration.pid.take();
     let supervisor = registration.supervisor.take();
     if let (Some(pid), Peer::Unix { process: Some((caller, started)), .. }) = (named, peer)
-        && process_started(caller) == Some(started)
+        && Process::from((caller, started)).is_alive()
         && app.hub.may_name(&id, caller, pid).await?
     {
         registration.pid = Some(pid);

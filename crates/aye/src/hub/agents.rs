@@ -3,6 +3,7 @@
 use super::change::{change, publish_agent};
 use super::settle::take_receipt;
 use super::{Hub, Problem, names};
+use crate::processes::Process;
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
@@ -213,9 +214,9 @@ pub(super) fn commands_of(agent: &AgentId) -> String {
     format!("commands of {agent}")
 }
 
-/// With its start time, which names one process for ever.
+/// With its start time, which names one process for ever; none for one that has ended.
 fn identified(pid: u32) -> Option<(u32, u64)> {
-    Some((pid, super::process_started(pid)?))
+    super::this_process(pid).filter(|process| Process::from(*process).is_alive())
 }
 
 fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
@@ -225,6 +226,10 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
     let supervisor = told.supervisor.and_then(identified);
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
     let cwd = told.cwd.unwrap_or(known.profile.cwd);
+    let process = process.or(known.profile.process);
+    // Whoever speaks of an agent whose process is gone does not bring it back, unless they name one that lives.
+    let is_over =
+        known.report == Report::Ended && process.is_some_and(|process| !Process::from(process).is_alive());
     let first_cwd = Some(known.profile.first_cwd).filter(|first| !first.is_empty());
     let row = AgentRow {
         profile: Profile {
@@ -236,10 +241,10 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
             cwd,
             title: given.or(told.title).unwrap_or(known.profile.title),
             session: told.session.or(known.profile.session),
-            process: process.or(known.profile.process),
+            process,
             cost: told.cost.or(known.profile.cost),
         },
-        report: told.state.unwrap_or(known.report),
+        report: told.state.filter(|_| !is_over).unwrap_or(known.report),
         lost: false,
         ..known
     };

@@ -1,7 +1,7 @@
 //! Which process runs inside which: what an agent starts must not answer the agent's own asks.
 
 use super::{Hub, Problem};
-use crate::processes::Stat;
+use crate::processes::{Process, Stat};
 use crate::store;
 use aye_core::AgentId;
 use rustix::process::getuid;
@@ -11,15 +11,6 @@ use std::os::unix::fs::MetadataExt;
 const DEEPEST: usize = 256;
 /// How often processes that change are looked at again.
 const MOST_LOOKS: usize = 20;
-
-/// When a process started, in the system's own ticks; with the process id it names one process for ever.
-/// One that has ended and that nobody has taken notice of yet is gone.
-pub fn process_started(pid: u32) -> Option<u64> {
-    let stat = Stat::of(pid)?;
-    // A process whose first thread has ended reads the same, but its other threads still work.
-    let has_ended = stat.state()? == "Z" && stat.threads()? == 1;
-    stat.started().filter(|_| !has_ended)
-}
 
 /// This process and no other that gets its number later; one that has ended is still itself until it is collected.
 pub fn this_process(pid: u32) -> Option<(u32, u64)> {
@@ -137,7 +128,7 @@ impl Hub {
         let agent = agent.clone();
         let row = self.inner.store.read(move |db| store::agents::agent(db, &agent)).await?;
         let process = row.and_then(|row| row.profile.process);
-        Ok(process.filter(|(pid, started)| process_started(*pid) == Some(*started)))
+        Ok(process.filter(|process| Process::from(*process).is_alive()))
     }
 }
 
@@ -147,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_child_runs_inside_its_parent_and_not_the_other_way_round() {
-        let me = (std::process::id(), process_started(std::process::id()).unwrap());
+        let me = this_process(std::process::id()).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let above_child = ancestors(child.id());
         let above_me = ancestors(me.0);
@@ -176,15 +167,5 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(ancestors(child.id()), vec![]);
-    }
-
-    #[test]
-    fn a_process_that_has_ended_is_gone_before_anybody_takes_notice() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let is_gone = || process_started(child.id()).is_none().then_some(());
-        aye_testkit::patience::eventually("the child is gone", is_gone);
-        let is_listed = Stat::of(child.id()).is_some();
-        child.wait().unwrap();
-        assert!(is_listed);
     }
 }

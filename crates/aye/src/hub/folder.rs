@@ -1,8 +1,7 @@
 //! How far an agent's word for its folder goes. Rules and grants that are bound to a folder follow what the system
 //! tells of the agent's process; where it tells nothing, they follow the first folder the agent named and no later one.
 
-use super::process_started;
-use crate::processes::folder_of;
+use crate::processes::{Process, folder_of};
 use crate::store::Profile;
 use aye_policy::Folder;
 
@@ -45,9 +44,9 @@ impl Standing {
 }
 
 /// Of this very process, not of another that got its number.
-fn folder_of_process((pid, started): (u32, u64)) -> Option<String> {
-    let folder = folder_of(pid)?;
-    (process_started(pid) == Some(started)).then(|| folder.to_string_lossy().into_owned())
+fn folder_of_process(process: (u32, u64)) -> Option<String> {
+    let folder = folder_of(process.0)?;
+    Process::from(process).is_alive().then(|| folder.to_string_lossy().into_owned())
 }
 
 /// An agent goes to folders below its own, and its process stays.
@@ -94,7 +93,7 @@ mod tests {
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
         let here = here.to_str().unwrap();
         let me = std::process::id();
-        let process = Some((me, process_started(me).unwrap()));
+        let process = super::super::this_process(me);
         let at = |cwd: &str| Standing::of(&Profile { process, ..profile(cwd, cwd) }, None);
         assert_eq!((at(here).folder(), at(here).is_checked()), (Folder::Known(here), true));
         assert_eq!(at(&format!("{here}/below")).folder(), Folder::Known(here));

@@ -34,7 +34,7 @@ mod timers;
 
 pub use crate::store::{AskFilter, AskPage, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
 pub use agents::{Command, Image, Registration};
-pub use ancestry::{is_parent, process_started, this_process};
+pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, SESSION_LASTS, SessionError, SignIn, SignInError};

@@ -2,8 +2,9 @@
 
 use super::change::{change, publish_agent};
 use super::{Hub, Problem};
+use crate::processes::Process;
 use crate::store::{self, AgentRow, Tx};
-use aye_core::{Event, Expiry, Reach};
+use aye_core::{Event, Expiry, Reach, Report};
 use aye_policy::WhenUnattended;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -96,7 +97,7 @@ impl Hub {
     /// An agent whose process is gone has ended, whether or not its adapter could still say so.
     async fn bury_the_dead(&self) -> Result<(), Problem> {
         let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
-        let is_gone = |(pid, started): (u32, u64)| super::process_started(pid) != Some(started);
+        let is_gone = |process: (u32, u64)| !Process::from(process).is_alive();
         for agent in agents {
             match agent.profile.process {
                 Some(process) if is_gone(process) => self.bury(agent.profile.id, process).await?,
@@ -116,7 +117,9 @@ impl Hub {
         }
         let work = move |tx: &mut Tx| {
             for id in silent {
-                let Some(agent) = tx.agent(&id)? else { continue };
+                // Whoever speaks of an agent that has ended does not bring it back.
+                let is_alive = |agent: &AgentRow| agent.report != Report::Ended;
+                let Some(agent) = tx.agent(&id)?.filter(is_alive) else { continue };
                 tx.put_agent(&AgentRow { lost: true, ..agent })?;
                 tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;
                 publish_agent(tx, &id)?;

@@ -16,6 +16,7 @@ mod sessions;
 use super::*;
 use aye_core::lifecycle::Delivery;
 use aye_core::{AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal};
+use aye_testkit::patience::eventually;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -242,6 +243,33 @@ async fn an_agent_whose_process_is_gone_has_ended_and_nobody_claims_to_know_what
     assert_eq!(desk.hub.ask(&open.id).await.unwrap().state.note(), Some("the agent is gone"));
     assert_eq!(desk.hub.ask(&answered.id).await.unwrap().state.receipt(), Some(Receipt::Unknown));
     assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "ended");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_sign_of_life_does_not_bring_an_agent_back_whose_process_has_ended() {
+    let desk = Desk::new().await;
+    let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let working = |pid| Registration { pid, state: Some(Report::Working), ..Registration::default() };
+    desk.hub.register(agent("agent"), working(Some(process.id()))).await.unwrap();
+    let known = crate::processes::Process::now(process.id());
+    process.kill().unwrap();
+    eventually("the process to die", || (!known.is_alive()).then_some(()));
+    // Nobody has taken notice of its end yet: it is still listed.
+    let state = async || {
+        desk.pass(1).await;
+        desk.hub.agent("agent").await.unwrap().state.to_string()
+    };
+    assert_eq!(state().await, "ended");
+    desk.hub.register(agent("agent"), working(Some(process.id()))).await.unwrap();
+    assert_eq!(state().await, "ended");
+    desk.hub.register(agent("agent"), working(None)).await.unwrap();
+    desk.pass(120).await;
+    assert_eq!(state().await, "ended");
+    assert_eq!(desk.trail().await.iter().filter(|kind| kind.starts_with("agent.")).count(), 2);
+    desk.hub.register(agent("agent"), working(Some(std::process::id()))).await.unwrap();
+    assert_eq!(state().await, "working");
+    process.wait().unwrap();
 }
 
 #[tokio::test]

@@ -7,13 +7,14 @@ use super::super::translate;
 use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
 use super::notes::{Asked, Call, Notes, Printed};
-use super::process::Process;
+use super::process;
 use super::settle::{PRINTED, receipt_is};
 use super::watch::{Dialog, Seen, Watch};
 use super::{PATIENCE, profile, reach};
 use crate::agents::{before, random_name};
 use crate::client::{CallError, Client};
 use crate::home::Home;
+use crate::processes::Process;
 use crate::shutdown::Signals;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Answer, Body, PlanVerdict, Receipt, Verdict};
@@ -67,7 +68,7 @@ pub async fn ask(
         None => format!("{}/{}", session.id, random_name()?),
     };
     let (agent, client) = reach(home, session, PATIENCE).await?;
-    let process = Process::of_agent();
+    let process = process::of_agent();
     let news = json!({ "state": "working" });
     client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
 
@@ -151,7 +152,7 @@ fn way() -> String {
 async fn gone(process: Option<&Process>) {
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
-        if process.is_some_and(Process::is_gone) {
+        if process.is_some_and(|process| !process.is_alive()) {
             return;
         }
     }

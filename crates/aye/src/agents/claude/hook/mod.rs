@@ -6,15 +6,14 @@ mod events;
 mod notes;
 mod process;
 mod settle;
-mod terminal;
 mod watch;
 
 use crate::client::{CallError, Client};
 use crate::home::Home;
+use crate::processes::Process;
 use aye_core::AgentId;
 use events::{Event, Session};
 use notes::{Call, Notes};
-use process::Process;
 use serde_json::{Value, json};
 use settle::Over;
 use std::io;
@@ -111,7 +110,7 @@ async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<(AgentId, 
         Ok(client) => Ok((agent, client)),
         // Another session was resumed in this same process, and its agent is still known: this is a new one.
         Err(error) if status(&error) == Some(403) => {
-            let process = Process::of_agent().map_or(0, |process| process.pid);
+            let process = process::of_agent().map_or(0, |process| process.pid);
             let again = AgentId::try_from(format!("{agent}-{process}")).map_err(anyhow::Error::msg)?;
             let client = Client::for_agent(home, &again).await?;
             Ok((again, client))
@@ -137,7 +136,7 @@ async fn report(home: &Home, session: &Session, news: Value) -> anyhow::Result<(
     if ends {
         settle::settle(&client, &notes, over).await;
     }
-    let process = Process::of_agent();
+    let process = process::of_agent();
     client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
     if !ends {
         settle::settle(&client, &notes, over).await;
@@ -149,7 +148,7 @@ fn profile(session: &Session, process: Option<&Process>, news: Value) -> Value {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut profile = json!({
         "kind": "claude", "reach": "hooked", "host": host, "cwd": session.cwd, "session": session.id,
-        "pid": process.map(|process| process.pid), "supervisor": Process::supervisor(),
+        "pid": process.map(|process| process.pid), "supervisor": process::supervisor(),
     });
     if let (Some(profile), Value::Object(news)) = (profile.as_object_mut(), news) {
         profile.extend(news);

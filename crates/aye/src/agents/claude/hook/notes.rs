@@ -3,8 +3,8 @@
 
 use super::super::receipts::Expected;
 use super::events::is_plain;
-use super::process::Process;
 use crate::home::Home;
+use crate::processes::Process;
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Body, Kind};
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,7 @@ impl Notes {
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "ask"));
         let asked = notes.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
-        asked.filter(|asked: &Asked| asked.printed.is_some() || asked.hook.is_gone()).collect()
+        asked.filter(|asked: &Asked| asked.printed.is_some() || !asked.hook.is_alive()).collect()
     }
 
     pub fn settled(&self, asked: &Asked) {

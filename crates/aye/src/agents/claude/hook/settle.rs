@@ -1,8 +1,8 @@
 //! What became of asks whose hook has ended: the transcript shows it only later, so the next hook looks.
 
+use super::super::transcript::returned::Returned;
 use super::super::transcript::tail::{Found, Tail};
 use super::notes::{Asked, Notes, Printed};
-use super::terminal::Shown;
 use crate::client::{CallError, Client};
 use crate::home::Home;
 use aye_core::Receipt;
@@ -131,7 +131,7 @@ pub async fn receipt_is(
     client.post(&format!("/api/asks/{ask}/receipt"), body).await.map(drop)
 }
 
-fn shown(asked: &Asked) -> Option<Shown> {
+fn shown(asked: &Asked) -> Option<Returned> {
     let id = asked.tool_use_id.as_deref()?;
     let mut tail =
         Tail::from(&asked.transcript, asked.offset).unwrap_or_else(|_| Tail::new(&asked.transcript));
@@ -141,7 +141,7 @@ fn shown(asked: &Asked) -> Option<Shown> {
             && shown.is_none()
             && memchr::memmem::find(bytes, id.as_bytes()).is_some()
         {
-            shown = Shown::in_line(bytes, id);
+            shown = Returned::in_line(bytes, id);
         }
     });
     read.ok().and(shown)

@@ -1,9 +1,9 @@
 //! Looking at what the terminal does while we wait. Nobody stops a hook whose question was answered there.
 
 use super::super::transcript::line;
+use super::super::transcript::returned::Returned;
 use super::super::transcript::tail::{Found, Tail};
 use super::notes::Call;
-use super::terminal::Shown;
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ const RESULT_COMES_WITHIN: Duration = Duration::from_millis(1500);
 #[derive(Debug)]
 pub enum Seen {
     /// The transcript shows what became of the tool call.
-    Result(Box<Shown>),
+    Result(Box<Returned>),
     /// The dialog was closed, and what was asked for is running.
     Running,
 }
@@ -93,7 +93,7 @@ impl Watch {
         Ok(closed.then_some(Seen::Running))
     }
 
-    fn new_in_transcript(&mut self) -> io::Result<Option<Shown>> {
+    fn new_in_transcript(&mut self) -> io::Result<Option<Returned>> {
         let now = match fs::metadata(self.tail.path()) {
             Ok(metadata) => Some((metadata.len(), metadata.modified()?)),
             Err(_) => None,
@@ -109,8 +109,8 @@ impl Watch {
         let read = self.tail.read(|found| {
             let (Found::Line(bytes) | Found::Cut(bytes)) = found else { return };
             if let Some(known) = &id {
-                let result =
-                    memchr::memmem::find(bytes, known.as_bytes()).and_then(|_| Shown::in_line(bytes, known));
+                let result = memchr::memmem::find(bytes, known.as_bytes())
+                    .and_then(|_| Returned::in_line(bytes, known));
                 match result {
                     Some(_) if guessed_in_the_past => id = None,
                     Some(result) => shown = Some(result),

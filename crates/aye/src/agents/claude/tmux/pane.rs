@@ -2,7 +2,7 @@
 //! its arguments as they are, never through a shell.
 
 use super::keys::Key;
-use crate::agents::claude::watch::processes::Process;
+use crate::processes::{Process, line_of};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ use tokio::process::Command;
 
 /// tmux answers at once, or not at all.
 const SLOWEST: Duration = Duration::from_secs(5);
+/// Deeper trees of processes are not looked at.
+const DEEPEST: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pane {
@@ -52,8 +54,8 @@ impl Pane {
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(id, pid)| Some((id, pid.parse().ok()?)))
             .collect();
-        let line = process.ancestry();
-        let pane = line.iter().find_map(|pid| panes.iter().find(|(_, leader)| leader == pid));
+        let mut above = line_of(process.pid, DEEPEST);
+        let pane = above.find_map(|pid| panes.iter().find(|(_, leader)| *leader == pid));
         let (id, _) = pane.ok_or(NoPane::NotInTmux)?;
         let is_id =
             id.strip_prefix('%').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

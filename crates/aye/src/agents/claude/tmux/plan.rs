@@ -2,6 +2,7 @@
 
 use super::keys::{Key, Typed, Untypeable};
 use super::screen::{At, Page, has_previews};
+use crate::agents::claude::transcript::returned::spellings;
 use aye_core::answer::SKIPPED;
 use aye_core::{Choice, Question, Reply};
 
@@ -180,14 +181,11 @@ fn forms(question: &Question, choice: &Choice) -> Vec<String> {
     forms
 }
 
-/// One of several picks, as it is or in quotes: versions differ in when they quote, and what they escape then.
-pub fn written(pick: &str) -> Vec<String> {
-    let mut forms = vec![pick.to_owned()];
-    if pick.contains([',', '"', '\\']) {
-        forms.push(serde_json::Value::from(pick).to_string());
-        forms.push(format!("\"{pick}\""));
-        forms.dedup();
-    }
+/// Every way in which one of several picks may be written; most are never quoted.
+fn written(pick: &str) -> Vec<String> {
+    let mut forms = Vec::from(spellings(pick));
+    forms.dedup();
+    forms.truncate(if pick.contains([',', '"', '\\']) { forms.len() } else { 1 });
     forms
 }
 

@@ -1,6 +1,7 @@
 //! One line of a transcript. Only what the model and the person said counts; newer versions write many
 //! other kinds of lines, some of which repeat whole messages.
 
+use super::returned::{Beside, Returned};
 use crate::agents::claude::wire::{ToolResult, result_text};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,9 +20,10 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
     /// The model spoke; these are the tools it called.
-    Assistant { calls: Vec<ToolCall> },
-    /// Tools returned something; `detail` is the structured part beside it.
-    Results { results: Vec<ToolResult>, detail: Option<Value> },
+    Assistant {
+        calls: Vec<ToolCall>,
+    },
+    Results(Vec<Returned>),
     /// The person said something new: whatever was asked before is no longer waited for.
     Turn,
     /// Of no consequence for asks.
@@ -40,16 +42,15 @@ impl Line {
     pub fn calls(&self) -> &[ToolCall] {
         match &self.said {
             Said::Assistant { calls } => calls,
-            Said::Results { .. } | Said::Turn | Said::Other => &[],
+            Said::Results(_) | Said::Turn | Said::Other => &[],
         }
     }
 
     /// What this line says of a tool call, if it is that call's result.
-    pub fn result_of(&self, tool_use_id: &str) -> Option<(&ToolResult, Option<&Value>)> {
-        match &self.said {
-            Said::Results { results, detail } => {
-                let result = results.iter().find(|result| result.tool_use_id == tool_use_id)?;
-                Some((result, detail.as_ref()))
+    pub fn result_of(self, tool_use_id: &str) -> Option<Returned> {
+        match self.said {
+            Said::Results(results) => {
+                results.into_iter().find(|returned| returned.result.tool_use_id == tool_use_id)
             }
             Said::Assistant { .. } | Said::Turn | Said::Other => None,
         }
@@ -81,6 +82,12 @@ struct Written<'a> {
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    permission_decision: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_denial_kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    user_feedback: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -127,8 +134,13 @@ pub fn decode(bytes: &[u8]) -> Option<Line> {
 fn said_by_user(written: &Written) -> Said {
     let results: Vec<_> = blocks(written.message).iter().filter_map(result).collect();
     if !results.is_empty() {
-        let detail = written.tool_use_result.and_then(|detail| serde_json::from_str(detail.get()).ok());
-        return Said::Results { results, detail };
+        let beside = Beside {
+            detail: json(written.tool_use_result),
+            decision: json(written.permission_decision).unwrap_or_default(),
+            denial: text(written.tool_denial_kind),
+            feedback: text(written.user_feedback),
+        };
+        return Said::Results(results.into_iter().map(|result| Returned::new(result, &beside)).collect());
     }
     // Notes that the program itself adds to the conversation are nobody's turn.
     match flag(written.is_meta) || written.message.is_none() {
@@ -158,8 +170,7 @@ fn result(block: &Block) -> Option<ToolResult> {
     if text(block.kind).as_deref() != Some("tool_result") {
         return None;
     }
-    let content: Value =
-        block.content.and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default();
+    let content = json(block.content).unwrap_or_default();
     Some(ToolResult {
         tool_use_id: text(block.tool_use_id)?,
         text: result_text(&content),
@@ -170,6 +181,10 @@ fn result(block: &Block) -> Option<ToolResult> {
 }
 
 fn text(raw: Option<&RawValue>) -> Option<String> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn json(raw: Option<&RawValue>) -> Option<Value> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
 
@@ -214,11 +229,11 @@ mod tests {
         );
         line["toolUseResult"] = json!({"answers": {"Which?": "SQLite"}});
         let line = decoded(line);
-        let (result, detail) = line.result_of("toolu_1").unwrap();
+        assert!(!line.is_new_turn());
+        assert_eq!(line.clone().result_of("toolu_2"), None);
+        let Returned { result, detail, .. } = line.result_of("toolu_1").unwrap();
         assert_eq!((result.text.as_str(), result.is_error), ("ok", false));
         assert_eq!(detail.unwrap()["answers"]["Which?"], "SQLite");
-        assert_eq!(line.result_of("toolu_2"), None);
-        assert!(!line.is_new_turn());
     }
 
     #[test]

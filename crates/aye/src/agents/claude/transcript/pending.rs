@@ -1,8 +1,7 @@
 //! What a session waits for: tool calls without a result, and without a later turn of the person.
 
 use super::line::{Line, Said};
-use crate::agents::claude::wire::ToolResult;
-use serde_json::Value;
+use super::returned::Returned;
 
 /// More calls than any session has open; an account that shows more is not followed further.
 const MOST: usize = 1024;
@@ -22,10 +21,7 @@ pub struct Open {
 /// How a call came to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Closed {
-    Returned {
-        result: ToolResult,
-        detail: Option<Value>,
-    },
+    Returned(Box<Returned>),
     /// The person went on without it.
     PassedOver,
 }
@@ -68,10 +64,11 @@ impl Pending {
                 }
                 Vec::new()
             }
-            Said::Results { results, detail } => {
-                let ended = |result: ToolResult| {
-                    let at = self.open.iter().position(|open| open.tool_use_id == result.tool_use_id)?;
-                    Some((self.open.remove(at), Closed::Returned { result, detail: detail.clone() }))
+            Said::Results(results) => {
+                let ended = |returned: Returned| {
+                    let id = &returned.result.tool_use_id;
+                    let at = self.open.iter().position(|open| open.tool_use_id == *id)?;
+                    Some((self.open.remove(at), Closed::Returned(Box::new(returned))))
                 };
                 results.into_iter().filter_map(ended).collect()
             }

@@ -6,8 +6,8 @@ use crate::agents::claude::tmux::pane::Pane;
 use crate::agents::claude::tmux::plan::{Meant, Plan, plan};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::open_calls;
-use crate::agents::claude::watch::processes::Process;
 use crate::client::{CallError, Client};
+use crate::processes::Process;
 use aye_core::{AgentId, Answer, AskView, Body, Question, Receipt};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -173,20 +173,13 @@ impl Asked {
     /// Whether the ask could still be taken back.
     async fn withdraw(&self, id: &str, closed: &Closed) -> Result<bool, CallError> {
         let path = format!("/api/asks/{id}/withdraw");
-        let why = match closed {
-            Closed::Returned { .. } => "terminal",
-            Closed::PassedOver => "cancelled",
+        let body = match closed {
+            Closed::Returned(returned) => {
+                json!({ "why": "terminal", "answer": returned.answer(&self.body) })
+            }
+            Closed::PassedOver => json!({ "why": "cancelled" }),
         };
-        let mut body = json!({ "why": why });
-        if let Some(answer) = given::answer(&self.body, closed) {
-            body["answer"] = answer;
-        }
-        let mut withdrawn = self.client.insist(Method::POST, &path, Some(body)).await;
-        if matches!(&withdrawn, Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY)) {
-            // The terminal may take what we would not; then only that it was answered is told.
-            withdrawn = self.client.insist(Method::POST, &path, Some(json!({ "why": why }))).await;
-        }
-        match withdrawn {
+        match self.client.insist(Method::POST, &path, Some(body)).await {
             Ok(_) => Ok(true),
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(false),
             Err(error) => Err(error),

@@ -8,7 +8,6 @@ mod follow;
 mod given;
 mod names;
 mod past;
-pub mod processes;
 mod roll;
 pub mod sessions;
 mod watched;

@@ -62,9 +62,9 @@ fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
         if let Found::Line(bytes) | Found::Cut(bytes) = piece
             && word.find(bytes).is_some()
             && let Some(line) = line::decode(bytes)
-            && let Some((result, detail)) = line.result_of(tool_use_id)
+            && let Some(returned) = line.result_of(tool_use_id)
         {
-            found = Some(Closed::Returned { result: result.clone(), detail: detail.cloned() });
+            found = Some(Closed::Returned(Box::new(returned)));
         }
     });
     read.ok().and(found)

@@ -1,6 +1,6 @@
 //! Which sessions are alive, and where their transcripts are.
 
-use super::processes::{self, Process};
+use crate::processes::Process;
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,10 @@ impl ConfigDir {
             return None;
         }
         let told = file.proc_start.and_then(|ticks| ticks.parse().ok());
-        let process = Process { pid: file.pid, started: told.or_else(|| processes::started(file.pid)) };
+        let process = match told {
+            Some(_) => Process { pid: file.pid, started: told },
+            None => Process::now(file.pid),
+        };
         if !process.is_alive() {
             return None;
         }
@@ -200,7 +203,7 @@ mod tests {
 
     fn session(config: &ConfigDir, fields: Value) {
         let mut file = json!({"pid": std::process::id(), "sessionId": "s-1", "cwd": "/src/web", "kind": "interactive",
-            "procStart": processes::started(std::process::id()).map(|ticks| ticks.to_string())});
+            "procStart": Process::myself().started.map(|ticks| ticks.to_string())});
         file.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         write(&config.sessions().join(format!("{}.json", file["pid"])), &file.to_string());
     }

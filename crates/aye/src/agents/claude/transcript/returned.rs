@@ -1,18 +1,18 @@
-//! What the agent's own transcript shows of a tool call that we asked about: whether the terminal answered
-//! it, what it answered, and so what became of our own answer.
+//! What a transcript shows of a tool call that returned: what the agent got, who decided it, and, as an answer, what
+//! was said in the terminal. Hooks and watchers read it here alike.
 
 use super::super::receipts::{Expected, excerpt, is_refusal, judge};
-use super::super::transcript::line;
 use super::super::wire::ToolResult;
+use super::line;
 use aye_core::{Answer, Body, Question, Receipt};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The result of a tool call, with what newer versions tell of who decided.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
-    result: ToolResult,
-    detail: Option<Value>,
+pub struct Returned {
+    pub result: ToolResult,
+    /// The structured part beside the result.
+    pub detail: Option<Value>,
     decider: Decider,
     /// For how long the person allowed it, as far as that is told.
     scope: &'static str,
@@ -28,35 +28,42 @@ enum Decider {
     Unknown,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Beside {
-    permission_decision: Value,
-    tool_denial_kind: Value,
-    user_feedback: Value,
+/// What stands beside the results in a line.
+#[derive(Default)]
+pub struct Beside {
+    pub detail: Option<Value>,
+    pub decision: Value,
+    pub denial: Option<String>,
+    pub feedback: Option<String>,
 }
 
-impl Shown {
-    /// The result of this call, if this line of the transcript is it.
-    pub fn in_line(bytes: &[u8], tool_use_id: &str) -> Option<Self> {
-        let line = line::decode(bytes)?;
-        let (result, detail) = line.result_of(tool_use_id)?;
-        let beside: Beside = serde_json::from_slice(bytes).unwrap_or_default();
-        let decider = match beside.permission_decision["source"].as_str() {
+impl Returned {
+    pub fn new(result: ToolResult, beside: &Beside) -> Self {
+        let source = beside.decision["source"].as_str();
+        let decider = match source {
             Some("hook") => Decider::Hook,
             Some(source) if source.starts_with("user") => Decider::Terminal,
-            _ if beside.tool_denial_kind == "user-rejected" => Decider::Terminal,
+            _ if beside.denial.as_deref() == Some("user-rejected") => Decider::Terminal,
             _ => Decider::Unknown,
         };
-        let decision = &beside.permission_decision;
-        let scope = match (decision["grantScope"].as_str(), decision["source"].as_str()) {
+        let scope = match (beside.decision["grantScope"].as_str(), source) {
             (Some("session"), _) => "session",
             (Some("always"), _) | (_, Some("user_permanent")) => "always",
             _ => "once",
         };
         let said = || Some(result.text.split_once("the user said:\n")?.1.to_owned());
-        let feedback = beside.user_feedback.as_str().map(str::to_owned).or_else(said);
-        Some(Self { result: result.clone(), detail: detail.cloned(), decider, scope, feedback })
+        let feedback = beside.feedback.clone().or_else(said);
+        Self { result, detail: beside.detail.clone(), decider, scope, feedback }
+    }
+
+    /// The result of this call, if this line of the transcript is it.
+    pub fn in_line(bytes: &[u8], tool_use_id: &str) -> Option<Self> {
+        line::decode(bytes)?.result_of(tool_use_id)
+    }
+
+    /// The answers by question, as they were given.
+    pub fn answers(&self) -> Option<&Map<String, Value>> {
+        self.detail.as_ref()?["answers"].as_object()
     }
 
     fn is_refused(&self) -> bool {
@@ -78,21 +85,13 @@ impl Shown {
         };
         let answer = match body {
             Body::Question(_) if self.result.is_error => refused(json!({ "skip": true })),
-            Body::Question(questions) => {
-                let detail = self.detail.as_ref()?;
-                match (detail["answers"].as_object(), detail["response"].as_str()) {
-                    (Some(answers), _) if !answers.is_empty() => {
-                        let annotations = &detail["annotations"];
-                        let choices = questions
-                            .questions
-                            .iter()
-                            .map(|question| choice(question, answers.get(&question.question), annotations));
-                        json!({ "answers": choices.collect::<Vec<_>>() })
-                    }
-                    (_, Some(response)) => json!({ "response": response }),
-                    (_, None) => return None,
+            Body::Question(questions) => match self.answers().filter(|answers| !answers.is_empty()) {
+                Some(answers) => {
+                    let choices = questions.questions.iter().map(|question| self.choice(question, answers));
+                    json!({ "answers": choices.collect::<Vec<_>>() })
                 }
-            }
+                None => json!({ "response": self.detail.as_ref()?["response"].as_str()? }),
+            },
             Body::Permission(_) if self.is_refused() => {
                 refused(json!({ "decision": "deny", "interrupt": self.ends_turn() }))
             }
@@ -133,61 +132,90 @@ impl Shown {
             (_, Decider::Unknown) => (receipt, evidence),
         }
     }
+
+    fn choice(&self, question: &Question, answers: &Map<String, Value>) -> Value {
+        let words = answers.get(&question.question).map(in_words).unwrap_or_default();
+        if words.trim().is_empty() {
+            return json!({ "skip": true });
+        }
+        let (selected, text) = picks(question, &words);
+        let mut choice = Map::new();
+        if !selected.is_empty() {
+            choice.insert("selected".into(), selected.into());
+        }
+        if !text.is_empty() {
+            choice.insert("text".into(), text.into());
+        }
+        let notes = self.detail.as_ref().map(|detail| &detail["annotations"][&question.question]["notes"]);
+        if let Some(notes) = notes.and_then(Value::as_str).filter(|notes| !notes.is_empty()) {
+            choice.insert("notes".into(), notes.into());
+        }
+        Value::Object(choice)
+    }
 }
 
-fn choice(question: &Question, answered: Option<&Value>, annotations: &Value) -> Value {
-    let mut words = match answered {
-        Some(Value::String(words)) => words.clone(),
-        Some(Value::Array(picks)) => picks.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+/// An answer as the one line in which the terminal writes it.
+pub fn in_words(given: &Value) -> String {
+    match given {
+        Value::String(words) => words.clone(),
+        Value::Array(picks) => picks.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         _ => String::new(),
-    };
-    if words.trim().is_empty() {
-        return json!({ "skip": true });
     }
-    let mut selected = Vec::new();
-    while let Some((label, rest)) = picked(question, &words) {
-        selected.push(label);
-        words = rest;
-    }
-    let mut choice = Map::new();
-    if !selected.is_empty() {
-        choice.insert("selected".into(), selected.into());
-    }
-    if !words.is_empty() {
-        choice.insert("text".into(), words.into());
-    }
-    if let Some(notes) = annotations[&question.question]["notes"].as_str().filter(|notes| !notes.is_empty()) {
-        choice.insert("notes".into(), notes.into());
-    }
-    Value::Object(choice)
 }
 
-/// The pick with which these words begin, and what follows it. The longest label counts, because one may
-/// begin like another; what is no label is free text, to the end.
-fn picked(question: &Question, words: &str) -> Option<(String, String)> {
-    let labels = question.options.iter().map(|offer| &offer.label);
-    let fits = labels.filter_map(|label| {
-        let rest =
-            words.strip_prefix(&format!("\"{label}\"")).or_else(|| words.strip_prefix(label.as_str()))?;
+/// One of several picks as it is, or in quotes: versions differ in when they quote, and what they escape then.
+pub fn spellings(pick: &str) -> [String; 3] {
+    [pick.to_owned(), Value::from(pick).to_string(), format!("\"{pick}\"")]
+}
+
+/// Labels as long as there are labels; what follows is free text. Where only one may be picked, all of the words are
+/// a label, or none is.
+fn picks<'a>(question: &'a Question, words: &'a str) -> (Vec<&'a str>, &'a str) {
+    let (mut selected, mut rest) = (Vec::new(), words);
+    while let Some((label, after)) = first_pick(question, rest) {
+        selected.push(label);
+        rest = after;
+    }
+    match question.multi_select || (selected.len() == 1 && rest.is_empty()) {
+        true => (selected, rest),
+        false => (Vec::new(), words),
+    }
+}
+
+/// The label with which these words begin, and what follows it. The longest one counts, because one may begin like
+/// another.
+fn first_pick<'a>(question: &'a Question, words: &'a str) -> Option<(&'a str, &'a str)> {
+    let fits = question.options.iter().filter_map(|offer| {
+        let rest = spellings(&offer.label).iter().rev().find_map(|form| words.strip_prefix(form.as_str()))?;
         let rest = if rest.is_empty() { rest } else { rest.strip_prefix(", ")? };
-        Some((label.clone(), rest.to_owned()))
+        Some((offer.label.as_str(), rest))
     });
     fits.max_by_key(|(label, _)| label.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pending::{Closed, Pending};
     use super::*;
     use aye_core::Kind;
 
-    fn shown(result: Value, detail: Value, beside: Value) -> Shown {
+    fn shown(result: Value, detail: Value, beside: Value) -> Returned {
         let mut line = json!({"type": "user", "toolUseResult": detail, "message": {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "toolu_other", "content": "x"}, result]}});
         line.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
         line["message"]["content"][1]["type"] = "tool_result".into();
         line["message"]["content"][1]["tool_use_id"] = "toolu_1".into();
-        assert_eq!(Shown::in_line(line.to_string().as_bytes(), "toolu_2"), None);
-        Shown::in_line(line.to_string().as_bytes(), "toolu_1").unwrap()
+        assert_eq!(Returned::in_line(line.to_string().as_bytes(), "toolu_2"), None);
+        let to_a_hook = Returned::in_line(line.to_string().as_bytes(), "toolu_1").unwrap();
+        let call = json!({"type": "assistant", "message": {"content": [
+            {"type": "tool_use", "id": "toolu_1", "name": "T", "input": {}}]}});
+        let mut pending = Pending::default();
+        let mut closed = [call, line].map(|line| {
+            pending.see(line::decode(line.to_string().as_bytes()).unwrap(), false, |tool| tool == "T")
+        });
+        let (_, to_a_watcher) = closed[1].remove(0);
+        assert_eq!(to_a_watcher, Closed::Returned(Box::new(to_a_hook.clone())));
+        to_a_hook
     }
 
     fn by(source: &str) -> Value {
@@ -195,7 +223,7 @@ mod tests {
     }
 
     fn questions() -> Body {
-        let options = json!([{"label": "a"}, {"label": "a, b"}, {"label": "c"}]);
+        let options = json!([{"label": "a"}, {"label": "a, b"}, {"label": "c"}, {"label": "\"d\\"}]);
         let questions = json!({"questions": [
             {"question": "One?", "options": options, "free_text": true},
             {"question": "Many?", "options": options, "multi_select": true, "free_text": true}]});
@@ -210,25 +238,55 @@ mod tests {
 
     #[test]
     fn answers_of_the_terminal_are_read_back_into_picks_and_words() {
-        let answered = |one: Value, many: Value| {
-            let detail =
-                json!({"answers": {"One?": one, "Many?": many}, "annotations": {"One?": {"notes": "n"}}});
-            shown(json!({"content": "…"}), detail, json!({})).answer(&questions()).unwrap()
-        };
-        assert_eq!(
-            answered(json!("a, b"), json!("a, b, c, own words, a")),
-            json!({"answers": [
-                {"selected": ["a, b"], "notes": "n"}, {"selected": ["a, b", "c"], "text": "own words, a"}]})
-        );
-        assert_eq!(
-            answered(json!("my own"), json!(["c", "a"])),
-            json!({"answers": [{"text": "my own", "notes": "n"}, {"selected": ["c", "a"]}]})
-        );
-        let some = shown(json!({"content": "…"}), json!({"answers": {"One?": "c"}}), json!({}));
-        assert_eq!(
-            some.answer(&questions()).unwrap(),
-            json!({"answers": [{"selected": ["c"]}, {"skip": true}]})
-        );
+        let (skipped, d) = (json!({"skip": true}), "\"d\\");
+        for (one, many, expected) in [
+            (
+                json!("a, b"),
+                json!("a, b, c, own words, a"),
+                [json!({"selected": ["a, b"]}), json!({"selected": ["a, b", "c"], "text": "own words, a"})],
+            ),
+            (
+                json!("my own"),
+                json!(["c", "a"]),
+                [json!({"text": "my own"}), json!({"selected": ["c", "a"]})],
+            ),
+            (json!("c"), Value::Null, [json!({"selected": ["c"]}), skipped.clone()]),
+            (json!(" "), json!("else"), [skipped, json!({"text": "else"})]),
+            // Quoted, with escapes and without.
+            (
+                json!("a"),
+                json!("\"a, b\", \"\\\"d\\\\\", own, words"),
+                [json!({"selected": ["a"]}), json!({"selected": ["a, b", d], "text": "own, words"})],
+            ),
+            (json!(d), json!("\"c\", \"\"d\\\""), [json!({"selected": [d]}), json!({"selected": ["c", d]})]),
+            // Where one is picked, labels within other words are words.
+            (json!("c, then a"), json!("a"), [json!({"text": "c, then a"}), json!({"selected": ["a"]})]),
+            (json!("c, a"), json!("a"), [json!({"text": "c, a"}), json!({"selected": ["a"]})]),
+        ] {
+            let mut detail = json!({"answers": {"One?": one, "Many?": many}});
+            let seen = shown(json!({"content": "…"}), detail.clone(), json!({})).answer(&questions());
+            assert_eq!(seen, Some(json!({ "answers": expected })));
+            detail["annotations"] = json!({"Many?": {"notes": "n"}});
+            let noted = shown(json!({"content": "…"}), detail, json!({})).answer(&questions()).unwrap();
+            let is_skipped = expected[1]["skip"] == true;
+            assert_eq!(noted["answers"][1]["notes"], if is_skipped { Value::Null } else { json!("n") });
+        }
+        let reply = shown(json!({"content": "…"}), json!({"answers": {}, "response": "hm"}), json!({}));
+        assert_eq!(reply.answer(&questions()), Some(json!({"response": "hm"})));
+        let nothing = shown(json!({"content": "…"}), json!({"answers": {}}), json!({}));
+        assert_eq!(nothing.answer(&questions()), None);
+    }
+
+    #[test]
+    fn a_plan_is_read_with_the_changes_that_were_made_to_it() {
+        let plan = Body::decode(Kind::Plan, json!({"plan": "1. x"})).unwrap();
+        let seen = |result: Value, detail: Value| shown(result, detail, json!({})).answer(&plan);
+        let approved = json!({"content": "User has approved your plan"});
+        assert_eq!(seen(approved.clone(), Value::Null), Some(json!({"decision": "allow"})));
+        let edited = json!({"plan": "2. y", "planWasEdited": true});
+        assert_eq!(seen(approved, edited), Some(json!({"decision": "allow", "plan": "2. y"})));
+        let refused = seen(json!({"content": REJECTED, "is_error": true}), Value::Null);
+        assert_eq!(refused, Some(json!({"decision": "deny"})));
     }
 
     #[test]
