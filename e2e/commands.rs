@@ -1,14 +1,13 @@
 //! Every command as a person or a script types it: what it prints, and how it ends.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-mod support;
-
+use crate::support::{
+    Hub, aye, code, complained, ended, eventually, json_of, printed, saying, signal, yes_or_no,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use support::{Hub, aye, code, complained, ended, eventually, json_of, printed, saying, signal, yes_or_no};
 
 /// What a command ended with, printed and complained.
 fn all_of(output: &Output) -> (Option<i32>, String, String) {

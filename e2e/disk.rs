@@ -1,8 +1,6 @@
 //! The home on disk: full, read-only, damaged, too open, too new, too deep.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-mod support;
-
+use crate::support::{Hub, Reply, aye, complained, eventually, printed, saying, signal, yes_or_no};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, File, Permissions};
@@ -10,7 +8,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use support::{Hub, Reply, aye, complained, eventually, printed, saying, signal, yes_or_no};
 
 /// Set where a test runs with a disk of its own, to the place of that disk.
 const INSIDE: &str = "AYE_TEST_DISK";
@@ -40,7 +37,7 @@ fn on_a_small_disk(test: &str, run: impl FnOnce(&Path)) {
     let mut inside = unshare();
     inside
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("disk::{test}"), "--nocapture"])
         .env(INSIDE, dir.path());
     let ran = inside.output().unwrap();
     let words = printed(&ran) + &complained(&ran);
@@ -378,6 +375,6 @@ fn a_home_too_deep_for_a_socket_has_it_in_the_runtime_directory() {
     assert!(answered.status.success(), "{answered:?}");
     assert_eq!(printed(&script.wait_with_output().unwrap()), "by all means\n");
     signal(&hub.child, Signal::TERM);
-    assert!(support::ended(&mut hub.child).success());
+    assert!(crate::support::ended(&mut hub.child).success());
     assert!(!socket.exists());
 }

@@ -1,11 +1,8 @@
 //! Followers of all changes: a snapshot, then every change in order, each exactly once, and answers back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod support;
-
+use crate::support::socket::{Follower, number};
+use crate::support::{Hub, path_of, saying, yes_or_no};
 use serde_json::{Value, json};
-use support::socket::{Follower, number};
-use support::{Hub, path_of, saying, yes_or_no};
 use tungstenite::{Bytes, Message};
 
 /// Numbers that many a reader gets wrong in the last digit, and text that tempts to be changed on its way.

@@ -2,10 +2,8 @@
 //! is there, once, as it was acknowledged.
 //!
 //! `AYE_KILLS=1000` kills more often than the usual 100; `AYE_SEED=…` repeats what a run chose to do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-mod support;
-
+use crate::support::{Hub, PATIENCE, Reply, aye, eventually, printed, try_call_on};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -16,7 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::{Hub, PATIENCE, Reply, aye, eventually, printed, try_call_on};
 use tungstenite::Message;
 
 const RAISERS: u64 = 3;
@@ -287,7 +284,8 @@ fn follow(world: &World, token: &str) -> Vec<Value> {
     while !has_all(&seen) {
         assert!(moved.elapsed() < PATIENCE, "no change after {}", seen.len());
         let address = world.address.read().unwrap().clone();
-        let Ok(mut socket) = support::websocket(&address, token, &format!("?after={}", seen.len())) else {
+        let Ok(mut socket) = crate::support::websocket(&address, token, &format!("?after={}", seen.len()))
+        else {
             thread::sleep(Duration::from_millis(2));
             continue;
         };

@@ -1,13 +1,9 @@
 //! What a Prometheus sees of a hub at work.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Hub, eventually, saying, yes_or_no};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use support::{Hub, eventually, saying, yes_or_no};
 use tungstenite::client::IntoClientRequest;
 
 /// The page as text; the harness reads JSON only.

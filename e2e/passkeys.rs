@@ -1,14 +1,11 @@
 //! What takes a passkey, seen from everywhere that has none.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod support;
-
+use crate::support::browser::Browser;
+use crate::support::{Hub, path_of};
 use aye_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Output;
-use support::browser::Browser;
-use support::{Hub, path_of};
 
 /// A hub under this policy, with an agent that asks.
 struct Stage {
@@ -61,9 +58,9 @@ fn a_token_can_refuse_and_is_told_where_it_can_be_allowed() {
     let denied = stage.hub.answer(&ask, json!({"decision": "deny", "interrupt": false}));
     assert_eq!((denied.status, &denied.body["state"]), (200, &json!("answered")));
     // Questions allow nothing, so they take none.
-    let question = stage.hub.raise(&stage.bot, "bot", "q", "question", support::yes_or_no());
+    let question = stage.hub.raise(&stage.bot, "bot", "q", "question", crate::support::yes_or_no());
     assert!(question.get("proof").is_none());
-    assert_eq!(stage.hub.answer(&question, support::saying("yes")).status, 200);
+    assert_eq!(stage.hub.answer(&question, crate::support::saying("yes")).status, 200);
 }
 
 #[test]
@@ -182,7 +179,7 @@ impl<'a> Visitor<'a> {
         Self { hub, browser, token }
     }
 
-    fn post(&self, path: &str, body: Value) -> support::Reply {
+    fn post(&self, path: &str, body: Value) -> crate::support::Reply {
         let headers = [
             ("Cookie", &*self.browser.cookie),
             ("Origin", &*self.browser.origin),

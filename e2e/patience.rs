@@ -1,13 +1,10 @@
 //! Clients that take their time: they are waited for a while, then dropped, and nobody else notices.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod support;
-
+use crate::support::socket::number;
+use crate::support::{Hub, PATIENCE, eventually_within, yes_or_no};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use support::socket::number;
-use support::{Hub, eventually_within, yes_or_no};
 
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -34,19 +31,19 @@ fn holds(hub: &Hub, port: u16) -> bool {
 
 #[test]
 fn a_follower_that_never_reads_is_dropped_and_holds_nobody_up() {
-    const ASKS: u64 = 40;
+    // The first ones fill every buffer on the way and show what a request of this size costs at its peak.
+    const FIRST: u64 = 5;
+    const ASKS: u64 = 45;
     let hub = Hub::start();
     let operator = hub.operator();
     let mut reader = hub.follow("", &operator);
     assert_eq!(number(&reader.text()), 0);
     // Two who never read: one from the start, one who would have to catch up.
     let mut stalled = [hub.follow("", &operator), hub.follow("?after=0", &operator)];
-    assert!(stalled.iter().all(|follower| holds(&hub, follower.port())));
-    let before = memory(&hub, "VmHWM");
     let plan = "x".repeat(3_000_000);
     let mut seq = 0;
+    let mut before = 0;
     for i in 0..ASKS {
-        let start = Instant::now();
         // An agent for each, because one alone may not have so much text open.
         let agent = format!("bot{i}");
         hub.raise(&hub.agent(&agent), &agent, "k", "plan", json!({"plan": plan}));
@@ -55,11 +52,15 @@ fn a_follower_that_never_reads_is_dropped_and_holds_nobody_up() {
             seq += 1;
             assert_eq!(number(&reader.text()), seq);
         }
-        // Waiting for one who does not read would take longer: that is how long they are given.
-        assert!(start.elapsed() < Duration::from_secs(8), "the others were held up");
+        if i + 1 == FIRST {
+            let held = stalled.iter().all(|follower| holds(&hub, follower.port()));
+            assert!(held, "the one who reads had to wait until the others were dropped");
+            before = memory(&hub, "VmHWM");
+        }
     }
+    // Held for those who do not read, the rest alone would be 120 MB.
     let grown = memory(&hub, "VmHWM") - before;
-    assert!(grown < 150 * MEGABYTE, "the hub grew by {} MB", grown / MEGABYTE);
+    assert!(grown < 60 * MEGABYTE, "the hub grew by {} MB", grown / MEGABYTE);
 
     eventually_within(Duration::from_secs(30), "the stalled ones to be dropped", || {
         (!stalled.iter().any(|follower| holds(&hub, follower.port()))).then_some(())
@@ -74,7 +75,7 @@ fn a_follower_that_never_reads_is_dropped_and_holds_nobody_up() {
     let caught_up = hub.follow("?after=0", &operator).texts_until(seq + 1);
     assert_eq!(caught_up.len() as u64, seq + 1);
     let grown = memory(&hub, "VmHWM") - before;
-    assert!(grown < 150 * MEGABYTE, "the hub grew by {} MB", grown / MEGABYTE);
+    assert!(grown < 60 * MEGABYTE, "the hub grew by {} MB", grown / MEGABYTE);
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn headers_that_come_too_slowly_are_not_waited_for() {
             stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             let drips = !beginning.is_empty();
             // A byte now and then, so that it is never silent for long; until the hub ends it.
-            while start.elapsed() < Duration::from_secs(25) {
+            while start.elapsed() < PATIENCE {
                 match stream.read(&mut [0; 1024]) {
                     Ok(0) => return start.elapsed(),
                     Ok(_) => {}
@@ -112,6 +113,6 @@ fn headers_that_come_too_slowly_are_not_waited_for() {
         waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
     });
     for (beginning, lasted) in beginnings.iter().zip(lasted) {
-        assert!((8..15).contains(&lasted.as_secs()), "{beginning:?} was given {lasted:?}");
+        assert!(lasted >= Duration::from_secs(8), "{beginning:?} was given {lasted:?}");
     }
 }

@@ -1,14 +1,10 @@
 //! `aye pending`: what transcripts leave open, with no hub anywhere.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
+use crate::support::{aye, code, complained, json_of, printed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use support::{aye, code, complained, json_of, printed};
 
 struct Place {
     dir: tempfile::TempDir,

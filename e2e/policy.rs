@@ -1,11 +1,7 @@
 //! Rules as a person uses them: written into config.toml, tried on the command line, in force at once.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Hub, eventually};
 use serde_json::{Value, json};
-use support::{Hub, eventually};
 
 const RULES: &str = r#"
 [[policy.rules]]
@@ -110,7 +106,7 @@ fn the_doctor_names_rules_that_cover_less_with_what_they_allowed_lately() {
     };
     // `**` is what the old reading of a star came to.
     std::fs::write(hub.home.join("config.toml"), rules("cargo test **")).unwrap();
-    let mut n = 0;
+    let mut n = 0_usize;
     eventually("the new rules", || {
         n += 1;
         let ask = hub.raise(&token, "claude-1", &format!("k{n}"), "permission", bash("cargo test"));
@@ -119,6 +115,11 @@ fn the_doctor_names_rules_that_cover_less_with_what_they_allowed_lately() {
     for (key, command) in [("a", "cargo test --all -p x"), ("b", "cargo test -p x"), ("c", "cargo test y")] {
         assert_eq!(hub.raise(&token, "claude-1", key, "permission", bash(command))["state"], "answered");
     }
+    // The doctor reads the database, which what a rule allows reaches after the reply.
+    eventually("the records", || {
+        let all = hub.get("/api/asks?state=all", &hub.operator()).body;
+        (all["asks"].as_array().unwrap().len() == n + 3).then_some(())
+    });
     std::fs::write(hub.home.join("config.toml"), rules("cargo test*")).unwrap();
     let doctor = hub.aye(&["doctor", "--json"]);
     let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();

@@ -1,8 +1,6 @@
 //! Processes come and go: what a hub, an agent and a person may rely on when one of them ends.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-mod support;
-
+use crate::support::{Hub, aye, complained, ended, eventually, printed, saying, signal, try_call, yes_or_no};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -10,8 +8,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
-use support::{Hub, aye, complained, ended, eventually, printed, saying, signal, try_call, yes_or_no};
 use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
 
@@ -65,7 +61,7 @@ fn stops_in_good_order_on(stop: Signal) {
     let raised = hub.raise(&agent, "a1", "k1", "question", yes_or_no());
     // A long poll, a WebSocket and a script are all in the middle of something.
     let mut poll = TcpStream::connect(&hub.address).unwrap();
-    let path = format!("/api/asks/{}/resolution?wait=50", raised["id"].as_str().unwrap());
+    let path = format!("/api/asks/{}/resolution?wait=600", raised["id"].as_str().unwrap());
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {agent}\r\n\r\n");
     poll.write_all(head.as_bytes()).unwrap();
     let mut socket = hub.websocket(&hub.operator(), "");
@@ -74,10 +70,8 @@ fn stops_in_good_order_on(stop: Signal) {
     let mut script = ask(&hub);
     let asked = eventually("the script's ask", || open_asks(&hub).into_iter().nth(1));
 
-    let since = Instant::now();
     signal(&hub.child, stop);
     assert_eq!(ended(&mut hub.child).code(), Some(0));
-    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
 
     let mut reply = String::new();
     poll.read_to_string(&mut reply).unwrap();
@@ -349,7 +343,7 @@ fn logs_and_secrets(level: &str) -> (String, Vec<String>, Vec<&'static str>) {
     let headers = [("Cookie", &*browser.cookie), ("Aye-Page", &page), ("Sec-Fetch-Site", "same-origin")];
     assert_eq!(hub.call("GET", "/api/me", &headers, None).body["role"], "operator");
     assert_eq!(hub.browser_by(&hub.link).err().map(|reply| reply.status), Some(410));
-    let code = support::browser::code_of(&hub.link).to_owned();
+    let code = crate::support::browser::code_of(&hub.link).to_owned();
 
     let words = vec!["the-launch-word", "the-refused-word", "the-spoken-word", "the-denying-word"];
     let question = json!({"questions": [{"question": "What is the word?", "free_text": true}]});

@@ -1,15 +1,11 @@
 //! Runs that go on by themselves, runs that are started from afar, and answers typed where a run is shown.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
+use crate::support::{Hub, aye, code, complained, eventually, printed};
 use aye_testkit::agent::{heard, scripted_agent};
 use aye_testkit::scenario::{text, tool};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
-use support::{Hub, aye, code, complained, eventually, printed};
 
 struct Scene {
     hub: Hub,
@@ -79,7 +75,7 @@ impl Scene {
         assert_eq!(reply.status, 200, "{}", reply.body);
     }
 
-    fn start(&self, run: Value) -> support::Reply {
+    fn start(&self, run: Value) -> crate::support::Reply {
         self.hub.post("/api/agents", &self.hub.operator(), run)
     }
 }
@@ -178,7 +174,7 @@ fn an_agent_that_asks_by_a_bare_tool_call_gets_its_answer_as_the_result() {
     let mut run = scene.aye().args(["run", "--agent", "other", "go"]).spawn().unwrap();
     let ask = scene.ask();
     assert_eq!(scene.hub.answer(&ask, json!({"answers": [{"selected": ["SQLite"]}]})).status, 200);
-    assert!(support::ended(&mut run).success());
+    assert!(crate::support::ended(&mut run).success());
     let told = scene.heard().into_iter().find(|line| line["message"]["content"][0]["type"] == "tool_result");
     assert_eq!(told.unwrap()["message"]["content"][0]["content"], "SQLite");
 }

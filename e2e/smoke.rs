@@ -1,11 +1,8 @@
 //! The shortest way an ask can go: a script asks, a person answers, the script goes on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
-mod support;
-
+use crate::support::{Hub, aye, eventually};
 use serde_json::{Value, json};
 use std::process::Stdio;
-use support::{Hub, aye, eventually};
 
 #[test]
 fn a_script_asks_and_a_person_answers_on_the_command_line() {

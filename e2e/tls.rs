@@ -1,17 +1,13 @@
 //! A hub that other machines reach: by TLS of its own, or behind a proxy that speaks it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
-
-mod support;
-
+use crate::support::browser::Browser;
+use crate::support::{Reply, aye, call_on};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
-use support::browser::Browser;
-use support::{Reply, aye, call_on};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

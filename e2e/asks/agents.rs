@@ -1,7 +1,7 @@
 //! Agents: what they tell of themselves, what they are told, and what is left when they end.
 
+use super::{Room, error, with};
 use crate::support::{path_of, saying, yes_or_no};
-use crate::{Room, error, with};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -90,9 +90,9 @@ fn a_wait_for_commands_is_woken_by_one() {
     room.hub.register(&room.bot, "bot", json!({"reach": "driven"}));
     let mut after = 0;
     for _ in 0..20 {
-        let start = Instant::now();
+        // Far longer than this client waits for a reply: only a wake-up ends it in time.
         let commands = std::thread::scope(|scope| {
-            let path = format!("/api/agents/bot/commands?after={after}&wait=30");
+            let path = format!("/api/agents/bot/commands?after={after}&wait=600");
             let wait = scope.spawn(|| {
                 let path = path;
                 room.hub.get(&path, &room.bot)
@@ -102,7 +102,6 @@ fn a_wait_for_commands_is_woken_by_one() {
             wait.join().unwrap()
         });
         assert_eq!(commands.body, json!({"commands": [{"n": after, "command": {"type": "interrupt"}}]}));
-        assert!(start.elapsed() < Duration::from_secs(10), "the wait was not woken");
     }
     let start = Instant::now();
     let none = room.hub.get(&format!("/api/agents/bot/commands?after={after}&wait=1"), &room.bot);

@@ -1,7 +1,7 @@
 //! Answers: the first that fits counts, and whatever is refused leaves the ask as it was.
 
+use super::{Room, with};
 use crate::support::{Reply, saying};
-use crate::{Room, with};
 use serde_json::json;
 
 #[test]

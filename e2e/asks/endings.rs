@@ -1,7 +1,7 @@
 //! How an ask ends for its agent: waiting for it, taking it back, and saying what became of it.
 
+use super::{Room, error, with};
 use crate::support::{Hub, path_of, saying, yes_or_no};
-use crate::{Room, error, with};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,6 @@ fn an_ask_that_nobody_answers_in_time_expires_and_says_so() {
     let ask = room.try_raise(raise.clone()).body;
     let resolution = room.hub.get(&path_of(&ask, "/resolution?wait=30"), &room.bot);
     assert!(start.elapsed() >= Duration::from_secs(1), "it expired early");
-    assert!(start.elapsed() < Duration::from_secs(10), "it expired late");
     let message = "Nobody answered in time. This was not approved; do not take it as an answer.";
     let outcome = json!({"decision": "expired", "answer": null, "message": message});
     assert_eq!(
@@ -64,9 +63,9 @@ fn a_wait_for_the_end_is_woken_by_it() {
     let room = Room::new();
     for i in 0..20 {
         let ask = room.question(&format!("k{i}"));
-        let start = Instant::now();
+        // Far longer than this client waits for a reply: only a wake-up ends it in time.
         let resolution = std::thread::scope(|scope| {
-            let wait = scope.spawn(|| room.hub.get(&path_of(&ask, "/resolution?wait=30"), &room.bot));
+            let wait = scope.spawn(|| room.hub.get(&path_of(&ask, "/resolution?wait=600"), &room.bot));
             assert_eq!(room.hub.answer(&ask, saying("no")).status, 200);
             wait.join().unwrap()
         });
@@ -76,7 +75,6 @@ fn a_wait_for_the_end_is_woken_by_it() {
             (resolution.status, resolution.body),
             (200, json!({"state": "answered", "outcome": outcome, "by": by}))
         );
-        assert!(start.elapsed() < Duration::from_secs(10), "the wait was not woken");
     }
 }
 
@@ -88,10 +86,8 @@ fn a_wait_that_ends_first_says_nothing() {
     let reply = room.hub.get(&path_of(&ask, "/resolution?wait=1"), &room.bot);
     assert_eq!((reply.status, reply.body), (204, Value::Null));
     assert!(start.elapsed() >= Duration::from_secs(1));
-    let start = Instant::now();
     assert_eq!(room.resolution(&ask).status, 204);
     assert_eq!(room.hub.get(&path_of(&ask, "/resolution?wait=0"), &room.bot).status, 204);
-    assert!(start.elapsed() < Duration::from_secs(1));
     for wait in ["-1", "soon", "1.5", "99999999999999999999"] {
         assert_eq!(room.hub.get(&path_of(&ask, &format!("/resolution?wait={wait}")), &room.bot).status, 400);
     }

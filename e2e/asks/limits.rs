@@ -1,7 +1,7 @@
 //! What a body may be: how long, how deep, and only in one way to be read.
 
+use super::{Room, error};
 use crate::support::{Reply, path_of};
-use crate::{Room, error};
 use serde_json::{Value, json};
 
 /// Sends a body as these bytes.

@@ -1,7 +1,7 @@
 //! Raising: once by its key, and only what makes sense.
 
+use super::{Room, error};
 use crate::support::{Reply, saying, yes_or_no};
-use crate::{Room, error};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Questions by agent and tool call, for programs that know those and not our asks.
 
+use super::{Room, error};
 use crate::support::Reply;
-use crate::{Room, error};
 use serde_json::{Value, json};
 
 /// Two questions at once, as an agent puts them through its own tool.

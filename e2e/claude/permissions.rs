@@ -1,6 +1,6 @@
 //! Permissions: once, by a rule the agent suggests itself, edited, and refused.
 
-use crate::{Story, bash, ended, read_json};
+use super::{Story, bash, ended, read_json};
 use aye_testkit::model::tool;
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ fn rule<'a>(ask: &'a Value, scope: &str) -> &'a str {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_permission_for_once_is_for_once() {
     let story = running(&["touch first", "touch second"]);
     let run = story.run(&[]);
@@ -35,6 +36,7 @@ fn a_permission_for_once_is_for_once() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
     let story = running(&["mkdir -p made/one && make -n x", "make -n x", "touch other"]);
     let run = story.run(&[]);
@@ -52,6 +54,7 @@ fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
     let story = running(&["make -n x"]);
     let run = story.run(&[]);
@@ -69,6 +72,7 @@ fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn an_edited_command_is_what_runs() {
     let story = running(&["touch wrong"]);
     let run = story.run(&[]);
@@ -82,6 +86,7 @@ fn an_edited_command_is_what_runs() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_file_is_shown_as_a_diff_and_written_as_edited() {
     let input = |content: &str| json!({"file_path": "note.txt", "content": content});
     let story = Story::new(vec![vec![tool("toolu_w", "Write", input("hello\n"))]]);
@@ -99,6 +104,7 @@ fn a_file_is_shown_as_a_diff_and_written_as_edited() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_refusal_carries_its_message_and_the_turn_goes_on() {
     let story = running(&["touch refused"]);
     let run = story.run(&[]);
@@ -111,6 +117,7 @@ fn a_refusal_carries_its_message_and_the_turn_goes_on() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_refusal_that_interrupts_ends_the_turn() {
     let story = running(&["touch refused", "touch never"]);
     let run = story.run(&[]);

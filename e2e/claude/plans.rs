@@ -1,6 +1,6 @@
 //! Plans: approved, edited, refused, and outlined first.
 
-use crate::{Story, ended};
+use super::{Story, ended};
 use aye_testkit::model::tool;
 use serde_json::json;
 
@@ -14,6 +14,7 @@ fn planning(plans: &[&str]) -> Story {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn an_approved_plan_is_carried_out() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
@@ -25,6 +26,7 @@ fn an_approved_plan_is_carried_out() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn an_edited_plan_is_the_one_the_model_gets() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
@@ -35,6 +37,7 @@ fn an_edited_plan_is_the_one_the_model_gets() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_refused_plan_comes_back_with_the_feedback() {
     let story = planning(&["1. everything", "1. less"]);
     let run = story.run(&["--mode", "plan"]);
@@ -49,6 +52,7 @@ fn a_refused_plan_comes_back_with_the_feedback() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn an_outline_that_is_wanted_first_refuses_the_plan_and_says_so() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);

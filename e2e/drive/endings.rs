@@ -1,7 +1,7 @@
 //! Agents that end, are silent, or no longer listen.
 
+use super::{Scene, bash, once, question, yes};
 use crate::support::{eventually, signal};
-use crate::{Scene, bash, once, question, yes};
 use rustix::process::Signal;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Rules for a folder follow the agent's process, not what somebody says of it.
 
-use crate::{Scene, bash};
+use super::{Scene, bash};
 use aye_testkit::scenario::tool;
 use serde_json::json;
 

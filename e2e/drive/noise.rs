@@ -1,6 +1,6 @@
 //! Lines that are not what the protocol promises; what comes after them still counts.
 
-use crate::{Scene, most_memory, question, yes};
+use super::{Scene, most_memory, question, yes};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
 

@@ -1,7 +1,7 @@
 //! Requests that are unknown, malformed, repeated, or far too many.
 
+use super::{Scene, bash, once, question, yes};
 use crate::support::eventually;
-use crate::{Scene, bash, once, question, yes};
 use serde_json::{Value, json};
 
 #[test]

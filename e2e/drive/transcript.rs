@@ -1,6 +1,6 @@
 //! What the agent's own transcript shows of an answer.
 
-use crate::{Scene, bash, once, question, yes};
+use super::{Scene, bash, once, question, yes};
 use serde_json::json;
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a browser may be made to send by a page from elsewhere gets nothing.
 
+use super::{JSON, bearer, read_and_upgrade, signed_in};
 use crate::support::{Hub, Reply, path_of, saying, yes_or_no};
-use crate::{JSON, bearer, read_and_upgrade, signed_in};
 use serde_json::json;
 
 #[test]

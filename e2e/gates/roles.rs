@@ -1,7 +1,7 @@
 //! Every call needs a token, and each role may do its own part.
 
+use super::{JSON, bearer};
 use crate::support::{Hub, path_of, saying, yes_or_no};
-use crate::{JSON, bearer};
 use serde_json::json;
 use std::collections::BTreeSet;
 

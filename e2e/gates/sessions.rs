@@ -1,8 +1,8 @@
 //! A browser's session: signed in once, and worth nothing without what its page signs.
 
+use super::{JSON, bearer, read_and_upgrade};
 use crate::support::browser::{Browser, code_of};
 use crate::support::{Hub, Reply, path_of, saying, yes_or_no};
-use crate::{JSON, bearer, read_and_upgrade};
 use serde_json::json;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Tokens and sign-in links: made, used, slowed when wrong, and revoked.
 
+use super::{bearer, read_and_upgrade, signed_in};
 use crate::support::{Hub, eventually, path_of, yes_or_no};
-use crate::{bearer, read_and_upgrade, signed_in};
 use serde_json::{Value, json};
 
 #[test]
@@ -119,14 +119,12 @@ fn revoking_an_agents_token_ends_its_waiting_and_stays_through_a_restart() {
 
     let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
     std::thread::scope(|scope| {
-        let wait = || hub.get(&path_of(&ask, "/resolution?wait=30"), &bot).status;
+        let wait = || hub.get(&path_of(&ask, "/resolution?wait=600"), &bot).status;
         let waiting: Vec<_> = (0..4).map(|_| scope.spawn(wait)).collect();
         assert_eq!(hub.delete("/api/tokens/agent:bot", &hub.operator()).status, 204);
-        let start = std::time::Instant::now();
         for status in waiting.into_iter().map(|waiting| waiting.join().unwrap()) {
             assert!([204, 401].contains(&status), "{status}");
         }
-        assert!(start.elapsed().as_secs() < 10, "the waits ended by themselves");
     });
     for _ in 0..2 {
         assert_eq!(hub.get(&path_of(&ask, "/resolution"), &bot).status, 401);

@@ -15,6 +15,7 @@ fn question() -> Model {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn installed_hooks_work_in_a_session_that_knows_nothing_of_us() {
     let stage = Stage::new(question());
     let settings = stage.config_dir().join("settings.json");
@@ -36,6 +37,7 @@ fn installed_hooks_work_in_a_session_that_knows_nothing_of_us() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn hooks_that_are_there_twice_ask_once() {
     let stage = Stage::new(question());
     assert!(stage.aye(&["hooks", "install"]).status.success());
@@ -66,6 +68,7 @@ fn hooks_that_are_there_twice_ask_once() {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn settings_of_the_persons_own_and_every_other_argument_still_count() {
     let stage = Stage::new(question());
     let own = stage.work().join("own.json");
@@ -88,6 +91,7 @@ fn talking_program(stage: &Stage) -> PathBuf {
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn aye_claude_runs_the_persons_own_program_and_says_in_one_line_that_no_hub_is_there() {
     let mut stage = Stage::new(question());
     let program = talking_program(&stage);
@@ -115,6 +119,7 @@ fn aye_claude_runs_the_persons_own_program_and_says_in_one_line_that_no_hub_is_t
 }
 
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_broken_settings_file_is_named_and_left_alone() {
     let stage = Stage::new(question());
     let settings = stage.config_dir().join("settings.json");

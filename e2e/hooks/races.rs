@@ -1,8 +1,8 @@
 //! The hook alone, with events and a transcript as Claude Code writes them, so that every order of things
 //! can be had.
 
-use super::support::{Hub, aye, ended, eventually, signal};
 use super::{sqlite, which_database};
+use crate::support::{Hub, aye, ended, eventually, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -261,16 +261,13 @@ fn a_hook_ends_when_the_agent_that_called_it_does() {
 fn a_hub_that_does_not_answer_holds_nobody_up() {
     let mut play = Play::new();
     play.hub.kill();
-    let start = Instant::now();
     play.passes(&play.question("PreToolUse", json!({"tool_use_id": "toolu_1"})));
     for name in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "Notification", "SessionEnd"] {
         play.passes(&play.event(name, json!({})));
     }
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let start = Instant::now();
     play.passes(&play.question("PermissionRequest", json!({})));
-    let took = start.elapsed();
-    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(10), "{took:?}");
+    assert!(start.elapsed() > Duration::from_secs(1), "a hub that is starting is waited for");
 }
 
 #[test]

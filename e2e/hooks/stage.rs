@@ -1,6 +1,6 @@
 //! The real Claude Code in a real terminal, a hub, and a scripted model behind it all.
 
-use super::support::{Hub, eventually};
+use crate::support::{Hub, claude, eventually};
 use aye_testkit::model::Model;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -8,12 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// The program that the test script installed; without it these tests prove nothing, and say so.
-pub fn claude() -> PathBuf {
-    let named = std::env::var_os("AYE_TEST_CLAUDE").map(PathBuf::from);
-    named.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it")
-}
 
 pub struct Stage {
     pub hub: Hub,

@@ -1,11 +1,8 @@
 //! A real hub in a home of its own, and the plainest possible client.
-#![allow(dead_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
 
 pub mod browser;
 pub mod socket;
 
-#[allow(unused_imports)]
 pub use aye_testkit::patience::{PATIENCE, eventually, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -15,6 +12,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use tungstenite::{ClientRequestBuilder, WebSocket};
+
+/// The real Claude Code. Tests with it are ignored unless asked for, because a plain `cargo test` may not have it.
+pub fn claude() -> PathBuf {
+    let named = std::env::var_os("AYE_TEST_CLAUDE").map(PathBuf::from);
+    named.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it")
+}
 
 pub struct Hub {
     pub home: PathBuf,

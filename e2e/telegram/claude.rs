@@ -3,10 +3,9 @@ use aye_testkit::model::{Model, text, tool};
 
 /// The real Claude Code, started from a chat: its question is tapped, and the model hears the answer.
 #[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_question_of_the_real_agent_is_tapped_and_the_model_receives_the_answer() {
-    let claude = std::env::var("AYE_TEST_CLAUDE");
-    let claude =
-        claude.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it");
+    let claude = crate::support::claude();
     let question = json!({"questions": [{"question": "Which DB?", "header": "DB", "multiSelect": false,
         "options": [{"label": "PostgreSQL", "description": "a server"}, {"label": "SQLite", "description": "a file"}]}]});
     let model = Model::scripted(vec![

@@ -131,7 +131,7 @@ fn refused_to_start(telegram: &str, mode: u32) -> String {
     fs::set_permissions(home.join("telegram.token"), fs::Permissions::from_mode(mode)).unwrap();
     let output = aye(&home).args(["up", "--no-open", "--listen", "127.0.0.1:0"]).output().unwrap();
     assert!(!output.status.success());
-    support::complained(&output)
+    crate::support::complained(&output)
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Chats as people see them, printed for somebody to read: `cargo test --test telegram pictures -- --nocapture`.
+//! Chats as people see them, printed for somebody to read: `cargo test --test e2e pictures -- --nocapture`.
 
+use super::runs::Desk;
 use super::*;
-use crate::runs::Desk;
 use aye_testkit::scenario::text;
 
 #[test]

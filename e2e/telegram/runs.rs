@@ -100,7 +100,7 @@ fn cancel_interrupts_what_goes_on_once() {
     let over = bot.changed(&card, "web cancelled by User11");
     assert!(over.buttons.is_empty());
     let commands = desk.phone.hub.aye(&["log", "--json"]);
-    assert_eq!(support::printed(&commands).matches("\"interrupt\"").count(), 1);
+    assert_eq!(crate::support::printed(&commands).matches("\"interrupt\"").count(), 1);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_photo_reaches_the_run_with_its_caption_and_nothing_else_does() {
     assert_eq!(content[0]["source"]["media_type"], "image/jpeg");
     assert_eq!(content[0]["source"]["data"], data_encoding::BASE64.encode(&picture));
     assert_eq!(content[1]["text"], "what is wrong here?");
-    let log = support::printed(&desk.phone.hub.aye(&["log", "--json"]));
+    let log = crate::support::printed(&desk.phone.hub.aye(&["log", "--json"]));
     assert!(!log.contains(&data_encoding::BASE64.encode(&picture)), "the trail only says that there was one");
     bot.send(ANN, ANN, json!({"photo": bot.photo("text", b"no picture")}));
     desk.phone.shown("could not be fetched: it is no picture");

@@ -26,7 +26,7 @@ fn who_may_answer_counts_as_soon_as_it_is_saved() {
 fn a_bot_is_switched_on_and_off_and_a_mistake_leaves_it_as_it_was() {
     let phone = Phone::new();
     fs::write(phone.hub.home.join("config.toml"), "").unwrap();
-    eventually("the bot to be off", || (!crate::attention::operators(&phone)).then_some(()));
+    eventually("the bot to be off", || (!super::attention::operators(&phone)).then_some(()));
     phone.ask("a", "While it is off?");
     rewrite(&phone, ALONE);
     phone.shown("While it is off?");

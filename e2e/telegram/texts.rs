@@ -1,7 +1,7 @@
 //! What people write, and where it goes.
 
+use super::runs::Desk;
 use super::*;
-use crate::runs::Desk;
 use aye_testkit::scenario::{text, tool};
 
 fn asking() -> Desk {

@@ -103,6 +103,6 @@ fn verify_says_when_config_toml_is_not_the_one_that_the_hub_read() {
     // Broken or not, it is known which file was read; and so it is where nothing of it concerns the policy.
     for text in ["broken", "[projects]\nweb = \"/src/web\"\n"] {
         fs::write(hub.home.join("config.toml"), text).unwrap();
-        support::eventually("the hub to read it", || (!said(&hub)).then_some(()));
+        crate::support::eventually("the hub to read it", || (!said(&hub)).then_some(()));
     }
 }

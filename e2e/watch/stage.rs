@@ -1,6 +1,6 @@
 //! The real Claude Code in a real tmux, a hub, `aye watch`, and a scripted model behind it all.
 
-use super::support::{Hub, aye, eventually};
+use crate::support::{Hub, aye, claude, eventually};
 use aye_testkit::model::Model;
 use serde_json::{Value, json};
 use std::fs;
@@ -14,11 +14,6 @@ pub struct Stage {
     watch: Option<Child>,
     socket: String,
     dir: tempfile::TempDir,
-}
-
-fn claude() -> PathBuf {
-    let named = std::env::var_os("AYE_TEST_CLAUDE").map(PathBuf::from);
-    named.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it")
 }
 
 impl Stage {

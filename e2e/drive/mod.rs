@@ -1,11 +1,6 @@
 //! `aye run` with a scripted agent that behaves well, or badly: whatever it does ends in a clear message,
 //! leaves nothing behind, and approves nothing.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod endings;
 mod folders;
 mod kills;
@@ -13,12 +8,12 @@ mod noise;
 mod requests;
 mod transcript;
 
+use crate::support::{Hub, aye, complained, eventually, printed};
 use aye_testkit::agent::{answers, heard, scripted_agent};
 use aye_testkit::scenario::tool;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use support::{Hub, aye, complained, eventually, printed};
 
 /// A hub, and a folder in which the scripted agent works.
 struct Scene {

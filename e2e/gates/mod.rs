@@ -1,5 +1,4 @@
 //! Who gets in, and who may do what: any web page may reach loopback, and what an agent starts may too.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod browsers;
 mod escapes;
@@ -8,11 +7,9 @@ mod neighbours;
 mod revoked;
 mod roles;
 mod sessions;
-#[path = "../support/mod.rs"]
-mod support;
 mod tokens;
 
-use support::Hub;
+use crate::support::Hub;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

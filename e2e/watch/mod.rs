@@ -1,11 +1,6 @@
 //! Sessions that a person runs in tmux, with nothing of ours in them: their questions are found in their
 //! transcripts, and the answers typed. Each story checks what the model was told in the end.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod found;
 mod keyboard;
 mod stage;

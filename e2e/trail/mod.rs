@@ -1,16 +1,12 @@
 //! The audit trail: it tells all that happened, and shows whatever was changed behind its back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)]
-
-#[path = "../support/mod.rs"]
-mod support;
 
 mod keyed;
 mod rows;
 
+use crate::support::{Hub, aye, code, complained, json_of, printed, saying, yes_or_no};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Output;
-use support::{Hub, aye, code, complained, json_of, printed, saying, yes_or_no};
 
 fn id(ask: &Value) -> &str {
     ask["id"].as_str().unwrap()

@@ -1,10 +1,5 @@
 //! Sessions that a person runs in their own terminal, joined by hooks.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod alone;
 mod installed;
 mod races;

@@ -1,17 +1,14 @@
 //! The life of an ask over HTTP: what is taken, what is refused, and that a refusal changes nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod agents;
 mod answers;
 mod endings;
 mod limits;
 mod raising;
-#[path = "../support/mod.rs"]
-mod support;
 mod tool_calls;
 
+use crate::support::{Hub, Reply, path_of, yes_or_no};
 use serde_json::{Value, json};
-use support::{Hub, Reply, path_of, yes_or_no};
 
 /// A hub with one agent, as most tests need it.
 struct Room {

@@ -1,28 +1,17 @@
 //! The real Claude Code, driven by `aye run`, with a scripted model behind it. Each story checks what the
 //! model was told in the end, which is the only proof.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod kills;
 mod permissions;
 mod plans;
 mod questions;
 mod turns;
 
+use crate::support::{Hub, aye, claude, eventually, printed};
 use aye_testkit::model::Model;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use support::{Hub, aye, eventually, printed};
-
-/// The program that the test script installed; without it these tests prove nothing, and say so.
-fn claude() -> PathBuf {
-    let named = std::env::var_os("AYE_TEST_CLAUDE").map(PathBuf::from);
-    named.expect("AYE_TEST_CLAUDE must name the real program: run scripts/test, which installs it")
-}
 
 struct Story {
     hub: Hub,

@@ -1,5 +1,4 @@
 //! The real hub with a stand-in for Telegram: what people see there, and what becomes of what they do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod attention;
 mod claude;
@@ -14,17 +13,15 @@ mod questions;
 mod restarts;
 mod runs;
 mod settings;
-#[path = "../support/mod.rs"]
-mod support;
 mod texts;
 
+use crate::support::{Hub, aye, eventually};
 use aye_testkit::telegram::{Message, TOKEN, Telegram};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
-use support::{Hub, aye, eventually};
 
 /// Listed, and at home in a chat of the same number.
 const ANN: i64 = 11;
@@ -85,7 +82,7 @@ impl Phone {
 
     fn receipt(&self, ask: &Value, receipt: &str) {
         let told = self.hub.post(
-            &support::path_of(ask, "/receipt"),
+            &crate::support::path_of(ask, "/receipt"),
             &self.agent,
             json!({ "receipt": receipt, "evidence": "seen" }),
         );

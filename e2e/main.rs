@@ -1,0 +1,25 @@
+//! The end-to-end tests: real programs, from outside. One program, because each links everything.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)] // a test fails by panicking
+
+mod asks;
+mod claude;
+mod commands;
+mod disk;
+mod drive;
+mod follow;
+mod gates;
+mod hooks;
+mod kills;
+mod metrics;
+mod passkeys;
+mod patience;
+mod pending;
+mod policy;
+mod processes;
+mod runs;
+mod smoke;
+mod support;
+mod telegram;
+mod tls;
+mod trail;
+mod watch;
