@@ -1,0 +1,154 @@
+//! What the documents name must exist: tests, files, and the functions on the journey of an ask.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a path in a document may begin.
+const BASES: [&str; 3] = ["", "crates/aye/src", "docs"];
+const FOLDERS: [&str; 16] = [
+    "agents",
+    "api",
+    "bench",
+    "cli",
+    "client",
+    "crates",
+    "docs",
+    "e2e",
+    "hub",
+    "protocol",
+    "scripts",
+    "store",
+    "surfaces",
+    "web",
+    "webauthn",
+    "decisions",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut open = vec![root().join(folder)];
+    let mut found = vec![];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let skipped = path.ends_with("node_modules") || path.ends_with("target");
+            let entries = fs::read_dir(&path).unwrap().filter(|_| !skipped);
+            open.extend(entries.map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut pages = files("docs", "md");
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|page| root().join(page)));
+    pages.into_iter().map(|page| (page.clone(), fs::read_to_string(page).unwrap())).collect()
+}
+
+/// What stands in backticks, outside of blocks; a span may go over the end of a line.
+fn spans(text: &str) -> Vec<String> {
+    let blocks = text.split("```").step_by(2);
+    let spans = blocks.flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Four words or more: no variable and no field is called like that.
+fn is_rust_test(span: &str) -> bool {
+    let plain = span.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    plain && span.matches('_').count() >= 3 && !span.starts_with("aye_")
+}
+
+/// A sentence: tests in the browser are called by one.
+fn is_browser_test(span: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || matches!(c, ' ' | ',' | '\'');
+    span.split(' ').count() >= 6 && span.chars().all(plain)
+}
+
+fn is_file(span: &str) -> bool {
+    let begins = span.split('/').next().is_some_and(|first| FOLDERS.contains(&first));
+    let plain = span.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+    plain && span.contains('/') && begins
+}
+
+#[test]
+fn tests_that_a_document_names_exist() {
+    let sources = ["crates", "e2e", "bench"].into_iter().flat_map(|folder| files(folder, "rs"));
+    let rust: String = sources.map(|path| fs::read_to_string(path).unwrap()).collect();
+    let names: BTreeSet<&str> =
+        rust.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next()).collect();
+    let browser: String =
+        files("e2e/web", "ts").into_iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    for (page, text) in documents() {
+        for span in spans(&text) {
+            let known = match () {
+                () if is_rust_test(&span) => names.contains(span.as_str()),
+                () if is_browser_test(&span) => browser.contains(&span),
+                () => true,
+            };
+            assert!(known, "{} names the test {span:?}, which is not there", page.display());
+        }
+    }
+}
+
+#[test]
+fn files_that_a_document_names_exist() {
+    for (page, text) in documents() {
+        for span in spans(&text).iter().filter(|span| is_file(span)) {
+            let exists = BASES.iter().any(|base| root().join(base).join(span).exists());
+            assert!(exists, "{} names {span}, which is not there", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    for (page, text) in documents() {
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://")) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(file.exists(), "{} links to {target}, which is not there", page.display());
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&file).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#')).map(anchor);
+                assert!(headings.any(|found| found == heading), "{} links to {target}", page.display());
+            }
+        }
+    }
+}
+
+/// A heading as links name it.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter(kept)
+        .collect::<String>()
+        .replace(' ', "-")
+}
+
+#[test]
+fn the_journey_of_an_ask_names_functions_that_exist() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let is_hop = |line: &&str| {
+        line.strip_prefix("| ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let hops: Vec<&str> = text.lines().filter(is_hop).collect();
+    assert!(hops.len() > 15, "the journey was not found");
+    for hop in hops {
+        let spans: Vec<&str> = hop.split('`').skip(1).step_by(2).collect();
+        let [file, function, ..] = spans.as_slice() else { panic!("{hop} names no function") };
+        let source = fs::read_to_string(root().join("crates/aye/src").join(file)).unwrap();
+        assert!(source.contains(&format!("fn {function}")), "{file} has no function {function}");
+    }
+}
