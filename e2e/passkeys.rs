@@ -205,12 +205,12 @@ fn a_passkey_is_added_by_its_link_allows_by_its_signature_and_verify_checks_both
     let new = |key: &Authenticator| json!({"name": "laptop", "registration": key.register(&register())});
     let added = visitor.post("/api/passkeys", new(&key));
     assert_eq!(added.status, 201, "{}", added.body);
-    // The same link, and a new one, add no second by themselves.
+    // The same link adds no second by itself, and there is no new one.
     let second = Authenticator::new(&visitor.browser.origin, "localhost");
-    for visitor in [&visitor, &Visitor::new(&stage.hub)] {
-        let refused = visitor.post("/api/passkeys", new(&second));
-        assert_eq!((refused.status, &refused.body["proof"]), (403, &json!("passkey")), "{}", refused.body);
-    }
+    let refused = visitor.post("/api/passkeys", new(&second));
+    assert_eq!((refused.status, &refused.body["proof"]), (403, &json!("passkey")), "{}", refused.body);
+    let refused = stage.hub.aye(&["passkey", "add"]);
+    assert!(!refused.status.success() && words(&refused).contains("/#/passkeys"), "{}", words(&refused));
     let removal = format!("/api/passkeys/{}/remove", added.body["id"].as_str().unwrap());
     assert_eq!(visitor.post(&removal, json!({})).status, 403);
     let refused = stage.hub.aye(&["passkey", "remove", added.body["id"].as_str().unwrap()]);
@@ -248,4 +248,16 @@ fn the_doctor_says_that_a_passkey_is_needed_and_missing() {
         doctor("[[policy.rules]]\ncommand = \"git push*\"\naction = \"ask\"\nproof = \"passkey\"\n");
     assert!(by_rule.contains("can only be refused"), "{by_rule}");
     assert!(!doctor("").contains("can only be refused"));
+}
+
+#[test]
+fn the_doctor_says_what_a_file_that_is_broken_at_the_start_means() {
+    let mut stage = Stage::new(EVERY_ALLOW);
+    std::fs::write(stage.hub.home.join("config.toml"), "[policy").unwrap();
+    stage.hub.stop();
+    stage.hub.restart();
+    let said = words(&stage.hub.aye(&["doctor"]));
+    assert!(said.contains("allowing takes a passkey") && !said.contains("stays in force"), "{said}");
+    let refused = stage.hub.answer(&stage.command("k", "make"), allow());
+    assert_eq!((refused.status, &refused.body["proof"]), (403, &json!("passkey")), "{}", refused.body);
 }

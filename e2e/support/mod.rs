@@ -47,15 +47,22 @@ impl Hub {
 
     pub fn start_with(mut command: Command, home: PathBuf) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let said = BufReader::new(child.stdout.take().unwrap());
+        // Made before anything can fail, so that the hub ends with it.
+        let mut hub =
+            Self { home, address: String::new(), link: String::new(), child, _said: said, _dir: None };
         let mut line = || {
             let mut line = String::new();
-            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the hub ended before it listened");
+            assert_ne!(hub._said.read_line(&mut line).unwrap(), 0, "the hub ended before it listened");
             line.trim_end().to_owned()
         };
-        let address = line().strip_prefix("aye is listening on http://").expect("the first line").to_owned();
-        let link = line().split_once("http://").expect("the sign-in link").1.to_owned();
-        Self { home, address, link: format!("http://{link}"), child, _said: said, _dir: None }
+        let (first, second) = (line(), line());
+        let listens = first.strip_prefix("aye is listening on ").expect("the first line");
+        hub.address = listens.split_once("://").expect("an address").1.to_owned();
+        // With a public address, that is where the link leads.
+        let link = second.split_whitespace().find(|word| word.contains("/sign-in#"));
+        hub.link = link.expect("the sign-in link").to_owned();
+        hub
     }
 
     pub fn pid(&self) -> u32 {

@@ -23,11 +23,13 @@ test('the first passkey is added by the link, the second by the first, and each 
   await addFirst(hub, page);
   expect(passkey(hub, 'list')).toContain('laptop');
 
-  // Another device of the same person: the link alone signs it in, and adds nothing.
+  // No link adds another by itself.
+  expect(() => passkey(hub, 'add')).toThrow(/it has to sign for another one/);
+  // Another device of the same person, signed in: it makes one, and adds nothing without the first.
   const other = await browser.newContext();
   const phone = await other.newPage();
   await device(phone);
-  await phone.goto(passkey(hub, 'add'));
+  await hub.open(phone, '#/passkeys');
   await phone.getByRole('textbox', { name: 'Name of the new passkey' }).fill('phone');
   await phone.getByRole('button', { name: 'Add a passkey' }).click();
   await phone.getByRole('button', { name: 'Confirm with a passkey' }).click();

@@ -9,11 +9,17 @@ pub use telegram::TelegramSection;
 use crate::url::HubUrl;
 use aye_core::digest::sha256_hex;
 use aye_policy::{Policy, PolicyFile};
+use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::File as OpenFile;
+use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Nobody writes as much by hand, and what a link leads to may never end.
+const LONGEST: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -100,35 +106,54 @@ pub struct ConfigError(String);
 
 /// The digest of the file as it is now; one that is not there is an empty one.
 pub fn digest_of(path: &Path) -> std::io::Result<String> {
-    read(path).map(|bytes| digest(&bytes))
+    read(path).map(|bytes| digest(&bytes.unwrap_or_default()))
 }
 
 fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256_hex(bytes))
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    match std::fs::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        other => other,
+/// None if there is no file. A pipe or a device in its place would keep us waiting, so it is not read.
+fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = match OpenFile::options().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(Error::other("it is not a file"));
     }
+    let mut bytes = Vec::new();
+    match file.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 {
+        0..=LONGEST => Ok(Some(bytes)),
+        _ => Err(Error::other("it is too long")),
+    }
+}
+
+/// What came of reading the file.
+#[derive(Debug)]
+pub struct ConfigRead {
+    pub config: Result<Config, ConfigError>,
+    /// Of what was read, if it could be; a file that is not there is an empty one.
+    pub digest: Option<String>,
+    pub is_missing: bool,
 }
 
 impl Config {
     /// A file that is not there is an empty one.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_with_digest(path).0
+        Self::read(path).config
     }
 
-    /// And the digest of what was read, if it could be.
-    pub fn load_with_digest(path: &Path) -> (Result<Self, ConfigError>, Option<String>) {
+    pub fn read(path: &Path) -> ConfigRead {
         let unreadable = |error: &dyn std::fmt::Display| ConfigError(format!("cannot be read: {error}"));
         match read(path) {
-            Ok(bytes) => {
+            Ok(found) => {
+                let (is_missing, bytes) = (found.is_none(), found.unwrap_or_default());
                 let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error));
-                (text.and_then(Self::parse), Some(digest(&bytes)))
+                ConfigRead { config: text.and_then(Self::parse), digest: Some(digest(&bytes)), is_missing }
             }
-            Err(error) => (Err(unreadable(&error)), None),
+            Err(error) => ConfigRead { config: Err(unreadable(&error)), digest: None, is_missing: false },
         }
     }
 

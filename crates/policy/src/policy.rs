@@ -48,7 +48,12 @@ impl Policy {
 
     /// Whether some allow, somewhere, takes more than the word of who may answer.
     pub fn asks_for_proof(&self) -> bool {
-        self.proof.max(self.strictest_rule()) != Proof::None
+        self.strictest() != Proof::None
+    }
+
+    /// The most that any allow takes.
+    pub fn strictest(&self) -> Proof {
+        self.proof.max(self.strictest_rule())
     }
 
     /// What it takes to let an agent do without the rules: to start it in a mode that asks for less, or to have it

@@ -16,7 +16,6 @@ export interface PasskeyList {
   needed: boolean;
   /** Whether this browser came by the link of `aye passkey add`, and there is none yet. */
   may_add_first: boolean;
-  by_link: boolean;
 }
 export interface Assertion {
   nonce: string;

@@ -157,6 +157,8 @@ export type AgentEvent = { type: string; [field: string]: Json | undefined };
 export interface Notice {
   about: string;
   problem: string | null;
+  /** What is in force until it is mended. */
+  meanwhile: string | null;
 }
 
 export type Message =
@@ -200,5 +202,7 @@ export interface Policy {
   /** What every allow takes. */
   proof: 'none' | 'passkey';
   problem: string | null;
+  /** What is in force until it is mended. */
+  meanwhile: string | null;
   decided: { rule: string; asks: number }[];
 }

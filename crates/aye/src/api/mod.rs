@@ -64,8 +64,8 @@ impl App {
     }
 
     /// A link that signs one browser in, and lets it add the first passkey.
-    pub fn first_passkey_link(&self) -> Result<String, crate::hub::Problem> {
-        Ok(format!("{}/sign-in#{}", self.url, self.hub.first_passkey_code()?))
+    pub async fn first_passkey_link(&self) -> Result<String, crate::hub::Problem> {
+        Ok(format!("{}/sign-in#{}", self.url, self.hub.first_passkey_code().await?))
     }
 
     pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {

@@ -21,18 +21,15 @@ pub struct List {
     needed: bool,
     /// Whether this session came by the link of `aye passkey add`, and there is none yet.
     may_add_first: bool,
-    /// Whether this session came by such a link a short while ago.
-    by_link: bool,
 }
 
 pub async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Reply<List>, Failure> {
-    let by_link = app.hub.came_to_add_a_passkey(&caller.credential.id);
-    let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id).await?;
+    let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id);
     let (passkeys, needed) = (app.hub.passkeys().await?, app.hub.policy().asks_for_proof());
-    Ok(ok(List { passkeys, needed, may_add_first, by_link }))
+    Ok(ok(List { passkeys, needed, may_add_first }))
 }
 
 /// A token that was stolen is no use for this: it takes a process of the owner's on this machine.
@@ -41,7 +38,7 @@ pub async fn link(
     Extension(caller): Extension<Caller>,
 ) -> Result<Reply<Link>, Failure> {
     match caller.is_same_user() {
-        true => Ok(Reply(StatusCode::CREATED, Link { url: app.first_passkey_link()? })),
+        true => Ok(Reply(StatusCode::CREATED, Link { url: app.first_passkey_link().await? })),
         false => Err(Failure::new(
             StatusCode::FORBIDDEN,
             "this link is given only over the Unix socket: run `aye passkey add` where the hub runs",

@@ -21,8 +21,10 @@ pub struct PolicyView {
     outline_preapproval: &'static str,
     /// What every allow by a person takes.
     proof: Proof,
-    /// What is wrong with `config.toml`; the last good policy stays in force meanwhile.
+    /// What is wrong with `config.toml`.
     problem: Option<String>,
+    /// What is in force until that is mended, in a sentence.
+    meanwhile: Option<&'static str>,
     /// Which rules and grants decided how many of the latest asks.
     decided: Vec<RuleCount>,
 }
@@ -55,7 +57,7 @@ pub struct TimeoutView {
 }
 
 pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> {
-    let (policy, problem) = (app.hub.policy(), app.hub.policy_problem());
+    let (policy, trouble) = (app.hub.policy(), app.hub.policy_trouble());
     let decided = app.hub.decided_by_rules().await?;
     Ok(ok(PolicyView {
         auto_approve: policy.auto_approve().map(ToString::to_string).collect(),
@@ -74,7 +76,8 @@ pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> 
             OutlinePreapproval::Next => "next",
         },
         proof: policy.proof,
-        problem,
+        meanwhile: trouble.as_ref().map(|trouble| trouble.meanwhile),
+        problem: trouble.map(|trouble| trouble.problem),
         decided,
     }))
 }

@@ -55,7 +55,7 @@ impl Doctor {
         let findings = vec![
             directory(home),
             files(home),
-            config(home),
+            config(home).await,
             rules(home),
             telegram(home).await,
             passkeys(home),
@@ -118,16 +118,29 @@ fn files(home: &Home) -> Finding {
     }
 }
 
-fn config(home: &Home) -> Finding {
+async fn config(home: &Home) -> Finding {
     let path = home.config().display().to_string();
-    match Config::load(&home.config()) {
-        Err(error) => {
-            let found = format!("{path} is broken, so a running hub keeps its old policy:\n{error}");
-            Finding::wrong("policy", found, format!("mend {path}; it counts as soon as it is saved"))
-        }
-        Ok(_) if home.config().exists() => Finding::fine("policy", path),
-        Ok(_) => Finding::fine("policy", format!("no {path}: everything is asked")),
-    }
+    let hub = match Client::for_person(home) {
+        Ok(client) => client.get::<Value>("/api/policy").await.ok(),
+        Err(_) => None,
+    };
+    let told = |field: &str| hub.as_ref().and_then(|policy| policy[field].as_str()).map(str::to_owned);
+    let problem = match Config::load(&home.config()) {
+        Err(error) => error.to_string(),
+        Ok(_) => match told("problem") {
+            Some(problem) => problem,
+            None if home.config().exists() => return Finding::fine("policy", path),
+            None => return Finding::fine("policy", format!("no {path}: everything is asked")),
+        },
+    };
+    let meanwhile = told("meanwhile").unwrap_or_else(|| match hub {
+        Some(_) => "The last working policy stays in force.".to_owned(),
+        None => "A hub that starts now allows nothing automatically; where a passkey is registered or was \
+                 asked for, allowing takes one."
+            .to_owned(),
+    });
+    let found = format!("{path} is broken. {meanwhile}\n{problem}");
+    Finding::wrong("policy", found, format!("mend {path}; it counts as soon as it is saved"))
 }
 
 /// Which rules cover less than it seems, and which more.
@@ -175,10 +188,11 @@ async fn telegram(home: &Home) -> Finding {
 
 /// Without one, what takes a passkey can only be refused.
 fn passkeys(home: &Home) -> Finding {
-    let needed = Config::load(&home.config()).unwrap_or_default().policy.asks_for_proof();
+    let needed = Config::load(&home.config()).map(|config| config.policy.asks_for_proof());
     let connection = store::open_to_read(&home.database());
     let there = connection.map(|connection| store::passkeys::in_force(&connection).unwrap_or_default().len());
-    match (there.unwrap_or_default(), needed) {
+    match (there.unwrap_or_default(), needed.as_ref().is_ok_and(|needed| *needed)) {
+        (0, _) if needed.is_err() => Finding::fine("passkeys", "none; config.toml cannot be read"),
         (0, true) => Finding::wrong(
             "passkeys",
             "config.toml asks for a passkey, and none is registered: such requests can only be refused",

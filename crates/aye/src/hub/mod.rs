@@ -14,6 +14,7 @@ mod credentials;
 mod decide;
 mod extras;
 mod feed;
+mod first_passkey;
 mod folder;
 mod grants;
 mod late;
@@ -47,6 +48,7 @@ pub use meters::{Counted, Figures, Histogram};
 pub use outline::PlanApproval;
 pub use own_files::why_asked;
 pub use passkeys::{Challenge, PasskeyInfo};
+pub use policy::Trouble;
 pub use problem::Problem;
 pub use raise::{Raise, Raised};
 pub use settle::Resolution;
@@ -63,7 +65,7 @@ use life::Life;
 use meters::Meters;
 use own_files::OwnFiles;
 use passkeys::Passkeys;
-use policy::PolicyInForce;
+use policy::{LastTime, PolicyInForce};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::{Notify, broadcast};
@@ -106,7 +108,11 @@ impl Hub {
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| store::agents::list(db, false)).await?;
         let life = Life::starting_now(&agents, clock.now());
-        let (policy, attendance) = (PolicyInForce::read(home), Attendance::starting(clock.now()));
+        let last = LastTime {
+            proof: store.read(store::audit::last_proof).await?,
+            has_passkey: !store.read(store::passkeys::in_force).await?.is_empty(),
+        };
+        let (policy, attendance) = (PolicyInForce::read(home, last), Attendance::starting(clock.now()));
         let own_files =
             OwnFiles::watch(home.own_places()).context("cannot start the threads that look at files")?;
         let (claims, passkeys, sooner) = (Arc::default(), Passkeys::default(), Notify::new());
@@ -126,8 +132,9 @@ impl Hub {
         };
         let hub = Self { inner: Arc::new(inner) };
         hub.fill_in_extras().await?;
-        let config = hub.inner.policy.digest();
-        hub.note("hub.started", json!({ "version": env!("CARGO_PKG_VERSION"), "config": config })).await?;
+        let mut started = hub.inner.policy.detail();
+        started["version"] = json!(env!("CARGO_PKG_VERSION"));
+        hub.note("hub.started", started).await?;
         Ok(hub)
     }
 

@@ -1,5 +1,6 @@
 //! Passkeys: what takes one, who has one, and the challenges that are out to be signed.
 
+use super::first_passkey::FirstPasskey;
 use super::{Hub, Problem};
 use crate::store::passkeys::{added_detail, used_detail};
 use crate::store::{self, PasskeyRow, Tx};
@@ -7,7 +8,7 @@ use crate::webauthn::{
     Assertion, Encoded, Pages, Purpose, Registered, Registration, Site, Statement, Unproven, check_assertion,
     check_registration,
 };
-use aye_core::digest::{hex, sha256_hex};
+use aye_core::digest::hex;
 use aye_core::{AgentId, AskId, Text};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -21,16 +22,13 @@ const CHALLENGE_LASTS: SignedDuration = SignedDuration::from_mins(5);
 /// Of one caller, whose own oldest gives way; so that nobody pushes out another's.
 const MOST_OF_ONE: usize = 16;
 const MOST_OF_ALL: usize = 1024;
-/// As long as a sign-in link, and again from when it was followed.
-const FIRST_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_PASSKEYS: usize = 64;
 
 #[derive(Default)]
 pub struct Passkeys {
     pages: OnceLock<Arc<Pages>>,
     challenges: Mutex<HashMap<String, Challenged>>,
-    /// Who may add the first passkey: hashes of links that are out, and sessions that came by one.
-    first: Mutex<HashMap<String, Timestamp>>,
+    pub(super) first: FirstPasskey,
 }
 
 struct Challenged {
@@ -123,10 +121,6 @@ impl Passkeys {
         self.challenges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn first(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn pages(&self) -> Arc<Pages> {
         self.pages.get().cloned().unwrap_or_default()
     }
@@ -153,25 +147,6 @@ impl Passkeys {
     fn take(&self, nonce: &str, now: Timestamp) -> bool {
         self.challenges().remove(nonce).is_some_and(|challenged| challenged.until > now)
     }
-
-    /// Whoever follows this link may add the first passkey.
-    fn offer_first(&self, code: &str, now: Timestamp) {
-        let mut first = self.first();
-        first.retain(|_, until| *until > now);
-        first.insert(sha256_hex(code.as_bytes()), now.saturating_add(FIRST_LASTS).unwrap_or(now));
-    }
-
-    /// A browser signed in by this code, and has this session from now on.
-    pub fn signed_in(&self, code: &str, session: &str, now: Timestamp) {
-        let mut first = self.first();
-        if first.remove(&sha256_hex(code.as_bytes())).is_some_and(|until| until > now) {
-            first.insert(session.to_owned(), now.saturating_add(FIRST_LASTS).unwrap_or(now));
-        }
-    }
-
-    fn may_add_first(&self, session: &str, now: Timestamp) -> bool {
-        self.first().get(session).is_some_and(|until| *until > now)
-    }
 }
 
 impl Hub {
@@ -192,20 +167,32 @@ impl Hub {
     }
 
     /// Whether this session came by a link that lets it add the first passkey, and there is none yet.
-    pub async fn may_add_first_passkey(&self, session: &str) -> Result<bool, Problem> {
-        Ok(self.came_to_add_a_passkey(session) && self.passkeys().await?.is_empty())
-    }
-
-    /// Whether this session came by a link of `aye passkey add` a short while ago.
-    pub fn came_to_add_a_passkey(&self, session: &str) -> bool {
-        self.inner.passkeys.may_add_first(session, self.inner.clock.now())
+    pub fn may_add_first_passkey(&self, session: &str) -> bool {
+        self.inner.passkeys.first.may_add(session, self.inner.clock.now())
     }
 
     /// A code that signs a browser in, and lets it add the first passkey.
-    pub fn first_passkey_code(&self) -> Result<String, Problem> {
+    pub async fn first_passkey_code(&self) -> Result<String, Problem> {
         let code = self.sign_in_code()?;
-        self.inner.passkeys.offer_first(&code, self.inner.clock.now());
-        Ok(code)
+        let (first, now) = (self.inner.passkeys.first.clone(), self.inner.clock.now());
+        let page = self.passkeys_page();
+        // In the order of all additions, so that none happens between the look and the offer.
+        let work = move |tx: &mut Tx| {
+            if !tx.passkeys()?.is_empty() {
+                let why = format!(
+                    "A passkey is registered, and it has to sign for another one. Add that on the page: {page} \
+                     (`aye open` signs another browser in)"
+                );
+                return Err(Problem::Unproven { why, page });
+            }
+            first.offer(&code, now);
+            Ok(code)
+        };
+        self.inner.store.write(work).await
+    }
+
+    fn passkeys_page(&self) -> String {
+        self.pages().first().map(|site| format!("{}/#/passkeys", site.origin)).unwrap_or_default()
     }
 
     /// A challenge for a page at this site.
@@ -249,8 +236,7 @@ impl Hub {
     }
 
     fn not_added(&self, why: &Unproven) -> Problem {
-        let page = self.pages().first().map(|site| format!("{}/#/passkeys", site.origin)).unwrap_or_default();
-        Problem::Unproven { why: format!("The passkey was not added: {why}."), page }
+        Problem::Unproven { why: format!("The passkey was not added: {why}."), page: self.passkeys_page() }
     }
 
     /// Adds a passkey: the first by its link, any other by the signature of one that is there.
@@ -265,7 +251,7 @@ impl Hub {
         if !self.inner.passkeys.take(&registration.nonce, now) {
             return Err(self.not_added(&Unproven::Stale));
         }
-        let came_by_link = self.inner.passkeys.may_add_first(&session, now);
+        let first = self.inner.passkeys.first.clone();
         let presented = self.present(assertion, "#/passkeys".to_owned());
         let id = getrandom::u64().map_err(|_| Problem::Conflict("the system has no randomness"))?;
         let id = AskId::from_random(id).as_str().to_owned();
@@ -278,7 +264,7 @@ impl Hub {
                 return Err(Problem::Conflict("this passkey is registered already"));
             }
             match there.is_empty() {
-                true if came_by_link => {}
+                true if first.may_add(&session, now) => {}
                 true => {
                     return Err(Problem::NotAllowed(
                         "the first passkey needs the link that `aye passkey add` prints where the hub runs",
@@ -293,6 +279,8 @@ impl Hub {
             }
             let Registered { credential, key, rp, counter } = new;
             let row = PasskeyRow { id, credential, key, name, rp, counter, created_at: now, used_at: None };
+            // Whichever way it came, it is no longer the first that anybody could add.
+            first.is_there();
             tx.put_passkey(&row)?;
             tx.audit(now, "passkey.added", &who, None, None, added_detail(&row))?;
             Ok(PasskeyInfo::from(row))

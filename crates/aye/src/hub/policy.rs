@@ -1,10 +1,12 @@
-//! The policy in force: read from `config.toml`, read again when that changes. A file that is broken
-//! leaves the last good policy in force, and everybody who could mend it is told.
+//! The policy in force: read from `config.toml`, read again when that changes. A file that is broken leaves the last
+//! good policy in force, and everybody who could mend it is told. One that is broken when the hub starts allows nothing,
+//! and does not take away that allowing takes a passkey: whoever may not edit the rules might still break them.
 
 use super::{Hub, Problem};
-use crate::config::Config;
+use crate::config::{Config, ConfigRead};
 use crate::home::Home;
 use crate::store::Tx;
+use aye_core::Proof;
 use aye_policy::Policy;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 /// The file is looked at this often, and read once two looks agree: editors write in several steps. A
 /// watch on the folder would be told of every write to the database in it, hundreds for one commit.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+const KEPT: &str = "The last working policy stays in force.";
 
 pub struct PolicyInForce {
     file: PathBuf,
@@ -29,21 +33,82 @@ struct Loaded {
     policy: Arc<Policy>,
     /// Of the file that was last read, whether or not it made sense.
     digest: Option<String>,
-    problem: Option<String>,
+    trouble: Option<Trouble>,
+}
+
+/// What is wrong with `config.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub problem: String,
+    /// What is in force until it is mended, in a sentence.
+    pub meanwhile: &'static str,
+}
+
+/// What is known of the policy that was in force when the hub last ran.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LastTime {
+    /// What it took to allow something; none if nobody recorded that.
+    pub proof: Option<Proof>,
+    pub has_passkey: bool,
+}
+
+impl LastTime {
+    /// The policy instead of one that cannot be read, and what that means. Whoever has a passkey may have asked for it
+    /// in the file that is broken now.
+    fn instead(self) -> (Policy, &'static str) {
+        let mut policy = Policy::default();
+        if !self.has_passkey && self.proof != Some(Proof::Passkey) {
+            return (policy, "Until it is mended, nothing is allowed automatically.");
+        }
+        policy.proof = Proof::Passkey;
+        (policy, "Until it is mended, nothing is allowed automatically, and allowing takes a passkey.")
+    }
+
+    fn took_a_passkey(self) -> bool {
+        self.proof.map_or(self.has_passkey, |proof| proof == Proof::Passkey)
+    }
+}
+
+/// The policy that was read, or why it is not to be used.
+fn usable(read: ConfigRead, took_a_passkey: bool) -> Result<Policy, String> {
+    let config = read.config.map_err(|error| error.to_string())?;
+    match read.is_missing && took_a_passkey {
+        true => Err("it is gone, and it asked for a passkey. Put it back; \
+                     if nothing shall take a passkey any more, save an empty file in its place"
+            .to_owned()),
+        false => Ok(config.policy),
+    }
+}
+
+impl Loaded {
+    fn detail(&self) -> Value {
+        let problem = self.trouble.as_ref().map(|trouble| &trouble.problem);
+        json!({ "config": self.digest, "problem": problem, "proof": self.policy.strictest() })
+    }
+
+    fn notice(&self) -> Value {
+        let trouble = self.trouble.as_ref();
+        json!({
+            "about": "policy",
+            "problem": trouble.map(|trouble| &trouble.problem),
+            "meanwhile": trouble.map(|trouble| trouble.meanwhile),
+        })
+    }
 }
 
 impl PolicyInForce {
-    /// A file that is broken from the start decides nothing: everything goes to a person.
-    pub fn read(home: &Home) -> Self {
-        let (read, digest) = Config::load_with_digest(&home.config());
-        let (policy, problem) = match read {
-            Ok(config) => (config.policy, None),
-            Err(error) => (Policy::default(), Some(error.to_string())),
+    pub fn read(home: &Home, last: LastTime) -> Self {
+        let read = Config::read(&home.config());
+        let digest = read.digest.clone();
+        let (policy, trouble) = match usable(read, last.took_a_passkey()) {
+            Ok(policy) => (policy, None),
+            Err(problem) => {
+                let (policy, meanwhile) = last.instead();
+                tracing::error!(%problem, "config.toml is broken. {meanwhile}");
+                (policy, Some(Trouble { problem, meanwhile }))
+            }
         };
-        if let Some(problem) = &problem {
-            tracing::error!(%problem, "config.toml is broken, so everything goes to a person until it is mended");
-        }
-        let loaded = Loaded { policy: Arc::new(policy), digest, problem };
+        let loaded = Loaded { policy: Arc::new(policy), digest, trouble };
         Self { file: home.config(), places: Arc::new(home.places()), loaded: RwLock::new(loaded) }
     }
 
@@ -51,9 +116,9 @@ impl PolicyInForce {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The digest of the file that was last read.
-    pub fn digest(&self) -> Option<String> {
-        self.loaded().digest
+    /// What the trail has to know of it.
+    pub fn detail(&self) -> Value {
+        self.loaded().detail()
     }
 
     pub fn file(&self) -> &Path {
@@ -71,36 +136,43 @@ impl Hub {
     }
 
     /// What is wrong with `config.toml`, while it is.
-    pub fn policy_problem(&self) -> Option<String> {
-        self.inner.policy.loaded().problem
+    pub fn policy_trouble(&self) -> Option<Trouble> {
+        self.inner.policy.loaded().trouble
     }
 
     /// What every operator should know, as surfaces are told it at the start.
     pub fn notices(&self) -> Vec<Value> {
-        self.inner.policy.loaded().problem.map(|problem| policy_notice(Some(&problem))).into_iter().collect()
+        let loaded = self.inner.policy.loaded();
+        loaded.trouble.is_some().then(|| loaded.notice()).into_iter().collect()
     }
 
     /// Reads the file again, and tells of it if that changed anything.
     pub async fn reload_policy(&self) -> Result<(), Problem> {
         let before = self.inner.policy.loaded();
-        let (read, digest) = Config::load_with_digest(&self.inner.policy.file);
-        let after = match read {
-            Ok(config) => Loaded { policy: Arc::new(config.policy), digest, problem: None },
-            Err(error) => Loaded { policy: before.policy.clone(), digest, problem: Some(error.to_string()) },
+        let read = Config::read(&self.inner.policy.file);
+        let digest = read.digest.clone();
+        let after = match usable(read, before.policy.asks_for_proof()) {
+            Ok(policy) => Loaded { policy: Arc::new(policy), digest, trouble: None },
+            Err(problem) => {
+                // Broken from the start, or only now.
+                let meanwhile = before.trouble.as_ref().map_or(KEPT, |trouble| trouble.meanwhile);
+                let trouble = Some(Trouble { problem, meanwhile });
+                Loaded { policy: before.policy.clone(), digest, trouble }
+            }
         };
-        let changes_nothing = after.problem == before.problem && after.policy == before.policy;
+        let changes_nothing = after.trouble == before.trouble && after.policy == before.policy;
         if changes_nothing && after.digest == before.digest {
             return Ok(());
         }
-        match &after.problem {
+        match &after.trouble {
             _ if changes_nothing => {}
             None => tracing::info!("the policy was read anew and is in force"),
-            Some(problem) => {
-                tracing::error!(%problem, "config.toml is broken; the old policy stays in force")
+            Some(Trouble { problem, meanwhile }) => {
+                tracing::error!(%problem, "config.toml is broken. {meanwhile}")
             }
         }
-        let notice = policy_notice(after.problem.as_deref());
-        let detail = json!({ "about": "policy", "problem": after.problem, "config": after.digest });
+        let (notice, mut detail) = (after.notice(), after.detail());
+        detail["about"] = json!("policy");
         let now = self.inner.clock.now();
         *self.inner.policy.loaded.write().unwrap_or_else(PoisonError::into_inner) = after;
         let work = move |tx: &mut Tx| {
@@ -134,17 +206,14 @@ impl Hub {
     }
 }
 
-/// What differs once a file was written or replaced by another; nothing of it while there is no file.
+/// What differs once a file was written, replaced by another, or made readable; nothing of it while there is no file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(u64, i64, i64, u64)>);
+pub(super) struct Stamp(Option<(u64, i64, i64, u64)>);
 
 impl Stamp {
-    fn of(file: &Path) -> Self {
+    pub(super) fn of(file: &Path) -> Self {
         let found = std::fs::metadata(file).ok();
-        Self(found.map(|file| (file.ino(), file.mtime(), file.mtime_nsec(), file.len())))
+        // The time of the last change of any kind, which nobody can set back.
+        Self(found.map(|file| (file.ino(), file.ctime(), file.ctime_nsec(), file.len())))
     }
-}
-
-fn policy_notice(problem: Option<&str>) -> Value {
-    json!({ "about": "policy", "problem": problem })
 }

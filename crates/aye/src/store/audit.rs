@@ -3,7 +3,7 @@
 use super::asks::{json, time};
 use super::{StoreError, Tx};
 use aye_core::trail::{Chain, ChainKey, Line};
-use aye_core::{AgentId, AskId};
+use aye_core::{AgentId, AskId, Proof};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::Value;
@@ -76,6 +76,15 @@ pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
     let head =
         statement.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()?;
     Ok(head.map_or_else(Chain::default, |(seq, head)| Chain { head, lines: seq.cast_unsigned() }))
+}
+
+/// What allowing took by the policy that was last in force; none if an older version wrote the line of it.
+pub fn last_proof(connection: &Connection) -> Result<Option<Proof>, StoreError> {
+    let sql =
+        "SELECT detail FROM audit WHERE kind IN ('hub.started', 'policy.read') ORDER BY seq DESC LIMIT 1";
+    let detail = connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
+    let Some(detail) = detail else { return Ok(None) };
+    Ok(serde_json::from_value(json(&detail)?["proof"].take()).ok())
 }
 
 /// Calls `each` with the lines that fit, oldest first.

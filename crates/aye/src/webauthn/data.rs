@@ -8,7 +8,10 @@ use sha2::{Digest, Sha256};
 
 const PRESENT: u8 = 1;
 const VERIFIED: u8 = 1 << 2;
+const MAY_BE_BACKED_UP: u8 = 1 << 3;
+const IS_BACKED_UP: u8 = 1 << 4;
 const HAS_CREDENTIAL: u8 = 1 << 6;
+const HAS_EXTENSIONS: u8 = 1 << 7;
 /// A credential's id is no longer than this.
 const LONGEST_ID: usize = 1023;
 
@@ -16,22 +19,35 @@ pub struct AuthenticatorData<'a> {
     rp_hash: &'a [u8],
     flags: u8,
     pub counter: u32,
-    /// A new credential's id and its COSE key.
-    pub credential: Option<(&'a [u8], &'a [u8])>,
+    pub credential: Option<Credential<'a>>,
 }
 
+/// A new credential's id and its COSE key.
+type Credential<'a> = (&'a [u8], &'a [u8]);
+
 impl<'a> AuthenticatorData<'a> {
+    /// All of it must be what the flags say, to the last byte.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Unproven> {
         let unreadable = Unproven::Unreadable("the authenticator data");
         let fields = || {
             let (rp_hash, rest) = bytes.split_at_checked(32)?;
             let (flags, rest) = rest.split_first()?;
             let (counter, rest) = rest.split_first_chunk::<4>()?;
-            let credential = match flags & HAS_CREDENTIAL {
-                0 => None,
-                _ => Some(credential(rest)?),
+            let (credential, rest) = match flags & HAS_CREDENTIAL {
+                0 => (None, rest),
+                _ => credential(rest).map(|(credential, rest)| (Some(credential), rest))?,
             };
-            Some(Self { rp_hash, flags: *flags, counter: u32::from_be_bytes(*counter), credential })
+            let rest = match flags & HAS_EXTENSIONS {
+                0 => rest,
+                _ => match split_value(rest)? {
+                    (Value::Map(_), _, rest) => rest,
+                    _ => return None,
+                },
+            };
+            // What cannot be backed up is not.
+            let backup_fits = flags & (MAY_BE_BACKED_UP | IS_BACKED_UP) != IS_BACKED_UP;
+            let read = Self { rp_hash, flags: *flags, counter: u32::from_be_bytes(*counter), credential };
+            (rest.is_empty() && backup_fits).then_some(read)
         };
         fields().ok_or(unreadable)
     }
@@ -48,14 +64,21 @@ impl<'a> AuthenticatorData<'a> {
     }
 }
 
-/// Behind 16 bytes that name the authenticator's model: the id's length, the id, the key, and perhaps extensions.
-fn credential(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Behind 16 bytes that name the authenticator's model: the id's length, the id, the key; and what follows.
+fn credential(bytes: &[u8]) -> Option<(Credential<'_>, &[u8])> {
     let (_model, rest) = bytes.split_at_checked(16)?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let length = usize::from(u16::from_be_bytes(*length));
     let (id, rest) = rest.split_at_checked(length).filter(|_| (1..=LONGEST_ID).contains(&length))?;
-    let mut reader = SliceReader::new(rest);
-    Value::decode(&mut reader).ok()?;
-    let left = cbor4ii::core::dec::Read::fill(&mut reader, 0).ok()?.as_ref().len();
-    Some((id, rest.split_at_checked(rest.len().checked_sub(left)?)?.0))
+    let (_, key, rest) = split_value(rest)?;
+    Some(((id, key), rest))
+}
+
+/// The CBOR value that the bytes begin with, as it is written, and what follows.
+pub fn split_value(bytes: &[u8]) -> Option<(Value, &[u8], &[u8])> {
+    let mut reader = SliceReader::new(bytes);
+    let value = Value::decode(&mut reader).ok()?;
+    let left = cbor4ii::core::dec::Read::fill(&mut reader, bytes.len()).ok()?.as_ref().len();
+    let (written, rest) = bytes.split_at_checked(bytes.len().checked_sub(left)?)?;
+    Some((value, written, rest))
 }

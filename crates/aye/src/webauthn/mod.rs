@@ -99,6 +99,8 @@ pub enum Unproven {
     OtherKey,
     #[error("this kind of key is not supported: it must be ES256, EdDSA or RS256")]
     Unsupported,
+    #[error("its key is too weak, or no key at all")]
+    WeakKey,
     #[error("the passkey is not registered here, or was removed")]
     UnknownPasskey,
     #[error("the challenge was used already, or is too old")]
@@ -114,6 +116,9 @@ struct ClientData {
     origin: String,
     #[serde(default, rename = "crossOrigin")]
     cross_origin: bool,
+    /// The page around it, where there is one.
+    #[serde(default, rename = "topOrigin")]
+    top_origin: Option<Value>,
 }
 
 impl ClientData {
@@ -126,7 +131,7 @@ impl ClientData {
             return Err(Unproven::OtherChallenge);
         }
         // In a frame of another page, a person does not see what they sign for.
-        match data.cross_origin {
+        match data.cross_origin || data.top_origin.is_some() {
             true => Err(Unproven::OtherOrigin),
             false => Ok(data),
         }
@@ -147,6 +152,9 @@ pub fn check_assertion(
     }
     let data = AuthenticatorData::read(&assertion.authenticator_data.0)?;
     data.check(rp)?;
+    if data.credential.is_some() {
+        return Err(Unproven::Unreadable("there is a new key in it"));
+    }
     let mut signed = assertion.authenticator_data.0.clone();
     signed.extend(Sha256::digest(&assertion.client_data.0));
     PublicKey::read(&key.0)?.verify(&signed, &assertion.signature.0)?;

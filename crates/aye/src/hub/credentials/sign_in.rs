@@ -99,7 +99,7 @@ impl Hub {
         row.expires_at = Some(now.saturating_add(SESSION_LASTS).unwrap_or(now));
         let _turn = credentials.turn(&row.id).await;
         record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
-        self.inner.passkeys.signed_in(&sign_in.code, &row.id, now);
+        self.inner.passkeys.first.followed(&sign_in.code, &row.id, now);
         credentials.admit(row);
         Ok(token)
     }

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod allow;
+mod broken_policy;
 mod late;
 mod memory;
 mod meters;

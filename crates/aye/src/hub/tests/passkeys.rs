@@ -6,8 +6,8 @@ use crate::es256::PublicKey;
 use crate::webauthn::{Assertion, Pages, Purpose, Registration, Site};
 use aye_testkit::authenticator::Authenticator;
 
-const ORIGIN: &str = "http://localhost:7177";
-const EVERY_ALLOW: &str = "[policy]\nproof = \"passkey\"";
+pub(super) const ORIGIN: &str = "http://localhost:7177";
+pub(super) const EVERY_ALLOW: &str = "[policy]\nproof = \"passkey\"";
 const PUSHES: &str = r#"
     [[policy.rules]]
     command = "git push*"
@@ -19,7 +19,7 @@ fn site() -> Site {
     Site { origin: ORIGIN.into(), rp: "localhost".into() }
 }
 
-fn allow() -> Value {
+pub(super) fn allow() -> Value {
     json!({ "decision": "allow", "scope": "once" })
 }
 
@@ -38,7 +38,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl Desk {
-    async fn on_a_page(policy: &str) -> Self {
+    pub(super) async fn on_a_page(policy: &str) -> Self {
         let desk = Self::with_policy(policy).await;
         desk.hub.serves_pages(Pages::of(None, false, 7177));
         desk
@@ -50,9 +50,9 @@ impl Desk {
         self.hub.credential(&token).unwrap().id
     }
 
-    async fn with_passkey(policy: &str) -> (Self, Authenticator) {
+    pub(super) async fn with_passkey(policy: &str) -> (Self, Authenticator) {
         let desk = Self::on_a_page(policy).await;
-        let session = desk.follow(desk.hub.first_passkey_code().unwrap()).await;
+        let session = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
         let key = authenticator();
         let registration = desk.registration(&key).await;
         desk.add(registration, None, &session).await.unwrap();
@@ -97,7 +97,7 @@ impl Desk {
         self.hub.answer(call).await
     }
 
-    async fn allow_by(&self, key: &mut Authenticator, ask: &Ask) -> Result<Ask, Problem> {
+    pub(super) async fn allow_by(&self, key: &mut Authenticator, ask: &Ask) -> Result<Ask, Problem> {
         let assertion = key.assert(&self.challenge_for(ask, allow()).await);
         self.decide_with(ask, allow(), assertion).await
     }
@@ -116,7 +116,7 @@ impl Desk {
 }
 
 #[track_caller]
-fn unproven<T: std::fmt::Debug>(result: Result<T, Problem>, words: &str) {
+pub(super) fn unproven<T: std::fmt::Debug>(result: Result<T, Problem>, words: &str) {
     match result.unwrap_err() {
         Problem::Unproven { why, page } => {
             assert!(why.contains(words), "{why:?} does not say {words:?}");
@@ -302,29 +302,27 @@ async fn the_first_passkey_needs_its_link_and_every_other_an_earlier_one() {
     let ask = desk.run("a", "make").await;
     unproven(desk.decide(&ask, allow()).await, "none is registered");
 
-    let code = desk.hub.first_passkey_code().unwrap();
+    let code = desk.hub.first_passkey_code().await.unwrap();
     let linked = desk.follow(code.clone()).await;
     assert!(desk.hub.sign_in(bring(&code)).await.is_err(), "a link works once");
-    assert!(desk.hub.may_add_first_passkey(&linked).await.unwrap());
+    assert!(desk.hub.may_add_first_passkey(&linked));
     let mut unverified = authenticator();
     unverified.verifies = false;
     unproven(desk.add(desk.registration(&unverified).await, None, &linked).await, "did not verify");
     let registration = desk.registration(&first).await;
     desk.add(registration.clone(), None, &linked).await.unwrap();
     unproven(desk.add(registration, None, &linked).await, "used already");
-    // Neither that link nor a new one adds another by itself.
-    assert!(!desk.hub.may_add_first_passkey(&linked).await.unwrap());
-    let again = desk.follow(desk.hub.first_passkey_code().unwrap()).await;
-    for session in [&linked, &again] {
-        unproven(desk.add(desk.registration(&second).await, None, session).await, "passkey");
-    }
+    // That link adds no other by itself, and there is no new one.
+    assert!(!desk.hub.may_add_first_passkey(&linked));
+    unproven(desk.hub.first_passkey_code().await, "has to sign for another one");
+    unproven(desk.add(desk.registration(&second).await, None, &linked).await, "passkey");
     // A signature for one new passkey adds no other.
     let other = authenticator();
     let (wanted, slipped) = (desk.registration(&second).await, desk.registration(&other).await);
     let name = Text::try_from("laptop").unwrap();
     let (purpose, subject) = desk.hub.subject_of_addition(&wanted, &name).unwrap();
     let assertion = first.assert(&desk.challenge(purpose, subject).await);
-    unproven(desk.add(slipped, Some(read(assertion)), &again).await, "signed something else");
+    unproven(desk.add(slipped, Some(read(assertion)), &linked).await, "signed something else");
     desk.add_by(&mut first, &second).await.unwrap();
     assert!(desk.add_by(&mut first, &second).await.unwrap_err().to_string().contains("registered already"));
     assert_eq!(desk.hub.passkeys().await.unwrap().len(), 2);
@@ -332,9 +330,45 @@ async fn the_first_passkey_needs_its_link_and_every_other_an_earlier_one() {
 }
 
 #[tokio::test]
+async fn the_right_to_add_the_first_passkey_ends_for_everybody_once_one_is_there() {
+    let desk = Desk::on_a_page(EVERY_ALLOW).await;
+    // One link that was followed and used, one that was followed, and one that lies about.
+    let used = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
+    let followed = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
+    let unused = desk.hub.first_passkey_code().await.unwrap();
+    let mut key = authenticator();
+    let added = desk.add(desk.registration(&key).await, None, &used).await.unwrap();
+    let late = desk.follow(unused).await;
+    // Within the fifteen minutes there is none again: who wants to add one needs a new link.
+    desk.remove_by(&mut key, &added.id).await.unwrap();
+    for session in [&used, &followed, &late] {
+        assert!(!desk.hub.may_add_first_passkey(session));
+        let refused = desk.add(desk.registration(&authenticator()).await, None, session).await;
+        assert!(refused.unwrap_err().to_string().contains("aye passkey add"));
+    }
+    let anew = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
+    desk.add(desk.registration(&authenticator()).await, None, &anew).await.unwrap();
+    desk.verified().unwrap();
+}
+
+#[tokio::test]
+async fn of_many_who_may_add_the_first_passkey_at_once_one_does() {
+    let desk = Desk::on_a_page(EVERY_ALLOW).await;
+    let mut calls = Vec::new();
+    for _ in 0..6 {
+        let session = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
+        calls.push((desk.registration(&authenticator()).await, session));
+    }
+    let added = calls.iter().map(|(registration, session)| desk.add(registration.clone(), None, session));
+    let added = futures_util::future::join_all(added).await;
+    assert_eq!(added.iter().filter(|added| added.is_ok()).count(), 1);
+    assert_eq!(desk.hub.passkeys().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_link_that_waits_too_long_adds_nothing() {
     let desk = Desk::on_a_page("").await;
-    let session = desk.follow(desk.hub.first_passkey_code().unwrap()).await;
+    let session = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
     desk.clock.advance(SignedDuration::from_mins(15));
     let refused = desk.add(desk.registration(&authenticator()).await, None, &session).await;
     assert!(refused.unwrap_err().to_string().contains("aye passkey add"));
