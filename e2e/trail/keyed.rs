@@ -96,6 +96,7 @@ fn the_line_that_begins_the_keyed_part_is_there_once_and_stays_where_it_is() {
     rewrite(&database, changed, 1, Some(&file.key));
     is_found(&hub, "line 4 begins it where chain.key does not");
     rewrite(&database, told, 1, Some(&file.key));
+    drop(database);
     assert_eq!(code(&hub.aye(&["verify"])), Some(0));
 }
 
@@ -138,15 +139,46 @@ fn a_lost_key_is_replaced_and_the_trail_and_verify_say_so() {
 }
 
 #[test]
-fn a_database_that_chain_key_does_not_belong_to_is_keyed_anew_and_verify_says_so() {
+fn a_trail_that_is_not_the_hubs_own_is_found_before_and_after_the_hub_starts_with_it() {
+    type Change = fn(&Connection);
+    let changes: [(&str, Change); 3] = [
+        ("without a key", |database| {
+            rewrite(database, without(lines(database), "chain.keyed"), 1, None);
+        }),
+        ("emptied", |database| {
+            database.execute_batch("DELETE FROM audit; DELETE FROM asks; DELETE FROM tokens").unwrap();
+        }),
+        ("cut off", |database| {
+            database.execute_batch("DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)").unwrap();
+        }),
+    ];
+    for (name, change) in changes {
+        let (mut hub, _) = trail();
+        change(&unguarded(&hub));
+        let found = hub.aye(&["verify"]);
+        assert_eq!(code(&found), Some(1), "{name}: {found:?}");
+        for _ in 0..2 {
+            hub.restart();
+            is_found(&hub, "lines that it had written before were gone");
+            assert!(hub.stop().success());
+        }
+        // Only who can reach more than the database can say that this is well.
+        fs::remove_file(hub.home.join("chain.key")).unwrap();
+        hub.restart();
+        let accepted = hub.aye(&["verify"]);
+        assert_eq!(code(&accepted), Some(6), "{name}: {accepted:?}");
+    }
+}
+
+#[test]
+fn a_database_that_was_removed_together_with_its_key_begins_anew() {
     let (mut hub, _) = trail();
-    let database = unguarded(&hub);
-    rewrite(&database, without(lines(&database), "chain.keyed"), 1, None);
-    drop(database);
+    for name in ["aye.db", "chain.key"] {
+        fs::remove_file(hub.home.join(name)).unwrap();
+    }
     hub.restart();
     let verified = hub.aye(&["verify"]);
-    assert_eq!(code(&verified), Some(6), "{verified:?}");
-    assert!(printed(&verified).contains("the hub made a new key, because"), "{verified:?}");
+    assert_eq!(code(&verified), Some(0), "{verified:?}");
 }
 
 #[test]
@@ -154,6 +186,8 @@ fn a_hub_that_is_killed_between_its_key_and_the_line_about_it_writes_the_line_at
     let mut hub = Hub::start();
     assert!(hub.stop().success());
     tamper(&hub, "DELETE FROM audit; DELETE FROM tokens");
+    // What comes after the line.
+    fs::remove_file(hub.home.join("chain.head")).unwrap();
     hub.restart();
     assert_eq!(code(&hub.aye(&["verify"])), Some(0));
     assert_eq!(printed(&hub.aye(&["log", "--kind", "chain."])).lines().count(), 1);

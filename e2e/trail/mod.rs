@@ -128,10 +128,12 @@ fn verify_works_without_a_hub_and_knows_a_head_noted_earlier() {
     assert_eq!((code(&foreign), printed(&foreign)), (Some(1), String::new()));
     assert!(complained(&foreign).contains("does not contain that head"), "{foreign:?}");
 
-    // A cut tail fits into itself; only the head that was noted shows it.
+    // A cut tail fits into itself; only a head that was noted shows it: by a person, or by the hub beside the database.
     let newest = head(&later);
     assert!(hub.stop().success());
     tamper(&hub, &format!("DELETE FROM audit WHERE seq > (SELECT seq FROM audit WHERE hash = '{newest}')"));
+    is_found(&hub, "the end of the trail was cut off");
+    fs::remove_file(hub.home.join("chain.head")).unwrap();
     assert_eq!(head(&hub.aye(&["verify", "--contains", &newest])), newest);
     tamper(&hub, "DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)");
     tamper(&hub, "DELETE FROM asks WHERE key = 'k3'");
@@ -144,18 +146,39 @@ fn tamper(hub: &Hub, sql: &str) {
     unguarded(hub).execute_batch(sql).unwrap();
 }
 
-/// The database without anything in it that refuses changes.
-fn unguarded(hub: &Hub) -> rusqlite::Connection {
+/// The database without anything in it that refuses changes; who is done with it covers the traces.
+struct Unguarded {
+    database: rusqlite::Connection,
+    triggers: Vec<String>,
+}
+
+fn unguarded(hub: &Hub) -> Unguarded {
     let database = rusqlite::Connection::open(hub.home.join("aye.db")).unwrap();
-    let triggers: Vec<String> = {
-        let mut names = database.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").unwrap();
-        names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    let triggers: Vec<(String, String)> = {
+        let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'";
+        let mut names = database.prepare(sql).unwrap();
+        let rows = names.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
     };
-    for name in triggers {
+    for (name, _) in &triggers {
         database.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
     }
     database.pragma_update(None, "foreign_keys", false).unwrap();
-    database
+    Unguarded { database, triggers: triggers.into_iter().map(|(_, sql)| sql).collect() }
+}
+
+impl std::ops::Deref for Unguarded {
+    type Target = rusqlite::Connection;
+
+    fn deref(&self) -> &Self::Target {
+        &self.database
+    }
+}
+
+impl Drop for Unguarded {
+    fn drop(&mut self) {
+        self.database.execute_batch(&self.triggers.join(";")).unwrap();
+    }
 }
 
 /// Verify refuses, and says this.

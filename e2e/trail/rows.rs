@@ -44,7 +44,7 @@ fn verify_knows_every_grant_and_token_and_finds_what_was_done_to_them() {
     assert!(printed(&whole).contains("3 grants, "), "{whole:?}");
     let cases = [
         (
-            "INSERT INTO grants SELECT 'g-forged', agent, folder, tool, body, NULL FROM grants LIMIT 1",
+            "INSERT INTO grants SELECT 'g-forged', agent, folder, tool, body, NULL, mac FROM grants LIMIT 1",
             "grant g-forged: the trail does not know it",
         ),
         (

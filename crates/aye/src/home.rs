@@ -20,6 +20,9 @@ pub struct Home {
     path: PathBuf,
 }
 
+/// Stands in `chain.key` once the rows of the database carry MACs.
+const MARKS_ROWS: &str = "rows";
+
 /// What `chain.key` holds: the key, and the line of the trail that was the first to be written with it.
 #[derive(Clone)]
 pub struct ChainKeyFile {
@@ -27,6 +30,9 @@ pub struct ChainKeyFile {
     pub line: u64,
     /// The hash of the line before that.
     pub after: String,
+    /// Whether the rows of the database carry MACs with it. Kept here, where who writes the database cannot say
+    /// otherwise: rows without one are taken over once.
+    pub marks_rows: bool,
 }
 
 /// Held by the one hub that uses a home; released by the system when that hub ends, however it ends.
@@ -160,6 +166,10 @@ impl Home {
         write_private(&self.operator_token(), format!("{token}\n").as_bytes())
     }
 
+    pub fn chain_head_file(&self) -> PathBuf {
+        self.path.join("chain.head")
+    }
+
     pub fn chain_key_file(&self) -> PathBuf {
         self.path.join("chain.key")
     }
@@ -174,14 +184,18 @@ impl Home {
         let read = || {
             let mut words = std::str::from_utf8(&text).ok()?.split_ascii_whitespace();
             let key = ChainKey::new(unhex(words.next()?.as_bytes())?);
-            Some(ChainKeyFile { key, line: words.next()?.parse().ok()?, after: words.next()?.to_owned() })
+            let (line, after) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+            Some(ChainKeyFile { key, line, after, marks_rows: words.next() == Some(MARKS_ROWS) })
         };
         let damaged = "it is damaged: put it back from a copy, or remove it; the hub then makes a new one, and the trail says so";
         read().map(Some).ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, damaged))
     }
 
     pub fn write_chain_key(&self, file: &ChainKeyFile) -> std::io::Result<()> {
-        let text = format!("{}\n{} {}\n", hex(file.key.bytes()), file.line, file.after);
+        let mut text = format!("{}\n{} {}\n", hex(file.key.bytes()), file.line, file.after);
+        if file.marks_rows {
+            text += &format!("{MARKS_ROWS}\n");
+        }
         write_private(&self.chain_key_file(), text.as_bytes())
     }
 

@@ -3,7 +3,9 @@
 use crate::home::Home;
 use crate::pattern::FolderGlob;
 use crate::shell::Script;
+use aye_core::ask::Body;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
@@ -16,6 +18,22 @@ pub struct ToolCall<'a> {
     pub tool: &'a str,
     pub input: &'a Map<String, Value>,
     pub home: &'a Home,
+}
+
+/// The tool behind an ask, as rules name it.
+pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>) {
+    let whole = || {
+        let mut fields = Map::new();
+        if let Value::Object(found) = body.to_json() {
+            fields = found;
+        }
+        Cow::Owned(fields)
+    };
+    match body {
+        Body::Permission(permission) => (Cow::Borrowed(&permission.tool), Cow::Borrowed(&permission.input)),
+        Body::Question(_) => (Cow::Borrowed("AskUserQuestion"), whole()),
+        Body::Plan(_) => (Cow::Borrowed("ExitPlanMode"), whole()),
+    }
 }
 
 /// How far an agent's word for its folder goes. Rules that are bound to a folder allow nothing elsewhere.

@@ -18,7 +18,7 @@ pub mod rule;
 pub mod shell;
 pub mod url;
 
-pub use call::{Folder, ToolCall};
+pub use call::{Folder, ToolCall, tool_and_input};
 pub use command::{Advice, CommandPattern};
 pub use coverage::{Lost, NearMiss};
 pub use decision::{Action, Decision, Source};

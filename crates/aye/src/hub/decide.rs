@@ -7,10 +7,9 @@ use crate::store::{AgentRow, Profile, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
 use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
-use aye_policy::{Action, Names, Policy, Source, ToolCall};
+use aye_policy::{Action, Names, Policy, Source, ToolCall, tool_and_input};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use std::borrow::Cow;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// So little text is read at once, within the commit.
@@ -217,19 +216,6 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
 fn answered(tx: &mut Tx, ask: Ask, answer: Answer, rule: &str, now: Timestamp) -> Result<Ask, Problem> {
     let ByRule { event, who, .. } = ByRule::new(answer, rule);
     apply(tx, ask, event, &who, now)
-}
-
-/// The tool behind an ask, as rules name it.
-pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>) {
-    let whole = || match body.to_json() {
-        Value::Object(fields) => Cow::Owned(fields),
-        _ => Cow::Owned(Map::new()),
-    };
-    match body {
-        Body::Permission(permission) => (Cow::Borrowed(&permission.tool), Cow::Borrowed(&permission.input)),
-        Body::Question(_) => (Cow::Borrowed("AskUserQuestion"), whole()),
-        Body::Plan(_) => (Cow::Borrowed("ExitPlanMode"), whole()),
-    }
 }
 
 /// Nothing but a permission is ever allowed without a person.

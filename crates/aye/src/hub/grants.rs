@@ -1,10 +1,9 @@
 //! "Allow for the session" and "always", kept by the hub where the agent has no rule of its own for it.
 
-use super::decide::tool_and_input;
 use super::{Hub, Problem};
 use crate::store::{self, Tx};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
-use aye_policy::{Folder, Grant, ToolCall};
+use aye_policy::{Folder, Grant, ToolCall, tool_and_input};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -39,7 +39,6 @@ pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, SESSION_LASTS, SessionError, SignIn, SignInError};
-pub use decide::tool_and_input;
 pub use grants::GrantInfo;
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};

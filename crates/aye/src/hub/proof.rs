@@ -1,11 +1,10 @@
 //! What an answer takes by the policy as it stands now. An ask keeps what it took when it was raised, and the
 //! stricter of the two counts.
 
-use super::decide::tool_and_input;
 use super::{Hub, Problem};
 use crate::webauthn::Purpose;
 use aye_core::{AgentId, Answer, Ask, AskId, Body, Digest, Keeper, PlanVerdict, Proof, Scope, Verdict};
-use aye_policy::{Folder, Home, OutlinePreapproval, Policy, ToolCall};
+use aye_policy::{Folder, Home, OutlinePreapproval, Policy, ToolCall, tool_and_input};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 

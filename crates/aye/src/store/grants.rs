@@ -1,10 +1,11 @@
 use super::asks::{time, unreadable};
+use super::row_mac::{self, GRANTS};
 use super::{StoreError, Tx};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::json;
 
 /// A grant as it is kept.
@@ -33,7 +34,8 @@ impl Tx<'_> {
     /// Makes a grant that follows from an ask, and says so in the trail.
     pub fn make_grant(&mut self, id: &str, grant: &Grant, ask: &Ask) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO grants (id, agent, folder, tool, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO grants (id, agent, folder, tool, body, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, row_mac('grants', ?1, ?5))",
         )?;
         let body = serde_json::to_string(grant).map_err(unreadable)?;
         statement.execute((
@@ -47,12 +49,9 @@ impl Tx<'_> {
         self.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)
     }
 
+    /// Only those that the hub itself made.
     pub fn grants_for(&self, folder: &str, tool: &str) -> Result<Vec<(String, Grant)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT id, body FROM grants WHERE folder = ?1 AND tool = ?2 AND ended_at IS NULL",
-        )?;
-        let rows = statement.query_map((folder, tool), |row| Ok(read_row(row)))?;
-        rows.map(|row| row?).collect()
+        ours(self.connection, "folder = ?1 AND tool = ?2 AND ended_at IS NULL", (folder, tool))
     }
 
     /// Whether there was such a grant in force.
@@ -106,14 +105,30 @@ fn read_whole(row: &Row) -> Result<GrantRow, StoreError> {
     })
 }
 
+/// Those that the hub itself made.
 pub fn in_force(connection: &Connection) -> Result<Vec<(String, Grant)>, StoreError> {
-    let mut statement =
-        connection.prepare("SELECT id, body FROM grants WHERE ended_at IS NULL ORDER BY rowid")?;
-    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-    rows.map(|row| row?).collect()
+    ours(connection, "ended_at IS NULL ORDER BY rowid", ())
+}
+
+fn ours(
+    connection: &Connection,
+    which: &str,
+    params: impl Params,
+) -> Result<Vec<(String, Grant)>, StoreError> {
+    let sql = format!("SELECT id, body, row_is_ours(mac, {GRANTS}) AS ours FROM grants WHERE {which}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params)?;
+    let mut grants = Vec::new();
+    while let Some(row) = rows.next()? {
+        match row.get("ours")? {
+            true => grants.push(read_row(row)?),
+            false => row_mac::report_foreign("grants", &row.get::<_, String>("id")?),
+        }
+    }
+    Ok(grants)
 }
 
 fn read_row(row: &Row) -> Result<(String, Grant), StoreError> {
-    let body: String = row.get(1)?;
-    Ok((row.get(0)?, serde_json::from_str(&body).map_err(unreadable)?))
+    let body: String = row.get("body")?;
+    Ok((row.get("id")?, serde_json::from_str(&body).map_err(unreadable)?))
 }

@@ -1,8 +1,8 @@
-//! The key that the lines of the trail are bound with. Who can write the database and cannot read `chain.key` can
-//! change no line from the marked one on.
+//! The key that the lines of the trail are bound with, and the rows that the hub acts upon. Who can write the database
+//! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
-use super::{OpenError, StoreError, audit};
+use super::{OpenError, StoreError, audit, head, row_mac};
 use crate::home::{ChainKeyFile, Home};
 use aye_core::trail::{Chain, ChainKey, Line};
 use jiff::Timestamp;
@@ -11,41 +11,64 @@ use serde_json::{Value, json};
 
 /// The line from which on the trail is keyed.
 pub const KEYED: &str = "chain.keyed";
-/// The line from which on it is keyed with another key, because the one before was lost.
+/// The line from which on it is keyed anew, because the key before was lost, or the trail before it is not ours.
 pub const REKEYED: &str = "chain.rekeyed";
+/// Lines that the hub had written are not there any more.
+pub const CUT: &str = "chain.cut";
 
 /// The key to write with. A trail that has none yet, or whose key is gone, gets one, and a line that says so.
-pub fn begin(connection: &Connection, home: &Home, now: Timestamp) -> Result<ChainKey, OpenError> {
+pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result<ChainKey, OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
     let found = home.chain_key().map_err(key_error)?;
-    let chain = audit::chain_head(connection)?;
-    if let Some(file) = &found {
-        if is_marked(connection, file)? {
-            return Ok(file.key.clone());
-        }
-        // The hub was killed after it had written the key and before it had written the line.
-        if chain.lines + 1 == file.line && chain.head == file.after {
-            mark(connection, file, &chain, last_key(connection)?, now)?;
-            return Ok(file.key.clone());
-        }
-    }
-    let lost = match found {
-        _ if chain.lines == 0 => None,
-        Some(file) => Some(file.key.id()),
-        None => last_key(connection)?,
+    let missing = match &found {
+        Some(file) => missing(connection, home, file)?,
+        // Whoever took the key away may take the rest as it is.
+        None => None,
     };
-    if let Some(lost) = &lost {
-        tracing::error!(
-            key = lost,
-            "the key of the trail is lost; what was written with it cannot be checked any more"
-        );
+    let mut file = match found {
+        Some(file) if is_marked(connection, &file)? => file,
+        Some(file) => begin_part(connection, home, (file.key, file.marks_rows), None, now)?,
+        None => {
+            let lost = last_key(connection)?;
+            if let Some(lost) = &lost {
+                tracing::error!(
+                    key = lost,
+                    "the key of the trail is lost; what was written with it cannot be checked any more"
+                );
+            }
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(|error| key_error(error.into()))?;
+            begin_part(connection, home, (ChainKey::new(bytes), false), lost, now)?
+        }
+    };
+    if let Some(Chain { lines, head }) = missing {
+        tracing::error!("the trail had at least {lines} lines, and now some are missing; run `aye verify`");
+        write(connection, CUT, json!({ "line": lines, "head": head }), &file.key, now)?;
     }
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| key_error(error.into()))?;
-    let file = ChainKeyFile { key: ChainKey::new(bytes), line: chain.lines + 1, after: chain.head.clone() };
-    home.write_chain_key(&file).map_err(key_error)?;
-    mark(connection, &file, &chain, lost, now)?;
+    row_mac::register(connection, &file.key).map_err(StoreError::from)?;
+    if !file.marks_rows {
+        row_mac::mark_all(connection)?;
+        file.marks_rows = true;
+        home.write_chain_key(&file).map_err(key_error)?;
+    }
     Ok(file.key)
+}
+
+/// What the hub is known to have written, if it is not in the trail.
+fn missing(connection: &Connection, home: &Home, file: &ChainKeyFile) -> Result<Option<Chain>, OpenError> {
+    let path = home.chain_head_file();
+    let noted = head::read(&path).map_err(|why| OpenError::Io { path, why })?;
+    let noted = match noted {
+        Some(noted) => noted,
+        None => Chain { lines: file.line.saturating_sub(1), head: file.after.clone() },
+    };
+    let sql = "SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2";
+    let there = noted.lines == 0
+        || connection
+            .prepare(sql)
+            .and_then(|mut statement| statement.exists((noted.lines, &noted.head)))
+            .map_err(StoreError::from)?;
+    Ok((!there).then_some(noted))
 }
 
 fn is_marked(connection: &Connection, file: &ChainKeyFile) -> Result<bool, StoreError> {
@@ -65,22 +88,34 @@ fn last_key(connection: &Connection) -> Result<Option<String>, StoreError> {
     detail.map(name).transpose()
 }
 
-fn mark(
+/// Keys the trail from its next line on. The file comes first: a hub that is killed in between does this again.
+fn begin_part(
     connection: &Connection,
-    file: &ChainKeyFile,
-    chain: &Chain,
+    home: &Home,
+    (key, marks_rows): (ChainKey, bool),
     lost: Option<String>,
     now: Timestamp,
-) -> Result<(), StoreError> {
-    let is_keyed = connection.prepare("SELECT 1 FROM audit WHERE kind = ?1 LIMIT 1")?.exists([KEYED])?;
-    let line = Line {
-        seq: chain.lines + 1,
-        at: now,
-        kind: if is_keyed { REKEYED } else { KEYED }.to_owned(),
-        who: "hub".to_owned(),
-        agent: None,
-        ask: None,
-        detail: json!({ "key": file.key.id(), "lost": lost }),
+) -> Result<ChainKeyFile, OpenError> {
+    let chain = audit::chain_head(connection)?;
+    let file = ChainKeyFile { key, line: chain.lines + 1, after: chain.head, marks_rows };
+    home.write_chain_key(&file).map_err(|why| OpenError::Key { path: home.chain_key_file(), why })?;
+    let is_keyed = |connection: &Connection| {
+        connection.prepare("SELECT 1 FROM audit WHERE kind = ?1 LIMIT 1")?.exists([KEYED])
     };
-    audit::append(connection, chain, &line, &file.key).map(drop)
+    let kind = if is_keyed(connection).map_err(StoreError::from)? { REKEYED } else { KEYED };
+    write(connection, kind, json!({ "key": file.key.id(), "lost": lost }), &file.key, now)?;
+    Ok(file)
+}
+
+fn write(
+    connection: &Connection,
+    kind: &str,
+    detail: Value,
+    key: &ChainKey,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let chain = audit::chain_head(connection)?;
+    let (kind, who) = (kind.to_owned(), "hub".to_owned());
+    let line = Line { seq: chain.lines + 1, at: now, kind, who, agent: None, ask: None, detail };
+    audit::append(connection, &chain, &line, key).map(drop)
 }

@@ -6,12 +6,15 @@ pub mod audit;
 pub mod commands;
 pub mod counts;
 pub mod grants;
+mod head;
 pub mod history;
 mod keying;
 pub mod memory;
 pub mod outbox;
 pub mod outlines;
 pub mod passkeys;
+pub mod row_mac;
+mod schema;
 pub mod tokens;
 pub mod verify;
 mod writer;
@@ -30,6 +33,7 @@ pub use writer::{Commit, Place, Tx};
 
 use crate::home::Home;
 use aye_core::trail::ChainKey;
+use head::HeadFile;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -40,6 +44,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
+/// A database counts how many of these it has been through, so their order stays as it is for good.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_ground.sql"),
     include_str!("migrations/0002_counts.sql"),
@@ -48,8 +53,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_extras.sql"),
     include_str!("migrations/0006_folders.sql"),
     include_str!("migrations/0007_passkeys.sql"),
-    include_str!("migrations/0009_tool_calls.sql"),
-    include_str!("migrations/0008_sessions.sql"),
+    include_str!("migrations/0008_tool_calls.sql"),
+    include_str!("migrations/0009_sessions.sql"),
+    include_str!("migrations/0010_row_macs.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;
@@ -120,10 +126,18 @@ impl Store {
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
-        let key = keying::begin(&connection, home, now)?;
-        let readers =
-            (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, key.clone(), Box::new(committed)).map_err(io)?;
+        for difference in schema::differences(&connection)? {
+            tracing::error!("the database is not as this program made it: {difference}; run `aye verify`");
+        }
+        let key = keying::begin(&mut connection, home, now)?;
+        let head = HeadFile::open(&home.chain_head_file()).map_err(io)?;
+        head.note(&audit::chain_head(&connection)?).map_err(io)?;
+        let open_reader = |_| {
+            let reader = open_reader(path)?;
+            row_mac::register(&reader, &key).map(|()| reader)
+        };
+        let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
+        let writer = Writer::start(connection, (key.clone(), head), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
             key,
@@ -280,6 +294,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What somebody may have added to the schema calls no function that could do harm.
+    connection.pragma_update(None, "trusted_schema", false)?;
     // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.

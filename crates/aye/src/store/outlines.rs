@@ -1,22 +1,30 @@
 use super::asks::unreadable;
+use super::row_mac::{self, OUTLINES};
 use super::{StoreError, Tx};
 use aye_core::{AgentId, Outline};
-use rusqlite::OptionalExtension;
 
 impl Tx<'_> {
-    /// An agent of which none was asked has an empty one.
+    /// An agent of which none was asked has an empty one, and so has one whose outline the hub did not write.
     pub fn outline(&self, agent: &AgentId) -> Result<Outline, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT body FROM outlines WHERE agent = ?1")?;
-        let body: Option<String> = statement.query_row([agent.as_str()], |row| row.get(0)).optional()?;
-        body.map_or_else(|| Ok(Outline::default()), |body| read(&body))
+        let sql = format!("SELECT body, row_is_ours(mac, {OUTLINES}) AS ours FROM outlines WHERE agent = ?1");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([agent.as_str()])?;
+        match rows.next()? {
+            None => Ok(Outline::default()),
+            Some(row) if row.get("ours")? => read(&row.get::<_, String>("body")?),
+            Some(_) => {
+                row_mac::report_foreign("outlines", agent.as_str());
+                Ok(Outline::default())
+            }
+        }
     }
 
     pub fn put_outline(&self, agent: &AgentId, outline: &Outline) -> Result<(), StoreError> {
         if *outline == Outline::default() {
             return self.forget_outline(agent);
         }
-        let sql =
-            "INSERT INTO outlines (agent, body) VALUES (?1, ?2) ON CONFLICT (agent) DO UPDATE SET body = ?2";
+        let sql = "INSERT INTO outlines (agent, body, mac) VALUES (?1, ?2, row_mac('outlines', ?1, ?2))
+             ON CONFLICT (agent) DO UPDATE SET body = excluded.body, mac = excluded.mac";
         let body = serde_json::to_string(outline).map_err(unreadable)?;
         self.connection.prepare_cached(sql)?.execute((agent.as_str(), body))?;
         Ok(())

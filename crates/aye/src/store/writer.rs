@@ -1,6 +1,7 @@
 //! The one writer. Changes that arrive while a commit is under way share the next one, so that many
 //! answers cost one fsync; each is told of its success only after that fsync.
 
+use super::head::HeadFile;
 use super::outbox::Change;
 use super::{StoreError, audit};
 use aye_core::trail::{Chain, ChainKey};
@@ -79,7 +80,7 @@ impl Place {
 impl Writer {
     pub fn start(
         connection: Connection,
-        key: ChainKey,
+        (key, head): (ChainKey, HeadFile),
         committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
@@ -87,7 +88,7 @@ impl Writer {
         let goes_well = well.clone();
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&connection, &key, receiver, &*committed, &goes_well))?;
+            .spawn(move || write_groups(&connection, (&key, &head), receiver, &*committed, &goes_well))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -158,7 +159,7 @@ where
 
 fn write_groups(
     connection: &Connection,
-    key: &ChainKey,
+    (key, head): (&ChainKey, &HeadFile),
     mut jobs: mpsc::Receiver<Job>,
     committed: &dyn Fn(Commit),
     well: &AtomicBool,
@@ -181,6 +182,9 @@ fn write_groups(
                 // A commit of nothing says nothing of the disk.
                 if !tx.changes.is_empty() {
                     well.store(true, Ordering::Relaxed);
+                }
+                if let Err(error) = head.note(&tx.chain) {
+                    tracing::warn!(%error, "the head of the trail could not be noted in chain.head");
                 }
                 let commit = Commit { changes: tx.changes, group: waiting.len() };
                 // Told before the callers, so that whoever knows of a change can find it in the feed.

@@ -3,12 +3,11 @@
 use super::{Rules, word_of};
 use crate::cli::{Done, open_database, say, say_json};
 use crate::home::Home;
-use crate::hub::tool_and_input;
 use crate::store;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use aye_core::visible::one_line;
 use aye_core::{Answer, By, Verdict};
-use aye_policy::{Decision, Folder, NearMiss, Policy, Rule, RuleId, Source, ToolCall};
+use aye_policy::{Decision, Folder, NearMiss, Policy, Rule, RuleId, Source, ToolCall, tool_and_input};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

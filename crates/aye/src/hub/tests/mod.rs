@@ -3,6 +3,7 @@
 mod alarms;
 mod allow;
 mod broken_policy;
+mod forged;
 mod late;
 mod memory;
 mod meters;

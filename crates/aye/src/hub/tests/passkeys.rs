@@ -108,7 +108,7 @@ impl Desk {
         self.hub.remove_passkey(id.to_owned(), Some(assertion), "ann".into()).await
     }
 
-    fn verified(&self) -> Result<store::verify::Verified, store::verify::VerifyError> {
+    pub(super) fn verified(&self) -> Result<store::verify::Verified, store::verify::VerifyError> {
         let mut connection = store::open_to_read(&self.dir.path().join("aye.db")).unwrap();
         let against = store::verify::Against::in_home(&Home::at(self.dir.path())).unwrap();
         store::verify::verify(&mut connection, &against, |_, _| {})

@@ -68,6 +68,7 @@ impl<'a> Asks<'a> {
             State::Open | State::Answered { .. } => Value::Null,
         };
         let as_told = line.kind == format!("ask.{}", ask.state.name())
+            && line.detail["digest"] == ask.digest.as_str()
             && line.detail["answer"] == answer
             && line.detail["why"] == why
             && line.detail["by"] == serde_json::to_value(ask.state.by()).map_err(unreadable)?
@@ -81,7 +82,7 @@ impl<'a> Asks<'a> {
         Ok(())
     }
 
-    fn find(&self, id: &str) -> Result<Ask, VerifyError> {
+    pub fn find(&self, id: &str) -> Result<Ask, VerifyError> {
         let name = AskId::try_from(id).map_err(unreadable)?;
         asks::ask(self.db, &name)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))
     }
@@ -114,6 +115,6 @@ fn compare_receipts(db: &Connection, mut told: HashMap<String, (String, Value)>)
     told.into_keys().next().map_or(Ok(()), |id| Err(wrong(&id)))
 }
 
-fn wrong(ask: &str, problem: &'static str) -> VerifyError {
+pub fn wrong(ask: &str, problem: &'static str) -> VerifyError {
     VerifyError::Ask { ask: ask.to_owned(), problem }
 }

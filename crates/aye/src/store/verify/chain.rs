@@ -1,6 +1,6 @@
 //! The chain itself: no line changed, none missing, and none written by anybody but the hub where it is keyed.
 
-use super::super::keying::{KEYED, REKEYED};
+use super::super::keying::{CUT, KEYED, REKEYED};
 use super::{Against, Verified, VerifyError};
 use crate::home::ChainKeyFile;
 use aye_core::trail::{Chain, Line};
@@ -9,6 +9,8 @@ pub struct Following<'a> {
     chain: Chain,
     file: Option<&'a ChainKeyFile>,
     contains: Option<&'a str>,
+    /// The newest line that the hub noted beside the database, until it is found.
+    noted: Option<&'a Chain>,
     part: Part,
     /// Where the keyed part begins.
     keyed_from: Option<u64>,
@@ -32,6 +34,7 @@ impl<'a> Following<'a> {
             chain: Chain::default(),
             file: against.key.as_ref(),
             contains: against.contains.as_deref(),
+            noted: against.head.as_ref(),
             part: Part::Unkeyed,
             keyed_from: None,
             unknown: None,
@@ -59,6 +62,18 @@ impl<'a> Following<'a> {
                 let (_, count) = self.unknown.get_or_insert((line.seq, 0));
                 *count += 1;
             }
+        }
+        if self.part == Part::Ours && line.kind == CUT {
+            let (lines, head) = (&line.detail["line"], &line.detail["head"]);
+            return Err(VerifyError::Keyed(format!(
+                "when the hub started (line {}), lines that it had written before were gone, up to line {lines} with \
+                 the head {head}. If you put back or removed the database yourself, remove chain.key as well: the hub \
+                 then begins with a new key and says so",
+                line.seq
+            )));
+        }
+        if self.noted.is_some_and(|noted| (noted.lines, noted.head.as_str()) == (line.seq, hash)) {
+            self.noted = None;
         }
         if self.contains == Some(hash) {
             self.contains = None;
@@ -108,6 +123,9 @@ impl<'a> Following<'a> {
                 )));
             }
             (Some(_), _) => {}
+        }
+        if let Some(noted) = self.noted.filter(|noted| noted.lines > 0) {
+            return Err(VerifyError::Replaced { line: noted.lines });
         }
         if let Some((first, count)) = self.unknown {
             let why = match self.file {

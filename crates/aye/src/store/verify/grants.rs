@@ -1,8 +1,11 @@
-//! Every grant is as it was made, and in force no longer than the trail says.
+//! Every grant is as it was made, and in force no longer than the trail says; and whatever was allowed by one was
+//! covered by it then.
 
 use super::super::grants::{self, GrantRow};
 use super::VerifyError;
+use aye_core::Ask;
 use aye_core::trail::Line;
+use aye_policy::{Exactly, Folder, Grant, Home, ToolCall, tool_and_input};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -13,8 +16,7 @@ pub struct Grants<'a> {
 }
 
 struct Told {
-    /// The one agent it is for.
-    agent: Option<String>,
+    grant: Grant,
     ended: Option<Timestamp>,
 }
 
@@ -31,7 +33,7 @@ impl<'a> Grants<'a> {
             if !is_as_made(&row, line) {
                 return Err(wrong(id, "it is not the one that was made"));
             }
-            let told = Told { agent: row.agent, ended: None };
+            let told = Told { grant: row.grant, ended: None };
             return match self.told.insert(id.to_owned(), told) {
                 None => Ok(()),
                 Some(_) => Err(wrong(id, "it was made twice")),
@@ -45,10 +47,35 @@ impl<'a> Grants<'a> {
     /// What was allowed for a session ends with it.
     pub fn take_agent(&mut self, line: &Line) {
         if line.kind == "agent.ended" {
-            let of_agent = |told: &&mut Told| told.agent.is_some() && told.agent == line.agent;
+            let of_agent = |told: &&mut Told| {
+                told.grant.agent.as_ref().is_some_and(|agent| Some(agent.as_str()) == line.agent.as_deref())
+            };
             for told in self.told.values_mut().filter(of_agent) {
                 told.ended.get_or_insert(line.at);
             }
+        }
+    }
+
+    /// Whether this grant, as the trail knows it so far, allows this ask.
+    pub fn allows(&self, id: &str, ask: &Ask, at: Timestamp) -> Result<(), &'static str> {
+        let Some(told) = self.told.get(id) else {
+            return Err("it was allowed by a grant that the trail does not know");
+        };
+        if told.ended.is_some() {
+            return Err("it was allowed by a grant that had ended");
+        }
+        if told.grant.proof < ask.proof {
+            return Err("it was allowed by a grant that was given without the passkey that it takes");
+        }
+        let (tool, input) = tool_and_input(&ask.body);
+        // Places of ours were looked at when it was decided; here it is compared with what was granted.
+        let home = Home::new(&[] as &[&str], None);
+        let (cwd, folder) = (ask.cwd.as_str(), Folder::Claimed);
+        let call = ToolCall { agent_kind: "", cwd, folder, tool: &tool, input: &input, home: &home };
+        let covers = |exactly: Exactly| told.grant.covers(&ask.cwd, &tool, &exactly, &ask.agent, at);
+        match Exactly::of(&call).is_ok_and(covers) {
+            true => Ok(()),
+            false => Err("it was allowed by a grant that does not cover it"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Checks the trail: that it is whole, and that asks, grants, tokens and the policy are as it says. Every kind of
 //! line has its checker, which takes the lines in order and in the end compares what they told with what is there.
 
+mod approvals;
 mod asks;
 mod chain;
 mod grants;
@@ -9,10 +10,11 @@ mod policy;
 mod tokens;
 
 use super::audit::read_line;
-use super::{LAST_UNKEYED_SCHEMA, StoreError, schema_version};
+use super::{LAST_UNKEYED_SCHEMA, StoreError, head, schema, schema_version};
 use crate::home::{ChainKeyFile, Home};
+use approvals::Approvals;
 use asks::Asks;
-use aye_core::trail::{Broken, Line};
+use aye_core::trail::{Broken, Chain, Line};
 use chain::Following;
 use grants::Grants;
 use passkeys::Passkeys;
@@ -24,6 +26,8 @@ use tokens::Tokens;
 #[derive(Default)]
 pub struct Against {
     pub key: Option<ChainKeyFile>,
+    /// The newest line that the hub noted beside the database. Read before the database is, it is older or the same.
+    pub head: Option<Chain>,
     /// The digest of `config.toml` as it is now.
     pub config: Option<String>,
     /// A head that was noted earlier.
@@ -33,7 +37,8 @@ pub struct Against {
 impl Against {
     pub fn in_home(home: &Home) -> std::io::Result<Self> {
         let config = crate::config::digest_of(&home.config()).ok();
-        Ok(Self { key: home.chain_key()?, config, contains: None })
+        let head = head::read(&home.chain_head_file())?;
+        Ok(Self { key: home.chain_key()?, head, config, contains: None })
     }
 }
 
@@ -59,6 +64,13 @@ pub enum VerifyError {
     Keyed(String),
     #[error("the trail does not contain that head: its end was cut off, or it is another trail")]
     Cut,
+    #[error(
+        "line {line} is not the one that chain.head names: the end of the trail was cut off, or another trail was \
+         put in its place"
+    )]
+    Replaced { line: u64 },
+    #[error("the database is not as this program made it: {}", .0.join(", "))]
+    Schema(Vec<String>),
     #[error("asks were raised or ended behind the trail's back")]
     Untold,
     #[error("ask {ask}: {problem}")]
@@ -93,7 +105,7 @@ pub fn verify(
     let mut chain = Following::new(against);
     let (mut asks, mut grants) = (Asks::new(db), Grants::new(db));
     let (mut tokens, mut policy) = (Tokens::default(), PolicyRead::default());
-    let mut passkeys = Passkeys::default();
+    let (mut passkeys, mut approvals) = (Passkeys::default(), Approvals::default());
     let mut statement =
         db.prepare("SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq")?;
     let mut rows = statement.query([])?;
@@ -110,6 +122,7 @@ pub fn verify(
             // Nothing in the database depends on the others.
             _ => {}
         }
+        approvals.take(&line, &asks, &grants)?;
         progress(line.seq, total);
     }
     let asks = asks.finish()?;
@@ -127,6 +140,10 @@ pub fn verify(
     };
     let is_old = schema_version(db)? <= LAST_UNKEYED_SCHEMA;
     chain.finish(is_old, &mut verified)?;
+    let differences = schema::differences(db)?;
+    if !differences.is_empty() {
+        return Err(VerifyError::Schema(differences));
+    }
     Ok(verified)
 }
 

@@ -16,8 +16,6 @@ pub struct Passkeys {
     signed: Vec<(Purpose, Value)>,
     /// Asks that only a passkey allows.
     guarded: HashSet<String>,
-    /// Agents one of whose plans was approved in advance, by a passkey.
-    approved: HashSet<String>,
 }
 
 #[derive(PartialEq)]
@@ -69,11 +67,8 @@ impl Passkeys {
                 let signed = self.acted_upon(Purpose::Allow, &subject);
                 let proven = match detail["by"]["rule"].as_str() {
                     None => signed,
-                    Some(rule) if rule.starts_with("approved in advance") => {
-                        line.agent.as_ref().is_some_and(|agent| self.approved.remove(agent))
-                    }
-                    // A grant, which was signed for when it was given.
-                    Some(_) => true,
+                    // Which was signed for when it was given; `approvals.rs` looks for that.
+                    Some(rule) => rule.starts_with("grant ") || rule.starts_with("approved in advance"),
                 };
                 if guarded && !proven {
                     return Err("it was allowed without the passkey that it takes");
@@ -85,7 +80,6 @@ impl Passkeys {
                 if !self.acted_upon(Purpose::ApprovePlan, &subject) {
                     return Err("a plan was approved in advance without the passkey that it takes");
                 }
-                self.approved.extend(line.agent.clone());
             }
             "agent.started" if detail["proof"] == "passkey" => {
                 let run = detail["run"].clone();
