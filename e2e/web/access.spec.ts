@@ -30,7 +30,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       expect(await violations(page), view).toEqual([]);
     }
     await page.evaluate((id) => void (location.hash = `#/asks/${id}`), scene.plan.id);
-    for (const name of ['Comment', 'Edit', 'Changes']) {
+    for (const name of ['Source', 'Edit', 'Changes']) {
       await page.getByRole('button', { name, exact: true }).click();
       expect(await violations(page), name).toEqual([]);
     }
@@ -65,7 +65,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await show(edit.id);
       await expect(page.locator('.tok-k').first()).toBeVisible();
       await check('a diff');
-      await page.getByRole('button', { name: 'Edit before allowing' }).click();
+      await page.getByRole('button', { name: 'Edit first' }).click();
       await page.getByRole('textbox', { name: /Your version/ }).fill('{"a": ');
       await check('a mistake in an edited input');
       const json = await bot.raise('permission', { tool: 'F\u0435tch', input: { url: 'http://a.example', n: [1, true, null] }, scopes });
@@ -87,7 +87,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       const plan = await bot.raise('plan', { plan: `# P\n\n- [x] a\n\n| a | b |\n|---|---|\n| ${'wide '.repeat(40)} | c |\n\n> q\n\n${'- step\n'.repeat(80)}` });
       await show(plan.id);
       await check('a long plan');
-      await page.getByRole('button', { name: 'Comment', exact: true }).click();
+      await page.getByRole('button', { name: 'Source', exact: true }).click();
       await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
       await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('why');
       await check('a plan with a comment');

@@ -120,7 +120,7 @@ test.describe('permissions', () => {
 
     await page.getByRole('link', { name: 'Next request →' }).click({ timeout: 40_000 });
     await expect(shown).toContainText('touch wrong');
-    await page.getByRole('button', { name: 'Edit before allowing' }).click();
+    await page.getByRole('button', { name: 'Edit first' }).click();
     await page.getByRole('textbox', { name: /Your version of the command/ }).fill('touch edited');
     await (await ready(page)).getByRole('button', { name: /Allow your version once/ }).click();
     await expect.poll(() => existsSync(join(story.work, 'edited')), { timeout: 40_000 }).toBe(true);
@@ -150,7 +150,7 @@ test.describe('plans', () => {
     await hub.open(page);
     story.run('--mode', 'plan');
     await expect(page.getByRole('article')).toContainText('at once', { timeout: 40_000 });
-    await page.getByRole('button', { name: 'Comment', exact: true }).click();
+    await page.getByRole('button', { name: 'Source', exact: true }).click();
     await page.getByRole('button', { name: 'Comment on line 2' }).click();
     await page.getByRole('textbox', { name: 'Comment on line 2' }).fill('smaller steps');
     await (await ready(page)).getByRole('button', { name: /Send back with feedback/ }).click();

@@ -66,13 +66,13 @@ test('allowing takes the passkey and a verified person, and refusing does not', 
   expect(first['proof']).toBe('passkey');
   expect(await hub.answer(first, { decision: 'allow', scope: 'once' })).toBe(403);
   await go(page, '#/');
-  await expect(page.getByText('Allowing it takes your passkey')).toBeVisible();
+  await expect(page.getByText('Denying takes no passkey')).toBeVisible();
   await mine.verify(false);
-  await press(page, 'Allow once');
+  await press(page, 'Allow once with passkey');
   await expect(page.getByRole('alert')).toContainText('No passkey was used');
   expect((await hub.ask(first.id)).state).toBe('open');
   await mine.verify(true);
-  await press(page, 'Allow once');
+  await press(page, 'Allow once with passkey');
   await expect(outcome(page)).toContainText('Answered');
   expect((await hub.ask(first.id))['answer']).toEqual({ decision: 'allow', scope: 'once' });
   const signed = await mine.signs();
@@ -90,7 +90,7 @@ test('a plan takes it, and so does one that is approved in advance', async ({ hu
   const bot = await hub.agent('bot');
   const plan = await bot.raise('plan', { plan: '1. everything' });
   await go(page, '#/');
-  await (await ready(page)).getByRole('button', { name: /^Approve/ }).first().click();
+  await press(page, 'Approve with passkey');
   await expect(outcome(page)).toContainText('Answered');
   expect((await hub.ask(plan.id))['answer']).toEqual({ decision: 'allow' });
   expect(await mine.signs()).toBeGreaterThan(0);
@@ -99,7 +99,7 @@ test('a plan takes it, and so does one that is approved in advance', async ({ hu
   const next = await bot.raise('plan', { plan: '2. more' });
   await hub.answer(next, { decision: 'outline' });
   await go(page, `#/asks/${next.id}`);
-  await press(page, 'Approve this plan after all');
+  await press(page, 'Approve this plan after all with passkey');
   await expect(page.getByText('Approved: this plan goes through when the agent asks again.')).toBeVisible();
   expect(await mine.signs()).toBeGreaterThan(signed);
   expect((await bot.raise('plan', { plan: '2. more' }))['answer']).toEqual({ decision: 'allow' });
@@ -111,7 +111,7 @@ test('without a passkey the page says what to do', async ({ hub, page }) => {
   const ask = await bot.raise('permission', command('make'));
   await device(page);
   await hub.open(page);
-  await press(page, 'Allow once');
+  await press(page, 'Allow once with passkey');
   await expect(page.getByRole('alert')).toContainText('aye passkey add');
   expect((await hub.ask(ask.id)).state).toBe('open');
   await press(page, 'Deny');
@@ -126,7 +126,7 @@ test.describe('a rule that came later', () => {
     const ask = await bot.raise('permission', command('git status'));
     expect(ask['proof']).toBeUndefined();
     await go(page, '#/');
-    await page.getByRole('button', { name: 'Edit before allowing' }).click();
+    await page.getByRole('button', { name: 'Edit first' }).click();
     await page.getByRole('textbox', { name: /Your version of the command/ }).fill('git push');
     await (await ready(page)).getByRole('button', { name: 'Allow your version once' }).click();
     await expect(outcome(page)).toContainText('Answered');

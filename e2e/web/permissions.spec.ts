@@ -8,7 +8,7 @@ test('a command is allowed once, for the session or always, and says what that m
   for (let i = 0; i < 3; i += 1) asks.push(await bot.raise('permission', command(`cargo test --package p${i}`, scopes)));
   await hub.open(page);
   await expect(page.getByText('Run cargo test until this session ends')).toBeVisible();
-  await expect(page.getByText(/Run exactly `cargo test --package p0` in .*, by every agent, for 90 days/)).toBeVisible();
+  await expect(page.getByText(/Run exactly this command in .*, by every agent, for 90 days/)).toBeVisible();
   for (const [i, name] of ['Allow once', 'Allow for this session', 'Always allow'].entries()) {
     await expect(page.getByRole('region', { name: 'What would run' })).toContainText(`cargo test --package p${i}`);
     await (await ready(page)).getByRole('button', { name }).click();
@@ -39,7 +39,7 @@ test('a command can be edited before it is allowed, and other input as JSON', as
   const first = await bot.raise('permission', command('rm -r build', scopes));
   const second = await bot.raise('permission', { tool: 'Fetch', input: { url: 'http://a.example', depth: 2 } });
   await hub.open(page);
-  await page.getByRole('button', { name: 'Edit before allowing' }).click();
+  await page.getByRole('button', { name: 'Edit first' }).click();
   await page.getByRole('textbox', { name: /Your version of the command/ }).fill('rm -r build/cache');
   await expect(page.getByRole('button', { name: 'Allow for this session' })).toHaveCount(0);
   await press(page, 'Allow your version once');
@@ -51,7 +51,7 @@ test('a command can be edited before it is allowed, and other input as JSON', as
   });
 
   await page.getByRole('link', { name: 'Next request →' }).click();
-  await page.getByRole('button', { name: 'Edit before allowing' }).click();
+  await page.getByRole('button', { name: 'Edit first' }).click();
   const json = page.getByRole('textbox', { name: /Your version of the input/ });
   await json.fill('{"url": ');
   await expect(page.getByText(/This is not JSON/)).toBeVisible();
@@ -74,7 +74,8 @@ test('no button is the default, Enter decides nothing, and digits only move to a
   await page.keyboard.press('1');
   await expect(page.getByRole('button', { name: 'Allow once' })).toBeFocused();
   await page.keyboard.press('Enter');
-  await page.keyboard.press('4');
+  // Deny has the same number on every card.
+  await page.keyboard.press('2');
   await expect(page.getByRole('button', { name: 'Deny', exact: true })).toBeFocused();
   await page.keyboard.press('Enter');
   expect((await hub.ask(ask.id)).state).toBe('open');
@@ -112,7 +113,7 @@ test('a number that a browser cannot hold is not approved here', async ({ hub, p
   await hub.open(page);
   await expect(page.getByText(/cannot show exactly/)).toBeVisible();
   await expect(page.getByRole('button', { name: 'Allow once' })).toBeDisabled();
-  await expect(page.getByRole('button', { name: 'Edit before allowing' })).toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'Edit first' })).toHaveCount(0);
 });
 
 test('a double click answers one ask, never the next', async ({ hub, page }) => {
@@ -156,14 +157,50 @@ test('several requests are denied or skipped together', async ({ hub, page }) =>
   const asks = [await bot.raise('permission', command('make a')), await bot.raise('question', database), await bot.raise('plan', { plan: '# P' }), await bot.raise('permission', command('make b'))];
   await hub.open(page);
   await page.getByRole('button', { name: 'Select', exact: true }).click();
-  const boxes = page.getByRole('checkbox', { name: 'Select this request' });
+  const boxes = page.getByRole('checkbox', { name: /^Select:/ });
   for (const i of [0, 1, 2]) await boxes.nth(i).check();
   const bar = page.getByRole('region', { name: 'Selected requests' });
   await expect(bar.getByRole('button', { name: /Allow|Approve/ })).toHaveCount(0);
   await expect(bar).toHaveAttribute('data-armed', '');
+  // What a filter hides is not refused with the rest.
+  await page.getByRole('searchbox', { name: 'Search requests' }).fill('make');
+  await expect(bar.getByRole('button', { name: 'Deny 1', exact: true })).toBeVisible();
+  await page.getByRole('searchbox', { name: 'Search requests' }).fill('');
   await bar.getByRole('textbox').fill('not today');
   await bar.getByRole('button', { name: 'Deny or skip 3' }).click();
   await expect(page.getByRole('region', { name: 'Selected requests' })).toHaveCount(0);
   const answers = await Promise.all(asks.map(async (ask) => (await hub.ask(ask.id))['answer']));
   expect(answers).toEqual([{ decision: 'deny', message: 'not today', interrupt: false }, { skip: true, message: 'not today' }, { decision: 'deny', message: 'not today' }, null]);
+});
+
+test('a card says what would be done, with which tool, and whose word the folder is', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const edits = [{ old_string: 'a', new_string: 'b' }, { old_string: 'c', new_string: 'd' }];
+  const asked: [string, Record<string, unknown>, string][] = [
+    ['Run a command', command('ls'), 'Bash'],
+    ['Edit a file', { tool: 'Edit', input: { file_path: 'a.rs', ...edits[0] } }, 'Edit'],
+    ['Make 2 edits in a file', { tool: 'MultiEdit', input: { file_path: 'a.rs', edits } }, 'MultiEdit'],
+    ['Write a file', { tool: 'Write', input: { file_path: 'a.rs', content: 'x' } }, 'Write'],
+    ['Use WebFetch', { tool: 'WebFetch', input: { url: 'http://a.example' } }, 'WebFetch'],
+    ['Use create_issue from github', { tool: 'mcp__github__create_issue', input: { title: 'slow' } }, 'mcp__github__create_issue'],
+    ['Use mcp__a__b__c\\u{202e}', { tool: 'mcp__a__b__c\u202e', input: {} }, 'mcp__a__b__c\\u{202e}'],
+  ];
+  await hub.open(page);
+  for (const [words, body, tool] of asked) {
+    const ask = await bot.raise('permission', { ...body, scopes: [{ scope: 'once' }] });
+    await page.evaluate((id) => void (location.hash = `#/asks/${id}`), ask.id);
+    await expect(page.locator(`[data-ask="${ask.id}"]`).getByRole('heading', { level: 2 })).toHaveText(`${words} ${tool}`);
+    await expect(page.getByRole('link', { name: new RegExp(words.split('\\')[0]!) }).first()).toBeVisible();
+  }
+  await expect(page.getByText('/home/me/src/notes (as the agent says)')).toBeVisible();
+});
+
+test('the values of any other tool stand as they are, line by line, and not as JSON', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  await bot.raise('permission', { tool: 'mcp__mail__send', input: { to: ['a@example.org'], body: 'Dear all,\n\nit is "done".' }, scopes: [{ scope: 'once' }] });
+  await hub.open(page);
+  const shown = page.getByRole('region', { name: 'What would run' });
+  await expect(shown.locator('dt')).toHaveText(['to', 'body']);
+  await expect(shown.locator('dd').first()).toHaveText('["a@example.org"]');
+  expect(await shown.locator('dd').nth(1).innerText()).toBe('Dear all,\n\nit is "done".');
 });

@@ -29,7 +29,7 @@ test('comments on lines become the feedback, and the next version shows what cha
   const ask = await bot.raise('plan', { plan });
   await hub.open(page);
   await page.getByRole('textbox', { name: /Feedback/ }).fill('Smaller steps.');
-  await page.getByRole('button', { name: 'Comment', exact: true }).click();
+  await page.getByRole('button', { name: 'Source', exact: true }).click();
   await page.getByRole('button', { name: 'Comment on line 4' }).click();
   await page.getByRole('textbox', { name: 'Comment on line 4' }).fill('as CSV, too');
   await press(page, 'Send back with feedback');
@@ -77,7 +77,7 @@ test('what was said about a plan goes along when it is approved', async ({ hub, 
   const bot = await hub.agent('bot');
   const ask = await bot.raise('plan', { plan });
   await hub.open(page);
-  await page.getByRole('button', { name: 'Comment', exact: true }).click();
+  await page.getByRole('button', { name: 'Source', exact: true }).click();
   await page.getByRole('button', { name: 'Comment on line 4' }).click();
   await page.getByRole('textbox', { name: 'Comment on line 4' }).fill('as CSV, too');
   await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveCount(0);
@@ -87,4 +87,17 @@ test('what was said about a plan goes along when it is approved', async ({ hub, 
     decision: 'allow',
     plan: `${plan}\n\n## Notes from the reviewer\n\nLine 4 (2. Write the \`export\`.): as CSV, too\n`,
   });
+});
+
+test('what is approved stands there: numbers as they were written, and every character in the source', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  await bot.raise('plan', { plan: '3. Third\r\n1. First\r\n\r\n07) Seventh\r\n\r\n1. [x] Done' });
+  await hub.open(page);
+  const marks = await page.locator('.page li').evaluateAll((items) => items.map((item) => getComputedStyle(item).listStyleType));
+  expect(marks).toEqual(['"3. "', '"1. "', '"07) "', '"1. "']);
+  await expect(page.getByText('Lines of this plan end with CR LF.')).toBeVisible();
+  await page.getByRole('button', { name: 'Source', exact: true }).click();
+  const lines = page.locator('.lines .text');
+  await expect(lines).toHaveText(['3. Third\\r', '1. First\\r', '\\r', '07) Seventh\\r', '\\r', '1. [x] Done']);
+  await expect(lines.first().locator('.esc')).toHaveText('\\r');
 });

@@ -120,6 +120,29 @@ test('a disputed answer is an alarm wherever one looks, until somebody marks it 
   await expect(page).toHaveTitle('aye');
 });
 
+test('an alarm that is marked as seen in one browser is gone from the others at once', async ({ hub, page, browser, strays }) => {
+  const bot = await hub.agent('bot');
+  const asks = [await bot.raise('question', database), await bot.raise('question', database)];
+  for (const ask of asks) {
+    await hub.answer(ask, { answers: [{ selected: ['SQLite'] }] });
+    await bot.receipt(ask, 'disputed');
+  }
+  const other = await browser.newContext();
+  watch(other, hub, strays);
+  const second = await other.newPage();
+  await hub.open(page, `#/asks/${asks[0]!.id}`);
+  await hub.open(second, '#/history');
+  const alarms = second.getByRole('alert').filter({ hasText: 'An answer was not followed' });
+  await expect(alarms).toHaveCount(2);
+  await page.getByRole('button', { name: 'Mark as seen' }).click();
+  await expect(alarms).toHaveCount(1);
+  await expect(second).toHaveTitle('⚠ aye');
+  await hub.call('POST', `/api/asks/${asks[1]!.id}/seen`, hub.operator(), {});
+  await expect(alarms).toHaveCount(0);
+  await expect(second).toHaveTitle('aye');
+  await other.close();
+});
+
 test('a half-filled form survives a reload, bound to its ask', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   const ask = await bot.raise('question', database);
@@ -168,7 +191,7 @@ test('what happened while the page was away is caught up with', async ({ hub, pa
   const bot = await hub.agent('bot');
   const [first, second] = [await bot.raise('question', database), await bot.raise('permission', command('ls'))];
   await hub.open(page);
-  await expect(page.getByRole('link', { name: /Bash: ls/ })).toBeVisible();
+  await expect(page.getByRole('link', { name: /Run a command.*ls/ })).toBeVisible();
   await hub.kill();
   await expect(page.getByText('Offline, reconnecting…')).toBeVisible();
   await context.setOffline(true);
@@ -179,7 +202,7 @@ test('what happened while the page was away is caught up with', async ({ hub, pa
   await context.setOffline(false);
   await expect(page.getByRole('link', { name: /A new plan/ })).toBeVisible({ timeout: 20_000 });
   await expect(outcome(page)).toContainText('SQLite');
-  await expect(page.getByRole('link', { name: /Bash: ls/ })).toHaveCount(0);
+  await expect(page.getByRole('link', { name: /Run a command.*ls/ })).toHaveCount(0);
 });
 
 test('an ask that is withdrawn or expires while it is open says so and takes no answer', async ({ hub, page }) => {
@@ -225,7 +248,7 @@ test('new asks count in the title, are spoken, and notify when the tab is hidden
   expect(await shown()).toEqual([]);
   await page.evaluate(() => (globalThis as unknown as { hide: (yes: boolean) => void }).hide(true));
   await bot.raise('permission', command('make'));
-  await expect.poll(shown).toEqual(['Permission from bot / Bash: make']);
+  await expect.poll(shown).toEqual(['bot wants to run a command / make']);
   await expect(page).toHaveTitle('(2) aye');
 });
 

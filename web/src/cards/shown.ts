@@ -24,7 +24,11 @@ export function whole({ body, display }: PermissionAsk): Whole {
   if (!display || !same(rebuild(display, body.tool), body.input)) {
     return { pieces: fields(body.input), exact: holdsExactly(body.input) };
   }
-  if (display.kind === 'json') return { pieces: [{ is: 'json', text: display.text }], exact: true };
+  if (display.kind === 'json') {
+    // The hub's own text keeps what a browser cannot hold.
+    const readable = Object.keys(body.input).length > 0 && holdsExactly(body.input);
+    return { pieces: readable ? fields(body.input) : [{ is: 'json', text: display.text }], exact: true };
+  }
   const exact = holdsExactly(display.rest);
   if (display.kind === 'diff') {
     const { file = '', hunks = [], before = false } = display;
@@ -72,7 +76,10 @@ function content(lines: string[]): string {
 
 /** A value as text from which it can be read again: a string stands as it is unless it looks like something else. */
 export function asText(value: Json): string {
-  if (typeof value !== 'string') return JSON.stringify(value, null, 2);
+  if (typeof value !== 'string') {
+    const line = JSON.stringify(value);
+    return line.length <= 60 ? line : JSON.stringify(value, null, 2);
+  }
   return parsed(value) === undefined && value.trim() !== '' ? value : JSON.stringify(value);
 }
 

@@ -232,8 +232,7 @@ function inParts(block: Block): Block[] {
     return chunks(lines, MOST_LINES).map((part) => ({ ...block, text: part.join('\n') }));
   }
   if (block.is === 'list' && block.items.length > MOST_LINES) {
-    const parts = chunks(block.items, MOST_LINES);
-    return parts.map((items, i) => ({ ...block, items, start: block.start + i * MOST_LINES }));
+    return chunks(block.items, MOST_LINES).map((items) => ({ ...block, items }));
   }
   return [block];
 }

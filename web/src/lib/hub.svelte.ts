@@ -307,6 +307,7 @@ class Hub {
         const listeners = this.#listeners.get(message.agent);
         if (listeners) for (const listener of listeners) listener(message.seq, message.event);
       } else if (message.type === 'notice') {
+        if (message.notice.about === 'alarms') void this.#loadAlarms();
         const others = this.notices.filter((notice) => notice.about !== message.notice.about);
         this.notices = message.notice.problem ? [...others, message.notice] : others;
       }

@@ -1,7 +1,7 @@
 /** Which of the open requests are listed, and in which order. */
 
 import type { Ask, Kind } from './types';
-import { folder, subject } from './words';
+import { folder, heading, subject } from './words';
 
 export interface Wanted {
   words: string;
@@ -17,6 +17,12 @@ export const narrowed = (wanted: Wanted): boolean => Boolean(wanted.words.trim()
 
 export type Item = { is: 'ask'; ask: Ask } | { is: 'head'; agent: string; count: number };
 
+/** All that a search looks through. */
+function told(ask: Ask, title: (agent: string) => string): string {
+  const tool = ask.kind === 'permission' ? ask.body.tool : '';
+  return [heading(ask), tool, subject(ask, 1000), title(ask.agent), ask.cwd].join('\n').toLocaleLowerCase();
+}
+
 /** Oldest first; grouped, the agent that has waited longest comes first. */
 export function itemsOf(asks: Ask[], wanted: Wanted, title: (agent: string) => string): Item[] {
   const words = wanted.words.trim().toLocaleLowerCase();
@@ -25,7 +31,7 @@ export function itemsOf(asks: Ask[], wanted: Wanted, title: (agent: string) => s
       (!wanted.kind || ask.kind === wanted.kind) &&
       (!wanted.agent || ask.agent === wanted.agent) &&
       (!wanted.project || ask.cwd === wanted.project) &&
-      (!words || `${subject(ask, 1000)}\n${title(ask.agent)}\n${ask.cwd}`.toLocaleLowerCase().includes(words)),
+      (!words || told(ask, title).includes(words)),
   );
   if (!wanted.grouped) return found.map((ask) => ({ is: 'ask', ask }));
   const groups = new Map<string, Ask[]>();
@@ -35,6 +41,10 @@ export function itemsOf(asks: Ask[], wanted: Wanted, title: (agent: string) => s
     ...mine.map((ask): Item => ({ is: 'ask', ask })),
   ]);
 }
+
+/** Whether it can be denied or skipped as one of several. */
+export const refusable = (ask: Ask): boolean =>
+  ask.state === 'open' && ask.can?.answer !== false && !(ask.kind === 'question' && ask.can?.skip === false);
 
 /** What there is to choose from, by name. */
 export function choices(asks: Ask[], title: (agent: string) => string): { agents: [string, string][]; projects: [string, string][] } {

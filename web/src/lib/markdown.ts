@@ -15,11 +15,13 @@ export type Block =
   | { is: 'paragraph'; inside: Inline[] }
   | { is: 'code'; lang: string; text: string }
   | { is: 'quote'; blocks: Block[] }
-  | { is: 'list'; ordered: boolean; start: number; items: Item[] }
+  | { is: 'list'; ordered: boolean; items: Item[] }
   | { is: 'table'; head: Inline[][]; rows: Inline[][][] }
   | { is: 'rule' };
 
 export interface Item {
+  /** What stands before it, as it was written: agents count as they please. */
+  mark: string;
   checked: boolean | null;
   blocks: Block[];
 }
@@ -108,7 +110,6 @@ function endsParagraph(line: string, depth: number): boolean {
 function readList(lines: string[], from: number, depth: number): [Block, number] {
   const first = ITEM.exec(lines[from] ?? '');
   const ordered = /\d/.test(first?.[2] ?? '');
-  const start = ordered ? Number.parseInt(first?.[2] ?? '1', 10) : 1;
   const items: Item[] = [];
   let i = from;
   while (i < lines.length) {
@@ -128,9 +129,9 @@ function readList(lines: string[], from: number, depth: number): [Block, number]
     while ((lines[i] ?? 'end').trim() === '' && ITEM.test(lines[i + 1] ?? '')) i += 1;
     const task = /^\[([ xX])\][ \t]+/.exec(inside[0] ?? '');
     if (task) inside[0] = (inside[0] ?? '').slice(task[0].length);
-    items.push({ checked: task ? task[1] !== ' ' : null, blocks: readBlocks(inside, depth + 1) });
+    items.push({ mark: mark[2] ?? '', checked: task ? task[1] !== ' ' : null, blocks: readBlocks(inside, depth + 1) });
   }
-  return [{ is: 'list', ordered, start, items }, i];
+  return [{ is: 'list', ordered, items }, i];
 }
 
 function cells(line: string): Inline[][] {

@@ -4,7 +4,7 @@ import { hub } from './hub.svelte';
 import { askAddress } from './route.svelte';
 import { settings } from './settings.svelte';
 import type { Ask } from './types';
-import { KIND, subject } from './words';
+import { news, subject } from './words';
 
 const ASKED = 'aye.notify';
 
@@ -36,14 +36,10 @@ class Notify {
     }
     const [first] = asks;
     if (!first) return;
-    const about = (ask: Ask): string => `${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}: ${subject(ask, 120)}`;
-    this.spoken = asks.length === 1 ? `New: ${about(first)}` : `${asks.length} new requests`;
+    this.spoken = asks.length === 1 ? `${news(first, hub.agentTitle(first.agent))}: ${subject(first, 120)}` : `${asks.length} new requests`;
     if (!document.hidden || !settings.notify || !('Notification' in globalThis) || Notification.permission !== 'granted') return;
     for (const ask of asks.slice(0, 3)) {
-      const notice = shown(`${KIND[ask.kind]} from ${hub.agentTitle(ask.agent)}`, {
-        body: subject(ask, 200),
-        tag: ask.id,
-      });
+      const notice = shown(news(ask, hub.agentTitle(ask.agent)), { body: subject(ask, 200), tag: ask.id });
       if (!notice) return;
       notice.onclick = () => {
         window.focus();

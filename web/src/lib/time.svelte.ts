@@ -46,3 +46,9 @@ export function short(at: string, now: number): string {
   if (date.toDateString() === day(0)) return `Today, ${time}`;
   return date.toDateString() === day(1) ? `Yesterday, ${time}` : `${DAY.format(date)}, ${time}`;
 }
+
+/** The same in the middle of a sentence. */
+export const within = (at: string, now: number): string => short(at, now).replace(/^(Today|Yesterday)/, (day) => day.toLowerCase());
+
+/** How long something took, from its milliseconds. */
+export const took = (ms: number): string => (ms < 100 ? `${Math.round(ms)} ms` : ms < 120_000 ? `${(ms / 1000).toFixed(1)} s` : span(ms));

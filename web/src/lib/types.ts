@@ -105,6 +105,8 @@ interface AskBase {
   key: string;
   agent: string;
   cwd: string;
+  /** Whether the system bears out that the agent works there; else that is the agent's word. */
+  cwd_checked?: boolean;
   tool_use_id: string | null;
   sub_agent?: string | null;
   digest: string;

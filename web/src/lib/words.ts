@@ -1,7 +1,7 @@
 /** What asks, answers and states are called. */
 
-import type { Agent, Answer, Ask, By, PermissionAsk, Receipt, ScopeOffer } from './types';
-import { glimpse } from './visible';
+import type { Agent, Answer, Ask, By, Json, PermissionAsk, Receipt, ScopeOffer } from './types';
+import { glimpse, oneLine } from './visible';
 
 export const KIND = { question: 'Question', permission: 'Permission', plan: 'Plan' } as const;
 const AGENTS: Record<string, string> = { claude: 'Claude', codex: 'Codex', opencode: 'OpenCode', gemini: 'Gemini', qwen: 'Qwen', kimi: 'Kimi', copilot: 'Copilot' };
@@ -18,7 +18,10 @@ export function scopeInWords(offer: ScopeOffer, ask: PermissionAsk, agent: strin
   const byAgent = offer.kept_by ? offer.kept_by === 'agent' : offer.rule !== undefined;
   if (!byAgent) {
     const words = ask.display?.grants?.[offer.scope];
-    return words ? words.charAt(0).toUpperCase() + words.slice(1) : null;
+    if (!words) return null;
+    // The command stands above, so it is not said twice.
+    const plain = words.replace(`\`${oneLine(ask.display?.text ?? '')}\``, 'this command');
+    return capital(plain);
   }
   return `${agent}’s own rule: ${offer.rule ?? 'it does not say which'}`;
 }
@@ -26,22 +29,49 @@ export function scopeInWords(offer: ScopeOffer, ask: PermissionAsk, agent: strin
 export const ENDED = { answered: 'Answered', expired: 'Expired', withdrawn: 'Withdrawn' } as const;
 export const SCOPE = { once: 'once', session: 'for this session', always: 'always' } as const;
 
-/** One line that says what is asked. */
+/** What kind of request it is; of a permission, what it is for. */
+export function heading(ask: Ask): string {
+  if (ask.kind !== 'permission') return KIND[ask.kind];
+  const { body, display } = ask;
+  if (display?.kind === 'command') return display.title;
+  if (display?.kind === 'diff') {
+    const edits = display.hunks?.length ?? 1;
+    return body.tool === 'Write' ? 'Write a file' : edits > 1 ? `Make ${edits} edits in a file` : 'Edit a file';
+  }
+  const [, server, name] = /^mcp__([A-Za-z0-9-]+)__([A-Za-z0-9_-]+)$/.exec(body.tool) ?? [];
+  return name ? `Use ${name} from ${server}` : `Use ${glimpse(body.tool, 80)}`;
+}
+
+/** What of a tool's input tells most about it. */
+export function gist(input: Json): string {
+  const fields = input !== null && typeof input === 'object' && !Array.isArray(input) ? input : {};
+  const telling = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'title', 'description', 'prompt'].map((name) => fields[name]);
+  const first = [...telling, ...Object.values(fields)].find((value) => typeof value === 'string' && value.trim());
+  return typeof first === 'string' ? first : JSON.stringify(input);
+}
+
+/** One line that says what is asked, below its heading. */
 export function subject(ask: Ask, most = 160): string {
   switch (ask.kind) {
     case 'question': {
       const [first, ...more] = ask.body.questions;
-      return glimpse(first?.question ?? '', most) + (more.length ? ` (+${more.length})` : '');
+      return glimpse(first?.question ?? '', most) + (more.length ? ` and ${more.length} more` : '');
     }
     case 'permission': {
-      const { tool, input } = ask.body;
       const { display } = ask;
-      if (display?.kind === 'diff') return glimpse(display.title, most);
-      return glimpse(`${tool}: ${display?.text ?? JSON.stringify(input)}`, most);
+      return glimpse((display?.kind === 'diff' ? display.file : display?.kind === 'command' ? display.text : undefined) ?? gist(ask.body.input), most);
     }
     case 'plan':
-      return glimpse((ask.body.plan.trim().split('\n')[0] ?? '').replace(/^#+\s*/, ''), most);
+      return glimpse((ask.body.plan.trim().split('\n')[0] ?? '').replace(/^#+\s*/, ''), most) || 'An empty plan';
   }
+}
+
+/** Who wants what, for people who look elsewhere. */
+export function news(ask: Ask, agent: string): string {
+  const name = glimpse(agent, 60);
+  if (ask.kind !== 'permission') return `${name} has a ${KIND[ask.kind].toLowerCase()}`;
+  const wish = heading(ask);
+  return `${name} wants to ${wish.charAt(0).toLowerCase()}${wish.slice(1)}`;
 }
 
 export function who(by: By | null): string {
@@ -86,6 +116,8 @@ export function inWords(answer: Answer | null): string {
   return answer.message ? `Skipped: ${answer.message}` : 'Skipped';
 }
 
+export const isNo = (answer: Answer | null): boolean => answer !== null && 'decision' in answer && answer.decision === 'deny';
+
 export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'calm' | 'good' | 'bad' }> = {
   pending: { label: 'Recorded', about: 'Saved. The agent has not picked it up yet.', tone: 'calm' },
   delivered: { label: 'Delivered', about: 'Handed to the agent.', tone: 'calm' },
@@ -115,4 +147,15 @@ export const REACH: Record<Agent['reach'], string> = {
 export function folder(path: string): string {
   const parts = path.split('/').filter(Boolean);
   return parts.length > 2 ? `…/${parts.slice(-2).join('/')}` : path || '–';
+}
+
+export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+
+/** A text cut at its backticks: from the first to the last of them, or from each to the next. */
+export function ticked(text: string, outer: boolean): { text: string; code: boolean }[] {
+  const [first, last] = [text.indexOf('`'), text.lastIndexOf('`')];
+  const parts = outer && last > first ? [text.slice(0, first), text.slice(first + 1, last), text.slice(last + 1)] : text.split('`');
+  // What is opened and never closed stands as it is.
+  if (parts.length % 2 === 0) return [{ text, code: false }];
+  return parts.map((part, i) => ({ text: part, code: i % 2 === 1 })).filter((part) => part.text !== '');
 }

@@ -34,7 +34,8 @@ impl Hub {
             let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
             tx.forget_memory(Surface::Web, KIND, id.as_str())?;
             tx.audit(now, "alarm.seen", &who, Some(&ask.agent), Some(&id), json!({}))?;
-            Ok(())
+            // Pages that show the alarm elsewhere ask for what is left of them.
+            Ok(tx.publish_notice(json!({ "about": "alarms", "problem": null }))?)
         };
         self.inner.store.write(work).await
     }
