@@ -4,6 +4,7 @@
 mod change;
 
 use crate::ask::Permission;
+use crate::tool::Tool;
 use crate::visible::one_line;
 use change::Change;
 use schemars::JsonSchema;
@@ -169,7 +170,8 @@ impl Before {
 impl Display {
     pub fn of(permission: &Permission, extras: &Extras) -> Self {
         let Permission { tool, input, .. } = permission;
-        let command = input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
+        let command =
+            input.get("command").and_then(Value::as_str).filter(|_| Tool::named(tool) == Some(Tool::Command));
         let display = match (command, Change::read(tool, input)) {
             (Some(command), _) => {
                 let rest = without(input, &["command"]);

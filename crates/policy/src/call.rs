@@ -1,9 +1,10 @@
-//! A tool call that an agent would make, and what is known of the tools.
+//! A tool call that an agent would make.
 
 use crate::home::Home;
 use crate::pattern::FolderGlob;
 use crate::shell::Script;
 use aye_core::ask::Body;
+use aye_core::tool::{Act, Tool};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -31,8 +32,8 @@ pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>
     };
     match body {
         Body::Permission(permission) => (Cow::Borrowed(&permission.tool), Cow::Borrowed(&permission.input)),
-        Body::Question(_) => (Cow::Borrowed("AskUserQuestion"), whole()),
-        Body::Plan(_) => (Cow::Borrowed("ExitPlanMode"), whole()),
+        Body::Question(_) => (Cow::Borrowed(Tool::Questions.name()), whole()),
+        Body::Plan(_) => (Cow::Borrowed(Tool::Plan.name()), whole()),
     }
 }
 
@@ -59,68 +60,41 @@ impl Folder<'_> {
     }
 }
 
-/// Tools that exist to ask a person: approving them by rule would invent the answer.
-pub const PERSON_ONLY: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
+/// The field that holds the command of a shell tool.
+pub const COMMAND_FIELD: &str = "command";
+/// Fields of a shell tool that change nothing about what its command may do.
+pub(crate) const HARMLESS_FIELDS: [&str; 3] = ["description", "timeout", "run_in_background"];
 
-/// Tools that look through everything below a folder: the agent's own, unless the input names another.
-pub const SEARCH_TOOLS: [&str; 3] = ["Glob", "Grep", "LS"];
-
-/// Tools that open the one file their input names; the rest of the input is text.
-pub const FILE_TOOLS: [&str; 6] = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead"];
-
-/// A tool whose input is a command for the shell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShellTool {
-    pub name: &'static str,
-    /// The field that holds the command.
-    pub command: &'static str,
-    /// Fields that change nothing about what the command may do.
-    harmless: &'static [&'static str],
-}
-
-pub const SHELL_TOOLS: [ShellTool; 1] = [ShellTool {
-    name: "Bash",
-    command: "command",
-    harmless: &["description", "timeout", "run_in_background"],
-}];
-
-impl ShellTool {
-    pub fn named(tool: &str) -> Option<&'static ShellTool> {
-        SHELL_TOOLS.iter().find(|shell| shell.name == tool)
-    }
-
-    /// Whether this field changes nothing about what the command may do.
-    pub(crate) fn is_harmless(&self, field: &str) -> bool {
-        self.harmless.contains(&field)
-    }
-
-    /// The first field that may give the command more power than its words say, such as one that lifts a
-    /// sandbox.
-    pub fn unusual_field<'a>(
-        &self,
-        input: &'a Map<String, Value>,
-        accepted: impl Fn(&str) -> bool,
-    ) -> Option<&'a str> {
-        let unset = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
-        let usual = |field: &str| field == self.command || self.is_harmless(field) || accepted(field);
-        input.iter().find(|(field, value)| !usual(field) && !unset(value)).map(|(field, _)| field.as_str())
-    }
+/// The first field that may give a command more power than its words say, such as one that lifts a sandbox.
+pub(crate) fn unusual_field(input: &Map<String, Value>, accepted: impl Fn(&str) -> bool) -> Option<&str> {
+    let unset = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
+    let usual = |field: &str| field == COMMAND_FIELD || HARMLESS_FIELDS.contains(&field) || accepted(field);
+    input.iter().find(|(field, value)| !usual(field) && !unset(value)).map(|(field, _)| field.as_str())
 }
 
 impl ToolCall<'_> {
+    /// What it does, for a tool of the vocabulary.
+    pub fn act(&self) -> Option<Act> {
+        Tool::named(self.tool).map(Tool::act)
+    }
+
+    pub fn runs_command(&self) -> bool {
+        self.act() == Some(Act::Command)
+    }
+
     pub fn is_person_only(&self) -> bool {
-        PERSON_ONLY.contains(&self.tool)
+        Tool::named(self.tool).is_some_and(Tool::asks_a_person)
     }
 
     pub fn names_home(&self) -> bool {
-        let looks_through = SEARCH_TOOLS.contains(&self.tool);
-        self.home.is_named(self.cwd, self.input)
-            || (looks_through && self.home.is_below(self.cwd, self.input, self.tool == "Glob"))
+        let is_below =
+            || self.home.is_below(self.cwd, self.input, Tool::named(self.tool) == Some(Tool::Glob));
+        self.home.is_named(self.cwd, self.input) || (self.act() == Some(Act::Search) && is_below())
     }
 
     /// The command taken apart, for a shell tool. A command that is missing or no text cannot be parsed.
     pub fn script(&self) -> Option<Script> {
-        let shell = ShellTool::named(self.tool)?;
-        Some(Script::read(self.input.get(shell.command).and_then(Value::as_str).unwrap_or_default()))
+        let command = || self.input.get(COMMAND_FIELD).and_then(Value::as_str).unwrap_or_default();
+        self.runs_command().then(|| Script::read(command()))
     }
 }

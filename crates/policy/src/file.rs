@@ -1,6 +1,6 @@
 //! The policy as it stands in the configuration, and the check that makes a [`Policy`] of it.
 
-use crate::call::{PERSON_ONLY, ShellTool};
+use crate::call::COMMAND_FIELD;
 use crate::command::CommandPattern;
 use crate::pattern::{BadPattern, FolderGlob, Glob};
 use crate::policy::Policy;
@@ -9,6 +9,7 @@ use crate::rule::{Example, Field, Reading, Rule, RuleDraft, RuleId, Verb};
 use crate::url::UrlPattern;
 use aye_core::ask::Kind;
 use aye_core::proof::Proof;
+use aye_core::tool::Tool;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -148,7 +149,8 @@ fn approvable(pattern: String) -> Result<Glob, Problem> {
 /// The tool that a pattern means to answer in a person's place. `*` does not mean it: it stands for all the
 /// others.
 fn person_only(glob: &Glob) -> Option<&'static str> {
-    PERSON_ONLY.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
+    let for_people = Tool::ALL.into_iter().filter(|tool| tool.asks_a_person()).map(Tool::name);
+    for_people.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
 }
 
 fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
@@ -173,12 +175,12 @@ fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
     if !draft.proof.is_none() && draft.action != Verb::Ask {
         flaws.push(Flaw::StrayProof);
     }
-    match (rule.shell(), &rule.tool) {
-        (None, Some(tool)) if draft.command.is_some() => {
+    match (&rule.tool, rule.may_be_about_commands()) {
+        (Some(tool), false) if draft.command.is_some() => {
             flaws.push(Flaw::NotAShell { tool: tool.to_string() });
         }
-        (Some(ShellTool { name, command, .. }), _) if draft.input.contains_key(*command) => {
-            flaws.push(Flaw::CommandAsInput { tool: name, field: (*command).to_owned() });
+        (_, true) if draft.input.contains_key(COMMAND_FIELD) => {
+            flaws.push(Flaw::CommandAsInput { tool: Tool::Command.name(), field: COMMAND_FIELD.to_owned() });
         }
         (Some(_) | None, _) => {}
     }

@@ -2,7 +2,7 @@
 //! never allows anything its maker did not see: the same folder, the same tool, the same command or input.
 //! A grant speaks only where no rule did (see [`crate::Decision::is_open_to_grants`]).
 
-use crate::call::{ShellTool, ToolCall};
+use crate::call::{ToolCall, unusual_field};
 use crate::pattern::plain_path;
 use crate::shell::{Opaque, Script};
 use aye_core::digest::{canonical, sha256_hex};
@@ -67,11 +67,11 @@ impl Exactly {
         if call.is_person_only() {
             return Err(NotGrantable::PersonOnly(call.tool.to_owned()));
         }
-        let Some(shell) = ShellTool::named(call.tool) else {
+        if !call.runs_command() {
             let input = canonical(&Value::Object(call.input.clone()));
             return Ok(Exactly::Input(format!("sha256:{}", sha256_hex(input.as_bytes()))));
-        };
-        if let Some(field) = shell.unusual_field(call.input, |_| false) {
+        }
+        if let Some(field) = unusual_field(call.input, |_| false) {
             return Err(NotGrantable::UnusualField(field.to_owned()));
         }
         let plain = script.map_or(Err(Opaque::Unparsable), |script| script.plain.clone());

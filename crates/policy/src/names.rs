@@ -3,9 +3,10 @@
 
 mod pattern;
 
-use crate::call::{FILE_TOOLS, SEARCH_TOOLS, ShellTool, ToolCall};
+use crate::call::{HARMLESS_FIELDS, ToolCall};
 use crate::home::collect_strings;
 use crate::shell::Script;
+use aye_core::tool::{Act, Tool};
 use std::collections::BTreeSet;
 
 /// More than anybody writes into one command; a call that has more goes to a person.
@@ -33,12 +34,12 @@ pub struct Name {
 impl Names {
     pub(crate) fn of(call: &ToolCall, script: Option<&Script>) -> Self {
         let mut found = Self::default();
-        let shell = ShellTool::named(call.tool);
-        let is_file_tool = FILE_TOOLS.contains(&call.tool);
-        let is_search = SEARCH_TOOLS.contains(&call.tool);
+        let (tool, is_shell) = (Tool::named(call.tool), call.runs_command());
+        let is_file_tool = matches!(call.act(), Some(Act::Change | Act::Read));
+        let is_search = call.act() == Some(Act::Search);
         // What is no name, whatever it says: what a command is for, and what is searched for in files.
         let is_text = |field: &str| {
-            shell.is_some_and(|shell| shell.is_harmless(field)) || (call.tool == "Grep" && field == "pattern")
+            (is_shell && HARMLESS_FIELDS.contains(&field)) || (tool == Some(Tool::Grep) && field == "pattern")
         };
         let mut strings = vec![];
         for (field, value) in call.input.iter().filter(|(field, _)| !is_text(field)) {
@@ -51,13 +52,11 @@ impl Names {
                 return found;
             }
             let whole = found.add(call, text, !is_file_tool);
-            match shell {
-                Some(_) => found.add_words(call, words_within(text)),
-                None if moves => {
-                    found.words.push(whole);
-                    found.add_words(call, loose_words(text));
-                }
-                None => {}
+            if is_shell {
+                found.add_words(call, words_within(text));
+            } else if moves {
+                found.words.push(whole);
+                found.add_words(call, loose_words(text));
             }
         }
         for part in script.iter().flat_map(|script| &script.parts) {
@@ -101,7 +100,7 @@ impl Names {
             .find(|start| text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start)))
             .map_or(text, |start| &text[start.len() - 1..]);
         let path = call.home.expand(text);
-        let expands = ShellTool::named(call.tool).is_some() || call.tool == "Glob";
+        let expands = matches!(Tool::named(call.tool), Some(Tool::Command | Tool::Glob));
         let Some(paths) = (if expands { pattern::alternatives(&path) } else { Some(vec![path]) }) else {
             self.too_many = true;
             return vec![];

@@ -22,6 +22,7 @@ use crate::pattern::{FolderGlob, Glob};
 use crate::rule::{Rule, Verb};
 use crate::shell::{Opaque, Part, Script};
 use aye_core::proof::Proof;
+use aye_core::tool::Tool;
 use aye_core::visible::one_line;
 
 /// A policy that was checked. The default decides nothing: everything goes to a person.
@@ -64,7 +65,8 @@ impl Policy {
 
     /// What approving a plan in advance takes, whatever plan it will be.
     pub fn proof_for_plans(&self) -> Proof {
-        let about_plans = |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| tool.matches("ExitPlanMode"));
+        let about_plans =
+            |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| tool.matches(Tool::Plan.name()));
         let rules = self.rules.iter().filter(|rule| rule.command.is_none()).filter(about_plans);
         rules.map(|rule| rule.proof).max().unwrap_or_default().max(self.proof)
     }

@@ -1,6 +1,6 @@
 //! One rule: when it applies, and what it then decides.
 
-use crate::call::{SHELL_TOOLS, ShellTool, ToolCall};
+use crate::call::{COMMAND_FIELD, ToolCall, unusual_field};
 use crate::command::CommandPattern;
 use crate::pattern::{FolderGlob, Glob, settle_path};
 use crate::shell::{Part, Script};
@@ -8,6 +8,7 @@ use crate::url::{UrlPattern, is_address_field, looks_like_address};
 use aye_core::digest::canonical;
 use aye_core::ids::Text;
 use aye_core::proof::Proof;
+use aye_core::tool::Tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -140,13 +141,13 @@ impl Rule {
     }
 
     pub(crate) fn applies_as(&self, call: &ToolCall, reading: Reading) -> bool {
-        let shell = ShellTool::named(call.tool);
+        let runs_command = call.runs_command();
         self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)
             && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
-            && (self.command.is_none() || shell.is_some())
+            && (self.command.is_none() || runs_command)
             && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
             && self.input.iter().all(|field| self.fits_field(field, call.input, call.cwd, reading))
-            && (self.verb != Verb::Allow || shell.is_none_or(|shell| self.accepts_fields(shell, call.input)))
+            && (self.verb != Verb::Allow || !runs_command || self.accepts_fields(call.input))
     }
 
     fn fits_folder(&self, glob: &FolderGlob, cwd: &str) -> bool {
@@ -171,9 +172,9 @@ impl Rule {
         }
     }
 
-    fn accepts_fields(&self, shell: &ShellTool, input: &Map<String, Value>) -> bool {
+    fn accepts_fields(&self, input: &Map<String, Value>) -> bool {
         let named_by_rule = |field: &str| self.input.iter().any(|named| named.name == field);
-        shell.unusual_field(input, named_by_rule).is_none()
+        unusual_field(input, named_by_rule).is_none()
     }
 
     /// Whether the rule decides for this part of a script. Once a script leaves its folder, a rule that is
@@ -228,8 +229,10 @@ impl Rule {
         ) -> bool {
             condition.zip(value).is_none_or(|(condition, value)| fit(condition, value))
         }
-        let command =
-            |input: &Map<String, Value>| Some(input.get(self.shell()?.command)?.as_str()?.to_owned());
+        let command = |input: &Map<String, Value>| {
+            let command = input.get(COMMAND_FIELD).filter(|_| self.may_be_about_commands())?;
+            Some(command.as_str()?.to_owned())
+        };
         let fields_fit = |input: &Map<String, Value>| {
             let cwd = call.cwd.as_deref().unwrap_or("/");
             self.input.iter().all(|field| self.fits_field(field, input, cwd, reading))
@@ -248,7 +251,7 @@ impl Rule {
         }
         let mut cautions: Vec<String> = self.words.iter().flat_map(CommandPattern::dangers).collect();
         cautions.extend(self.input.iter().filter_map(|field| field.url.as_ref()?.danger()));
-        if self.command.is_none() && self.shell().is_some() {
+        if self.command.is_none() && self.may_be_about_commands() {
             cautions.push("dangerous: without `command` it covers every plain command".to_owned());
         }
         if let Some(example) = &self.suspended {
@@ -266,9 +269,8 @@ impl Rule {
         (read != written).then_some(read)
     }
 
-    /// The shell tool that the rule can match.
-    pub(crate) fn shell(&self) -> Option<&'static ShellTool> {
-        SHELL_TOOLS.iter().find(|shell| self.tool.as_ref().is_none_or(|tool| tool.matches(shell.name)))
+    pub(crate) fn may_be_about_commands(&self) -> bool {
+        self.tool.as_ref().is_none_or(|tool| tool.matches(Tool::Command.name()))
     }
 }
 

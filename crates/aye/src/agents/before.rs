@@ -1,7 +1,7 @@
 //! What only the agent's machine knows of a change: the file as it is. Sent beside the input, and only the places that
 //! would change; the hub makes what people see from the input itself.
 
-use aye_core::{Before, Body, Permission, Place};
+use aye_core::{Before, Body, Permission, Place, Tool};
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::path::Path;
@@ -27,13 +27,14 @@ pub fn raised(body: &Body, cwd: &Path) -> Value {
 /// None where there is nothing to say, or more than may be said.
 fn of(permission: &Permission, cwd: &Path) -> Option<Before> {
     let text = |field: &str| permission.input.get(field).and_then(Value::as_str);
-    if !["Write", "Edit", "MultiEdit"].contains(&permission.tool.as_str()) {
+    let tool = Tool::named(&permission.tool)?;
+    if !matches!(tool, Tool::Write | Tool::Edit | Tool::MultiEdit) {
         return None;
     }
     let file = read(&cwd.join(text("file_path")?))?;
-    let places = match permission.tool.as_str() {
-        "Write" => written(&file, text("content")?),
-        "Edit" => edited(file, &[edit(&permission.input)?])?,
+    let places = match tool {
+        Tool::Write => written(&file, text("content")?),
+        Tool::Edit => edited(file, &[edit(&permission.input)?])?,
         _ => {
             let edits = permission.input.get("edits")?.as_array()?;
             let edits = edits.iter().map(|fields| edit(fields.as_object()?)).collect::<Option<Vec<_>>>()?;

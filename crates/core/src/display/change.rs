@@ -1,6 +1,7 @@
 //! Changes of a file as diffs from which the input can be read back.
 
 use super::{Before, Display, DisplayKind, Hunk, NO_NEWLINE, Place, without};
+use crate::tool::Tool;
 use crate::visible::one_line;
 use serde_json::{Map, Value};
 
@@ -13,16 +14,16 @@ pub enum Change<'a> {
 impl<'a> Change<'a> {
     pub fn read(tool: &str, input: &'a Map<String, Value>) -> Option<Self> {
         let file = text(input, "file_path")?;
-        match tool {
-            "Write" => {
+        match Tool::named(tool) {
+            Some(Tool::Write) => {
                 let rest = without(input, &["file_path", "content"]);
                 Some(Change::Write { file, content: text(input, "content")?, rest })
             }
-            "Edit" => {
+            Some(Tool::Edit) => {
                 let rest = without(input, &["file_path", "old_string", "new_string"]);
                 Some(Change::Edit { file, edits: vec![edit(input)?], rest })
             }
-            "MultiEdit" => {
+            Some(Tool::MultiEdit) => {
                 let all = input.get("edits")?.as_array().filter(|all| !all.is_empty())?;
                 let all = all.iter().map(Value::as_object).collect::<Option<Vec<_>>>()?;
                 let edits = all.iter().map(|fields| edit(fields)).collect::<Option<Vec<_>>>()?;
@@ -34,7 +35,7 @@ impl<'a> Change<'a> {
                 }
                 Some(Change::Edit { file, edits, rest })
             }
-            _ => None,
+            Some(_) | None => None,
         }
     }
 
@@ -157,12 +158,12 @@ pub fn rebuild(
 ) -> Option<Map<String, Value>> {
     let mut input = rest.clone();
     input.insert("file_path".into(), Value::from(file));
-    match (tool, hunks) {
-        ("Write", [hunk]) => {
+    match (Tool::named(tool), hunks) {
+        (Some(Tool::Write), [hunk]) => {
             input.insert("content".into(), Value::from(content(&hunk.lines)));
         }
-        ("Edit", [hunk]) => put_edit(&mut input, hunk),
-        ("MultiEdit", hunks) => {
+        (Some(Tool::Edit), [hunk]) => put_edit(&mut input, hunk),
+        (Some(Tool::MultiEdit), hunks) => {
             let rest = input.shift_remove("edits");
             let mut edits = Vec::new();
             for (n, hunk) in hunks.iter().enumerate() {
@@ -175,7 +176,7 @@ pub fn rebuild(
             }
             input.insert("edits".into(), Value::Array(edits));
         }
-        _ => return None,
+        (Some(_) | None, _) => return None,
     }
     Some(input)
 }

@@ -2,7 +2,7 @@
 
 use super::wire::CanUseTool;
 use aye_core::{
-    Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text,
+    Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text, Tool,
 };
 use aye_policy::{Exactly, Folder, ToolCall};
 use serde_json::{Map, Value};
@@ -26,15 +26,15 @@ impl From<&str> for Unshowable {
 }
 
 /// The tool that asks questions.
-pub const QUESTIONS: &str = "AskUserQuestion";
+pub const QUESTIONS: &str = Tool::Questions.name();
 
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
 pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::Home) -> Result<Body, Unshowable> {
     let input: Map<String, Value> =
         serde_json::from_str(tool.input.get()).map_err(|error| format!("its input is no object: {error}"))?;
-    match tool.tool_name.as_str() {
-        QUESTIONS => questions(&input).map(Body::Question),
-        "ExitPlanMode" => plan(&input).map(Body::Plan),
+    match Tool::named(&tool.tool_name) {
+        Some(Tool::Questions) => questions(&input).map(Body::Question),
+        Some(Tool::Plan) => plan(&input).map(Body::Plan),
         _ => permission(tool, input, cwd, places).map(Body::Permission),
     }
 }
