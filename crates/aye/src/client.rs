@@ -60,9 +60,8 @@ impl CallError {
     pub fn is_passing(&self) -> bool {
         match self {
             CallError::Unreachable { .. } | CallError::Interrupted { .. } => true,
-            CallError::Refused { status, .. } => {
-                matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE)
-            }
+            // The hub, or a proxy before it, has a fault: that says nothing of the ask, least of all that it ended.
+            CallError::Refused { status, .. } => status.is_server_error(),
             // Trying again would not make it more trustworthy.
             CallError::Untrusted { .. } | CallError::NotOurs { .. } | CallError::Garbled(_) => false,
         }
@@ -195,7 +194,10 @@ impl Client {
         loop {
             match self.send_within(longest, method.clone(), path, body.clone()).await {
                 Err(error) if error.is_passing() => {
-                    tracing::debug!(%error, "trying again");
+                    match error.status() {
+                        Some(StatusCode::INTERNAL_SERVER_ERROR) => tracing::warn!(%error, "trying again"),
+                        _ => tracing::debug!(%error, "trying again"),
+                    }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
@@ -315,7 +317,12 @@ impl Client {
         let bytes = bytes.to_bytes();
         let value = match bytes.is_empty() {
             true => Value::Null,
-            false => serde_json::from_slice(&bytes).map_err(|error| CallError::Garbled(error.to_string()))?,
+            false => match serde_json::from_slice(&bytes) {
+                Ok(value) => value,
+                // A proxy says in its own words that the hub is not there.
+                Err(_) if status.is_server_error() => Value::Null,
+                Err(error) => return Err(CallError::Garbled(error.to_string())),
+            },
         };
         if status.is_success() {
             return Ok(Ok(value));
@@ -447,4 +454,38 @@ fn target(home: &Home) -> anyhow::Result<Target> {
 
 fn decode<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
     serde_json::from_value(value).map_err(|error| CallError::Garbled(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+
+    #[tokio::test]
+    async fn a_call_that_meets_a_fault_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path());
+        home.prepare().unwrap();
+        let hub = UnixListener::bind(home.socket()).unwrap();
+        let replies = async {
+            let own = "500 Internal Server Error\r\ncontent-length: 16\r\n\r\n{\"error\":\"oops\"}";
+            let of_a_proxy = "502 Bad Gateway\r\ncontent-length: 11\r\n\r\n<h1>no</h1>";
+            let good = "200 OK\r\ncontent-length: 2\r\n\r\n{}";
+            for reply in [own, of_a_proxy, good] {
+                let (mut stream, _) = hub.accept().await.unwrap();
+                assert_ne!(stream.read(&mut [0; 4096]).await.unwrap(), 0);
+                let reply = format!("HTTP/1.1 {reply}");
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let target = Target::Unix { socket: home.socket(), links: home.socket_links() };
+        let client = Client::new(target, None);
+        let withdrawn = client.insist(Method::POST, "/api/asks/a/withdraw", Some(json!({})));
+        tokio::select! {
+            withdrawn = withdrawn => assert_eq!(withdrawn.unwrap(), json!({})),
+            () = replies => {}
+        }
+    }
 }

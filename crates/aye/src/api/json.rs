@@ -157,7 +157,7 @@ impl From<Problem> for Failure {
             Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
             Problem::Store(StoreError::Closed) => StatusCode::SERVICE_UNAVAILABLE,
-            Problem::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Problem::Store(_) | Problem::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status.is_server_error() {
             tracing::error!(error = %problem, "a call could not be carried out");
@@ -190,6 +190,18 @@ fn how_it_ended(ask: &Ask) -> String {
         State::Answered { by, .. } => format!("this ask was already answered by {by}"),
         State::Open | State::Expired { .. } | State::Withdrawn { .. } => {
             format!("this ask is no longer open: {}", ask.state.why_unanswered().unwrap_or(ask.state.name()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_never_taken_for_an_ask_that_ended() {
+        for fault in [crate::hub::NO_RANDOMNESS, Problem::Fault("a bug"), StoreError::Panicked.into()] {
+            assert_eq!(Failure::from(fault).status, StatusCode::INTERNAL_SERVER_ERROR);
         }
     }
 }

@@ -43,7 +43,8 @@ impl Snapshots {
             agents: snapshot.agents,
             notices: hub.notices(),
         };
-        let text = serde_json::to_string(&frame).map_err(|_| Problem::Conflict("an ask cannot be shown"))?;
+        let text =
+            serde_json::to_string(&frame).map_err(|_| Problem::Fault("the snapshot cannot be written"))?;
         let snapshot = Arc::new(Snapshot { seq: frame.seq, text: text.into(), begun });
         *last = Some(snapshot.clone());
         Ok(snapshot)

@@ -147,7 +147,7 @@ impl Hub {
             let mut unknown = Vec::new();
             for (ask, delivery) in receipts {
                 match take_receipt(tx, &ask, &id, delivery, now) {
-                    Err(Problem::Store(error)) => return Err(error.into()),
+                    Err(fault @ (Problem::Store(_) | Problem::Fault(_))) => return Err(fault),
                     Err(Problem::NoSuchAsk) => unknown.push(ask),
                     // Nothing was written for it, and the others are none the worse.
                     Err(refused) => tracing::debug!(%ask, %refused, "a receipt was not taken"),

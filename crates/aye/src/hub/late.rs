@@ -3,6 +3,7 @@
 
 use super::change::change;
 use super::decide::allowed_by;
+use super::problem::random_id;
 use super::raise::{Raise, Raised, enter};
 use super::{Hub, Problem};
 use crate::store::Tx;
@@ -56,8 +57,7 @@ impl Hub {
         self.heard(&raise.agent).await?;
         let now = self.inner.clock.now();
         let key = self.inner.store.key().clone();
-        let own_id =
-            AskId::from_random(getrandom::u64().map_err(|_| Problem::Conflict("no randomness to be had"))?);
+        let own_id = random_id()?;
         let raise = Raise { timeout: None, ..raise };
         let work = move |tx: &mut Tx| match recorded(tx, &id, &raise)? {
             Some(ask) => Ok(Raised { ask, new: false, voucher: None }),
@@ -103,7 +103,7 @@ fn record(
     let (ask, event, who) = match vouched {
         Some((ask, rule)) => {
             let answer = allowed_by(&ask.body, &format!("{rule}, recorded late"));
-            let answer = answer.ok_or(Problem::Conflict("no rule allows such a call"))?;
+            let answer = answer.ok_or(Problem::Fault("a rule vouched for what no rule allows"))?;
             (ask, answer.event, answer.who)
         }
         // Under an id of our own: the agent's word is not to choose one.

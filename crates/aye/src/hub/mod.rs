@@ -48,7 +48,7 @@ pub use outline::PlanApproval;
 pub use own_files::why_asked;
 pub use passkeys::{Challenge, PasskeyInfo};
 pub use policy::Trouble;
-pub use problem::Problem;
+pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
 pub use settle::Resolution;
 

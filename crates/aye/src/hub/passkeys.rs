@@ -1,6 +1,7 @@
 //! Passkeys: what takes one, who has one, and the challenges that are out to be signed.
 
 use super::first_passkey::FirstPasskey;
+use super::problem::{NO_RANDOMNESS, random_id};
 use super::{Hub, Problem};
 use crate::store::passkeys::{added_detail, used_detail};
 use crate::store::{self, PasskeyRow, Tx};
@@ -128,7 +129,7 @@ impl Passkeys {
     /// A nonce that can be taken once.
     fn give(&self, by: &str, now: Timestamp) -> Result<(String, Timestamp), Problem> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|_| Problem::Conflict("the system has no randomness"))?;
+        getrandom::fill(&mut bytes).map_err(|_| NO_RANDOMNESS)?;
         let (nonce, until) = (hex(&bytes), now.saturating_add(CHALLENGE_LASTS).unwrap_or(now));
         let mut out = self.challenges();
         out.retain(|_, challenged| challenged.until > now);
@@ -253,8 +254,7 @@ impl Hub {
         }
         let first = self.inner.passkeys.first.clone();
         let presented = self.present(assertion, "#/passkeys".to_owned());
-        let id = getrandom::u64().map_err(|_| Problem::Conflict("the system has no randomness"))?;
-        let id = AskId::from_random(id).as_str().to_owned();
+        let id = random_id()?.as_str().to_owned();
         let work = move |tx: &mut Tx| {
             let there = tx.passkeys()?;
             if there.len() >= MOST_PASSKEYS {

@@ -1,5 +1,5 @@
 use crate::store::StoreError;
-use aye_core::{Ask, Invalid, Refused};
+use aye_core::{Ask, AskId, Invalid, Refused};
 
 /// Why the hub did not do what it was asked to. Nothing was changed, except that an ask past its
 /// deadline has been ended.
@@ -39,6 +39,46 @@ pub enum Problem {
     NotStarted(String),
     #[error("{}", .0.problem)]
     Invalid(#[from] Invalid),
+    /// Something broke inside the hub. It says nothing about the ask or the call, which may succeed later.
+    #[error("the hub has a fault: {0}. Its log says more")]
+    Fault(&'static str),
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+pub const NO_RANDOMNESS: Problem = Problem::Fault("the system has no randomness");
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Panicked => Problem::Fault("a change or a look at the database failed"),
+            error => Problem::Store(error),
+        }
+    }
+}
+
+pub fn random_id() -> Result<AskId, Problem> {
+    getrandom::u64().map(AskId::from_random).map_err(|_| NO_RANDOMNESS)
+}
+
+/// Runs what may take long on a thread where it holds up nobody. A panic there is a fault.
+pub async fn on_another_thread<T: Send + 'static>(
+    fault: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "{fault}");
+        Problem::Fault(fault)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_on_another_thread_is_a_fault() {
+        let read = on_another_thread("the policy could not be read", || panic!("a bug")).await;
+        assert!(matches!(read, Err(Problem::Fault("the policy could not be read"))));
+    }
 }

@@ -1,6 +1,7 @@
 //! What an answer takes by the policy as it stands now. An ask keeps what it took when it was raised, and the
 //! stricter of the two counts.
 
+use super::problem::on_another_thread;
 use super::{Hub, Problem};
 use crate::webauthn::Purpose;
 use aye_core::{AgentId, Answer, Ask, AskId, Body, Digest, Keeper, PlanVerdict, Proof, Scope, Verdict};
@@ -20,8 +21,8 @@ impl Hub {
         let kind = self.agent(ask.agent.as_str()).await?.kind;
         let places = self.inner.policy.places();
         // A long command takes its time.
-        let read = tokio::task::spawn_blocking(move || proof_of(&policy, &ask, &answer, &kind, &places));
-        read.await.map_err(|_| Problem::Conflict("the policy could not be read for this answer"))
+        let read = move || proof_of(&policy, &ask, &answer, &kind, &places);
+        on_another_thread("the policy could not be read for this answer", read).await
     }
 
     /// What a passkey has to sign for each purpose, as the caller means it; a mistake in it is told before anybody

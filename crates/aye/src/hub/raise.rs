@@ -1,6 +1,7 @@
 use super::allow::Allowed;
 use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
+use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{self, AgentRow, Tx};
 use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, Proof, Report, State};
@@ -11,6 +12,8 @@ use serde_json::json;
 /// open is held in memory by surfaces and sent to each of them.
 const MOST_OPEN: u64 = 1000;
 const MOST_OPEN_BYTES: u64 = 16 * 1024 * 1024;
+
+const UNREAD: &str = "the policy could not be read for this ask";
 
 /// An ask as an adapter raises it.
 #[derive(Debug, Clone)]
@@ -125,8 +128,7 @@ impl Hub {
     /// Raising the same key again returns the same ask, whatever became of it meanwhile.
     pub async fn raise(&self, raise: Raise) -> Result<Raised, Problem> {
         let now = self.inner.clock.now();
-        let id =
-            AskId::from_random(getrandom::u64().map_err(|_| Problem::Conflict("no randomness to be had"))?);
+        let id = random_id()?;
         self.heard(&raise.agent).await?;
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let raise = Raise { timeout, ..raise };
@@ -159,8 +161,7 @@ impl Hub {
         let Some((names, bases)) = look.reading.take_names() else { return Ok(look) };
         let Some(why) = self.inner.own_files.why_asked(names, bases).await else { return Ok(look) };
         let places = self.inner.policy.places();
-        let asked = tokio::task::spawn_blocking(move || look.goes_to_a_person(&why, &places));
-        asked.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
+        on_another_thread(UNREAD, move || look.goes_to_a_person(&why, &places)).await
     }
 
     /// Off the threads that serve, and what takes its time to be read off the store's as well.
@@ -178,8 +179,7 @@ impl Hub {
             Ok(look) => return Ok(look),
             Err(long) => long,
         };
-        let look = tokio::task::spawn_blocking(move || Look::at(raise, &id, found, &lookup, now));
-        look.await.map_err(|_| Problem::Conflict("the policy could not be read for this ask"))
+        on_another_thread(UNREAD, move || Look::at(raise, &id, found, &lookup, now)).await
     }
 }
 

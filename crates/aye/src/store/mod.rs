@@ -39,6 +39,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -73,6 +74,8 @@ pub enum StoreError {
     Unreadable(String),
     #[error("the store is closed")]
     Closed,
+    #[error("a change or a look at the database panicked")]
+    Panicked,
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -196,7 +199,7 @@ impl Store {
             let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let mut connection = idle().pop().ok_or(StoreError::Closed)?;
-            let result = consistent(&mut connection, work);
+            let result = caught(|| consistent(&mut connection, work));
             idle().push(connection);
             result
         });
@@ -226,6 +229,14 @@ pub fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
         true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
         false => Ok(connection),
     }
+}
+
+/// Runs a caller's closure. If it panics, what it did is rolled back, and the connection and whoever shares it go on.
+fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        tracing::error!("a change or a look at the database panicked; nothing of it is kept");
+        Err(StoreError::Panicked.into())
+    })
 }
 
 fn consistent<T>(

@@ -43,6 +43,24 @@ async fn a_change_that_fails_leaves_nothing_behind_and_spoils_nobody_elses() {
 }
 
 #[tokio::test]
+async fn a_change_or_a_look_that_panics_is_a_fault_and_spoils_nobody_elses() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir);
+    let bad = store.write(|tx| {
+        note(tx, "never")?;
+        panic!("a bug")
+    });
+    let (good, bad) = tokio::join!(store.write(|tx| note(tx, "first")), bad);
+    assert!(matches!((good, bad), (Ok(()), Err::<(), _>(StoreError::Panicked))));
+    for _ in 0..=READERS {
+        let bad = store.read(|_| -> Result<(), _> { panic!("a bug") });
+        assert!(matches!(bad.await, Err(StoreError::Panicked)));
+    }
+    store.write(|tx| note(tx, "second")).await.unwrap();
+    assert_eq!(store.read(audit::chain_head).await.unwrap().lines, 3);
+}
+
+#[tokio::test]
 async fn changes_that_wait_share_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let (told, commits) = mpsc::sync_channel(100);

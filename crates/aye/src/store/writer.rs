@@ -3,7 +3,7 @@
 
 use super::head::HeadFile;
 use super::outbox::Change;
-use super::{StoreError, audit};
+use super::{StoreError, audit, caught};
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,7 +150,7 @@ where
     E: From<StoreError> + Send + 'static,
 {
     Box::new(move |tx| {
-        let result = tx.map_err(E::from).and_then(work);
+        let result = tx.map_err(E::from).and_then(|tx| caught(|| work(tx)));
         let keep = result.is_ok();
         let tell = move |committed: Result<(), StoreError>| ended(committed.map_err(E::from).and(result));
         (keep, Box::new(tell))

@@ -250,16 +250,9 @@ fn read_ask(ask: Value) -> Result<AskView, CallError> {
 }
 
 async fn follow(client: Client, ask: String, request: String, events: mpsc::Sender<Event>) {
-    let event = loop {
-        match client.resolution_beside_commands(&ask).await {
-            Ok(resolution) => break Event::Resolved { request, resolution },
-            // The hub has a fault; its answer may still come.
-            Err(error) if error.status().is_some_and(|status| status.is_server_error()) => {
-                tracing::warn!(%error, ask, "the hub could not say how an ask stands; asking again");
-                sleep(FAULT_PAUSE).await;
-            }
-            Err(error) => break Event::NotRaised { request, why: error.to_string() },
-        }
+    let event = match client.resolution_beside_commands(&ask).await {
+        Ok(resolution) => Event::Resolved { request, resolution },
+        Err(error) => Event::NotRaised { request, why: error.to_string() },
     };
     // A run that is over has withdrawn what was open.
     drop(events.send(event).await);

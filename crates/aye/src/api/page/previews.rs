@@ -3,6 +3,7 @@
 
 use super::super::App;
 use super::super::json::{Body, Failure, Named, Reply};
+use crate::hub::NO_RANDOMNESS;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -52,8 +53,7 @@ pub async fn make(
     let offer = question.options.into_iter().nth(which.option).ok_or_else(nothing)?;
     let html = offer.preview.ok_or_else(nothing)?;
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the system has no randomness"))?;
+    getrandom::fill(&mut bytes).map_err(|_| Failure::from(NO_RANDOMNESS))?;
     let ticket = hex(&bytes);
     let path = format!("/preview/{ticket}");
     app.previews.put(ticket, html, Instant::now());

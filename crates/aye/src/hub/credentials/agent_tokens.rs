@@ -1,7 +1,7 @@
 //! One token an agent: derived from a key, so that it can be handed out again and is kept nowhere.
 
-use super::{Credential, Credentials, NO_RANDOMNESS, sha256};
-use crate::hub::{Hub, Problem};
+use super::{Credential, Credentials, sha256};
+use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::store::{TokenRow, Tx};
 use aye_core::digest::hex;
 use aye_core::{AgentId, Role, Text};

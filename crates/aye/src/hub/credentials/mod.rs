@@ -7,7 +7,7 @@ mod sign_in;
 pub use sessions::{Session, SessionError};
 pub use sign_in::{SESSION_LASTS, SignIn, SignInError};
 
-use super::{Clock, Hub, Problem};
+use super::{Clock, Hub, NO_RANDOMNESS, Problem};
 use crate::home::Home;
 use crate::store::{self, Store, StoreError, TokenRow, Tx};
 use anyhow::Context;
@@ -28,8 +28,6 @@ use tokio_util::sync::CancellationToken;
 /// How the ids of the tokens in `operator.token` begin.
 const OWNER: &str = "owner-";
 const TURNS: usize = 64;
-
-const NO_RANDOMNESS: Problem = Problem::Conflict("the system has no randomness for a token");
 
 /// Who is calling, as far as their token tells.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 use super::held::Said;
 pub use super::kept::{Card, ChatNote, Copy, Homed, Side, SideKind};
 use super::menu::Menu;
-use crate::hub::{Hub, Memo, Problem};
+use crate::hub::{Hub, Memo, NO_RANDOMNESS, Problem};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -298,6 +298,6 @@ async fn all<T: DeserializeOwned>(hub: &Hub, kind: &'static str) -> Result<Vec<(
 /// 128 bits that nobody can guess, in 32 characters.
 pub fn random() -> Result<String, Problem> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| Problem::Conflict("no randomness to be had"))?;
+    getrandom::fill(&mut bytes).map_err(|_| NO_RANDOMNESS)?;
     Ok(aye_core::digest::hex(&bytes))
 }
