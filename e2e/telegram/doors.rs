@@ -18,13 +18,13 @@ fn a_press_by_anybody_not_listed_or_elsewhere_changes_nothing_and_is_told() {
     let message = phone.bot.message(GROUP, "Which DB?");
     let data = message.data("SQLite");
     let press = |user, chat, id| phone.bot.press_data(user, chat, id, &data);
-    nothing_happened(&phone, &ask, &press(EVE, GROUP, message.id), "not among those who may answer");
-    nothing_happened(&phone, &ask, &press(ANN, -100_666, message.id), "not among those who may answer");
-    nothing_happened(&phone, &ask, &press(ANN, EVE, message.id), "not among those who may answer");
+    nothing_happened(&phone, &ask, &press(EVE, GROUP, message.id), "not allowed to answer");
+    nothing_happened(&phone, &ask, &press(ANN, -100_666, message.id), "not allowed to answer");
+    nothing_happened(&phone, &ask, &press(ANN, EVE, message.id), "not allowed to answer");
     nothing_happened(&phone, &ask, &press(ANN, ANN, message.id), "belongs to another chat");
     nothing_happened(&phone, &ask, &press(ANN, GROUP, message.id + 1), "out of date");
     let forged = phone.bot.press_data(ANN, GROUP, message.id, "0123456789abcdef0123456789abcdef");
-    nothing_happened(&phone, &ask, &forged, "no longer in use");
+    nothing_happened(&phone, &ask, &forged, "no longer works");
     phone.bot.told(BOB, &message, "SQLite");
     let ended = phone.ended(&ask);
     assert_eq!(ended["by"]["name"], "User12 [12]", "where several may answer, the number tells who did");
@@ -106,12 +106,12 @@ fn a_forwarded_message_is_not_an_answer_and_an_edit_changes_none() {
         ANN,
         json!({"text": "from Eve", "forward_origin": {"type": "user", "sender_user": {"id": EVE}}}),
     );
-    phone.shown("A forwarded message is not taken for your own words");
+    phone.shown("Forwarded messages are ignored");
     assert_eq!(phone.hub.ask(&ask)["state"], "open");
     phone.bot.say(ANN, ANN, "as it was");
     assert_eq!(phone.ended(&ask)["answer"]["answers"][0]["text"], "as it was");
     phone.bot.edit(ANN, ANN, "as it should have been");
-    phone.shown("An edit changes nothing");
+    phone.shown("Edits do not change");
     assert_eq!(phone.hub.ask(&ask)["answer"]["answers"][0]["text"], "as it was");
 }
 

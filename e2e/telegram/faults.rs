@@ -140,7 +140,7 @@ fn what_telegram_refuses_is_said_more_plainly() {
     phone.bot.fail("sendMessage", refused());
     phone.bot.fail("sendMessage", refused());
     let second = phone.ask("b", "Which?");
-    let bare = phone.shown("Telegram refuses to show");
+    let bare = phone.shown("Telegram does not accept");
     assert!(bare.text.contains(second["id"].as_str().unwrap()) && bare.buttons.is_empty());
 }
 
@@ -214,10 +214,35 @@ fn a_file_that_keeps_failing_holds_up_nothing_else() {
         let ask = phone.ask("b", "Which DB?");
         let message = phone.shown("Which DB?");
         answered(&phone, &ask, &message);
-        phone.bot.told(ANN, &long, "⛔ Refuse");
+        phone.bot.told(ANN, &long, "⛔ Deny");
         phone.ended(&plan);
-        phone.bot.changed(&long, "Refused by User11");
+        phone.bot.changed(&long, "Denied by User11");
         assert!(phone.bot.messages(ANN).iter().all(|message| message.file.is_none()), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_call_that_hangs_does_not_hold_up_what_people_do() {
+    for fault in [Fault::HangBefore, Fault::HangAfter] {
+        let phone = Phone::new();
+        let first = phone.ask("a", "First?");
+        let message = phone.shown("First?");
+        phone.bot.fail("sendMessage", fault);
+        let second = phone.ask("b", "Second?");
+        eventually("a call to hang", || (phone.bot.hanging() == 1).then_some(()));
+        answered(&phone, &first, &message);
+        phone.bot.say(ANN, ANN, "/status");
+        phone.shown("is waiting");
+        assert_eq!(phone.bot.hanging(), 1, "all of that came before the call was given up");
+        // Whatever became of the call, the second can be answered, and is not asked twice under one token.
+        eventually("the call to be given up", || (phone.bot.hanging() == 0).then_some(()));
+        let is_it = |found: &Message| {
+            found.text.contains("Second?") && !found.buttons.is_empty() && found.text.contains("a server")
+        };
+        let shown = phone.bot.message_where(ANN, "the second", is_it);
+        phone.bot.told(ANN, &shown, "SQLite");
+        phone.ended(&second);
+        phone.nothing_to_complain_of();
     }
 }
 

@@ -31,15 +31,15 @@ fn a_request_to_type_goes_when_it_is_cancelled_or_somebody_else_types() {
     let phone = Phone::with(BOTH);
     let ask = phone.raise("k", "plan", json!({"plan": "1. x"}));
     let message = phone.bot.message(GROUP, "1. x");
-    phone.bot.told(BOB, &message, "Refuse with feedback");
+    phone.bot.told(BOB, &message, "Deny with reason");
     let first = phone.bot.message(GROUP, "User12 [12], reply to this message with your reason");
     let waiting = phone.bot.with_button(&message, "Cancel");
     phone.bot.told(BOB, &waiting, "Cancel");
     eventually("it to go", || {
         phone.bot.messages(GROUP).iter().all(|message| message.id != first.id).then_some(())
     });
-    let again = phone.bot.with_button(&message, "⛔ Refuse with feedback");
-    phone.bot.told(ANN, &again, "Refuse with feedback");
+    let again = phone.bot.with_button(&message, "⛔ Deny with reason");
+    phone.bot.told(ANN, &again, "Deny with reason");
     let second = phone.bot.message(GROUP, "User11 [11], reply to this message with your reason");
     phone.bot.reply(ANN, &second, "smaller");
     assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "deny", "message": "smaller"}));
@@ -92,7 +92,11 @@ fn talk_between_people_starts_nothing_and_gets_no_reply() {
     phone.bot.confirmed(last);
     phone.bot.say(BOB, GROUP, "/agents");
     let next = phone.bot.message_where(GROUP, "the next reply", |found| found.id > message.id);
-    assert!(next.text.contains("At work") || next.text.contains("Nobody is at work"), "{}", next.text);
+    assert!(
+        next.text.contains("Running agents") || next.text.contains("No agents are running"),
+        "{}",
+        next.text
+    );
     let agents = phone.hub.get("/api/agents", &phone.hub.operator()).body;
     assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "only the one that asks");
 }

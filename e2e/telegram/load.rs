@@ -76,7 +76,7 @@ fn many_asks_at_once_are_one_message_with_a_list() {
     // A text is not taken for a new task while questions wait that nobody opened.
     phone.hub.answer(&asks[0], json!({"answers": [{"selected": ["SQLite"]}]}));
     phone.bot.say(ANN, ANN, "the small one");
-    let offer = phone.shown("open its request from the list");
+    let offer = phone.shown("open the request from the list");
     phone.bot.told(ANN, &offer, "Neither");
     for ask in &asks {
         phone.hub.answer(ask, json!({"answers": [{"selected": ["SQLite"]}]}));

@@ -62,7 +62,7 @@ fn words_alone_allow_nothing() {
     let ask = phone.raise("k", "permission", bash("make all"));
     let message = phone.shown("make all");
     phone.bot.reply(ANN, &message, "yes, allow it");
-    phone.shown("Use the buttons, please");
+    phone.shown("Please use the buttons");
     assert_eq!(phone.hub.ask(&ask)["state"], "open");
 }
 
@@ -91,7 +91,11 @@ fn a_diff_is_shown_as_it_is() {
         json!({"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "<old>", "new_string": "<new>"}}),
     );
     let message = phone.shown("+<new>");
-    assert!(message.text.contains("File: a.txt") && !message.text.contains("old_string"), "{}", message.text);
+    assert!(
+        message.text.contains("🔐 Edit a.txt") && !message.text.contains("old_string"),
+        "{}",
+        message.text
+    );
     assert_eq!(
         message.labels(),
         ["✅ Allow once", "⛔ Deny", "⛔ Deny with reason…"],
@@ -122,7 +126,8 @@ fn what_takes_a_passkey_is_denied_here_and_allowed_on_the_page_only() {
     let phone = Phone::with_config(ALONE, "[policy]\nproof = \"passkey\"");
     let ask = phone.raise("k", "permission", bash("make all"));
     let message = phone.shown("make all");
-    assert!(message.text.contains("Allowing it takes a passkey"), "{}", message.text);
+    assert!(message.text.contains("Allowing this takes a passkey"), "{}", message.text);
+    assert!(message.text.contains("on the page: aye open"), "{}", message.text);
     assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…"]);
     phone.bot.told(ANN, &message, "⛔ Deny");
     assert_eq!(phone.ended(&ask)["answer"]["decision"], "deny");
@@ -130,6 +135,25 @@ fn what_takes_a_passkey_is_denied_here_and_allowed_on_the_page_only() {
     let message = phone.shown("1. everything");
     assert!(!message.labels().iter().any(|label| label.contains("Approve")), "{:?}", message.labels());
     assert_eq!(phone.hub.ask(&plan)["state"], "open");
+}
+
+#[test]
+fn what_takes_a_passkey_never_names_a_command_that_cannot_allow_it() {
+    let config = "[policy]\nproof = \"passkey\"\n[hub]\npublic_url = \"http://aye.example\"";
+    let phone = Phone::with_config(ALONE, config);
+    let long = phone.raise("a", "permission", bash(&format!("echo {}", "x".repeat(5000))));
+    let plan = phone.raise("b", "plan", json!({"plan": "a line of the plan\n".repeat(2000)}));
+    for (ask, words) in [(&long, "cannot be allowed here"), (&plan, "cannot be approved here")] {
+        let message = phone.shown(words);
+        assert!(!message.text.contains("aye answer"), "{}", message.text);
+        assert!(message.text.contains("takes a passkey: open it on the page"), "{}", message.text);
+        let link = message.buttons.iter().find_map(|button| button.url.clone()).unwrap();
+        assert_eq!(link, format!("http://aye.example/#/asks/{}", ask["id"].as_str().unwrap()));
+        assert!(!message.labels().iter().any(|label| label.contains("Allow") || label.contains("Approve")));
+        phone.bot.told(ANN, &message, "⛔ Deny");
+        assert_eq!(phone.ended(ask)["answer"]["decision"], "deny");
+    }
+    phone.nothing_to_complain_of();
 }
 
 #[test]
@@ -166,7 +190,7 @@ fn what_is_open_is_shown_again_from_the_status() {
     phone.bot.told(ANN, &first, "Note…");
     phone.bot.changed(&first, "Send your note");
     phone.bot.say(ANN, ANN, "small");
-    phone.bot.changed(&first, "note: small");
+    phone.bot.changed(&first, "Note: small");
     phone.bot.say(ANN, ANN, "/status");
     let status = phone.shown("1 request is waiting");
     assert!(status.text.contains("1. bot: ❓ Which DB?") && status.silent, "{}", status.text);
@@ -174,7 +198,7 @@ fn what_is_open_is_shown_again_from_the_status() {
     let again = phone
         .bot
         .message_where(ANN, "it again", |found| found.id > status.id && found.text.contains("Which DB?"));
-    assert!(again.text.contains("note: small"), "what was filled in stays: {}", again.text);
+    assert!(again.text.contains("Note: small"), "what was filled in stays: {}", again.text);
     phone.bot.told(ANN, &again, "SQLite");
     assert_eq!(phone.ended(&ask)["answer"]["answers"][0], json!({"selected": ["SQLite"], "notes": "small"}));
     for message in [&first, &again] {

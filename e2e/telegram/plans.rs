@@ -9,11 +9,8 @@ fn a_plan_is_approved_or_refused_with_feedback() {
     let phone = Phone::new();
     let first = phone.raise("a", "plan", plan("1. everything"));
     let message = phone.shown("1. everything");
-    assert_eq!(
-        message.labels(),
-        ["✅ Approve", "⛔ Refuse", "⛔ Refuse with feedback…", "⏸ Pause and outline"]
-    );
-    phone.bot.told(ANN, &message, "Refuse with feedback");
+    assert_eq!(message.labels(), ["✅ Approve", "⛔ Deny", "⛔ Deny with reason…", "⏸ Pause and outline"]);
+    phone.bot.told(ANN, &message, "Deny with reason");
     phone.bot.changed(&message, "Send the reason");
     phone.bot.say(ANN, ANN, "smaller steps");
     assert_eq!(phone.ended(&first)["answer"], json!({"decision": "deny", "message": "smaller steps"}));
@@ -29,7 +26,7 @@ fn a_long_plan_comes_in_parts_and_a_very_long_one_as_a_file_that_cannot_be_appro
     let phone = Phone::new();
     let text = "a line of the plan\n".repeat(500);
     let ask = phone.raise("a", "plan", plan(&text));
-    let message = phone.shown("The plan stands above");
+    let message = phone.shown("The plan is above");
     let parts: Vec<_> =
         phone.bot.messages(ANN).into_iter().filter(|part| part.text.starts_with("Plan, part")).collect();
     assert!(parts.iter().all(|part| part.id < message.id && part.silent) && !message.silent);
@@ -40,7 +37,7 @@ fn a_long_plan_comes_in_parts_and_a_very_long_one_as_a_file_that_cannot_be_appro
     let text = "a line of the plan\n".repeat(2000);
     phone.raise("b", "plan", plan(&text));
     let message = phone.shown("cannot be approved here");
-    assert_eq!(message.labels(), ["⛔ Refuse", "⛔ Refuse with feedback…", "⏸ Pause and outline"]);
+    assert_eq!(message.labels(), ["⛔ Deny", "⛔ Deny with reason…", "⏸ Pause and outline"]);
     let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
     assert_eq!(file.file.unwrap(), ("plan.md".to_owned(), text));
     phone.nothing_to_complain_of();
@@ -96,8 +93,8 @@ fn the_markdown_of_a_plan_is_rendered_and_stays_readable_when_it_ended() {
         assert!(marked.contains(&(kind, words.to_owned())), "{kind} {words}: {marked:?}");
     }
     assert!(message.text.contains("2. test 👩\u{200d}💻"), "{}", message.text);
-    phone.bot.told(ANN, &message, "⛔ Refuse");
-    let over = phone.bot.changed(&message, "Refused by User11");
+    phone.bot.told(ANN, &message, "⛔ Deny");
+    let over = phone.bot.changed(&message, "Denied by User11");
     assert!(
         over.text.contains("# Storage\n1. move to SQLite") && !over.text.contains("\\n"),
         "{}",

@@ -43,7 +43,7 @@ fn several_questions_come_one_after_another_in_the_same_message_and_one_can_go_b
     phone.bot.told(ANN, &first, "blue");
     let second = phone.bot.changed(&message, "2 of 3");
     let empty = phone.bot.told(ANN, &second, "Done");
-    assert!(empty.alert && empty.text.contains("Nothing is picked"), "{empty:?}");
+    assert!(empty.alert && empty.text.contains("Nothing is selected"), "{empty:?}");
     phone.bot.told(ANN, &second, "red");
     let second = phone.bot.with_button(&message, "☑ 1. red");
     phone.bot.told(ANN, &second, "blue");
@@ -53,22 +53,22 @@ fn several_questions_come_one_after_another_in_the_same_message_and_one_can_go_b
     phone.bot.told(ANN, &second, "Note…");
     phone.bot.changed(&message, "Send your note");
     phone.bot.say(ANN, ANN, "keep it <b>subtle</b>");
-    let second = phone.bot.changed(&message, "note: keep it <b>subtle</b>");
+    let second = phone.bot.changed(&message, "Note: keep it <b>subtle</b>");
     phone.bot.told(ANN, &second, "Other…");
     phone.bot.changed(&message, "Send your answer");
     phone.bot.say(ANN, ANN, "and green");
-    let second = phone.bot.changed(&message, "in your words: and green");
+    let second = phone.bot.changed(&message, "Your words: and green");
     phone.bot.told(ANN, &second, "Done");
     let third = phone.bot.changed(&message, "3 of 3");
     assert_eq!(third.labels(), ["1. red", "2. blue", "Note…", "Skip", "‹ Back"], "it takes no free text");
     phone.bot.told(ANN, &third, "Skip");
     let review = phone.bot.changed(&message, "Check your answers");
     assert!(
-        review.text.contains("2. Which ones?\n→ blue, and green\nnote: keep it <b>subtle</b>"),
+        review.text.contains("2. Which ones?\n→ blue, and green\nNote: keep it <b>subtle</b>"),
         "{}",
         review.text
     );
-    assert_eq!(review.labels(), ["✅ Send the answers", "✏️ 1", "✏️ 2", "✏️ 3"]);
+    assert_eq!(review.labels(), ["✅ Send answers", "✏️ 1", "✏️ 2", "✏️ 3"]);
     assert_eq!(phone.hub.ask(&ask)["state"], "open", "nothing is sent before");
     phone.bot.told(ANN, &review, "Send");
     let ended = phone.ended(&ask);
@@ -98,7 +98,7 @@ fn other_takes_the_next_text_of_that_person_and_can_be_cancelled() {
     assert_eq!(notice.text, "Send it as your next message.");
     let waiting = phone.bot.changed(&message, "Send your answer as your next message");
     phone.bot.send(ANN, ANN, json!({"voice": {"file_id": "v", "duration": 1}}));
-    phone.shown("An answer is text");
+    phone.shown("An answer must be text");
     phone.bot.told(ANN, &waiting, "Cancel");
     phone.bot.with_button(&message, "Other…");
     let again = phone.bot.message_where(ANN, "no hint", |found| {
@@ -174,7 +174,7 @@ fn what_was_answered_elsewhere_says_so_and_a_text_that_comes_late_goes_nowhere()
     let over = phone.bot.changed(&message, "→ PostgreSQL");
     assert!(over.buttons.is_empty());
     phone.bot.say(ANN, ANN, "SQLite after all");
-    let late = phone.shown("Your text went nowhere");
+    let late = phone.shown("Your text was not used");
     assert!(late.text.contains("Already decided by") && late.silent, "{}", late.text);
     assert_eq!(selected(&phone.hub.ask(&ask), 0), &json!(["PostgreSQL"]));
 }
@@ -187,10 +187,10 @@ fn a_question_that_expires_while_a_text_is_awaited_says_so() {
     assert_eq!(phone.hub.post("/api/asks", &phone.agent, raise).status, 201);
     let message = phone.shown("Quick?");
     phone.bot.told(ANN, &message, "Other…");
-    let over = phone.bot.changed(&message, "nobody answered in time");
+    let over = phone.bot.changed(&message, "Nobody answered in time");
     assert!(over.buttons.is_empty());
     phone.bot.say(ANN, ANN, "too late");
-    phone.shown("Your text went nowhere");
+    phone.shown("Your text was not used");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_question_too_long_for_a_message_comes_with_a_file() {
         "question",
         json!({"questions": [{"question": "Which layout?", "options": previews}]}),
     );
-    let message = phone.shown("All of it is in the file below");
+    let message = phone.shown("The full text is in the file below");
     let file = phone.bot.message_where(ANN, "the file", |message| message.file.is_some());
     assert!(file.silent && file.reply_to == Some(message.id));
     let (name, text) = file.file.unwrap();
@@ -288,7 +288,7 @@ fn every_question_that_needs_a_file_gets_its_own() {
     phone.bot.changed(&message, "1 of 2");
     let last = phone.bot.say(ANN, ANN, "/cancel");
     phone.bot.confirmed(last);
-    phone.shown("not waiting for a text");
+    phone.shown("Nothing to cancel");
     assert_eq!(phone.bot.calls("sendDocument"), 2, "each once");
     phone.nothing_to_complain_of();
 }
@@ -299,7 +299,7 @@ fn a_question_with_long_descriptions_is_split_over_messages_and_can_be_answered(
     let options = json!([{"label": "a", "description": "first ".repeat(600)}, {"label": "b", "description": "second ".repeat(600)}]);
     let questions = json!({"questions": [{"question": "Which?", "options": options}, {"question": "And?", "options": options}]});
     let ask = phone.raise("k", "question", questions);
-    let message = phone.shown("The details are in messages of their own");
+    let message = phone.shown("The details are in separate messages");
     let parts = |before: bool| {
         let all = phone.bot.messages(ANN).into_iter();
         let parts =

@@ -37,7 +37,19 @@ impl Desk {
     pub fn prompts(&self, project: &str) -> Vec<String> {
         let lines = heard(&self.folder(project).join("heard.jsonl")).into_iter();
         let prompts = lines.filter(|line| line["type"] == "user");
-        prompts.map(|line| line["message"]["content"].as_str().unwrap().to_owned()).collect()
+        prompts.filter_map(|line| line["message"]["content"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// The pictures an agent was given so far, and the words with each.
+    pub fn pictures(&self, project: &str) -> Vec<(String, String)> {
+        let lines = heard(&self.folder(project).join("heard.jsonl")).into_iter();
+        let contents =
+            lines.filter(|line| line["type"] == "user").map(|line| line["message"]["content"].clone());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        contents
+            .filter(Value::is_array)
+            .map(|content| (text(&content[0]["source"]["data"]), text(&content[1]["text"])))
+            .collect()
     }
 
     pub fn agents(&self) -> Vec<Value> {
@@ -153,17 +165,17 @@ fn what_is_said_with_a_slash_is_answered() {
     bot.say(ANN, ANN, "/project nowhere");
     desk.phone.shown("There is no project nowhere");
     bot.say(ANN, ANN, "/agents");
-    desk.phone.shown("Nobody is at work");
+    desk.phone.shown("No agents are running");
     bot.say(ANN, ANN, "/stop");
     desk.phone.shown("no run to stop");
     bot.say(ANN, ANN, "/cancel");
-    desk.phone.shown("not waiting for a text");
+    desk.phone.shown("Nothing to cancel");
     bot.say(ANN, ANN, "/new");
     desk.phone.shown("Your next message starts a new run");
     bot.say(ANN, ANN, "go");
     desk.phone.shown("web · done");
     bot.say(ANN, ANN, "/agents");
-    let agents = desk.phone.shown("At work");
+    let agents = desk.phone.shown("Running agents");
     assert!(agents.text.contains("web · claude · idle · $0.0125"), "{}", agents.text);
     bot.say(ANN, ANN, "/status");
     let status = desk.phone.shown("Nothing to answer right now");
@@ -252,12 +264,13 @@ fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
         hub.close().await;
     });
     phone.hub.restart();
-    phone.shown("nobody knows whether it began");
+    phone.shown("not known whether the run began");
     phone.restart();
     let last = phone.bot.say(ANN, ANN, "/status");
     phone.bot.confirmed(last);
     phone.shown("Nothing to answer right now");
-    let told = phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("nobody knows"));
+    let told =
+        phone.bot.messages(ANN).into_iter().filter(|message| message.text.contains("not known whether"));
     assert_eq!(told.count(), 1);
 }
 
@@ -267,8 +280,6 @@ fn a_photo_reaches_the_run_with_its_caption_and_nothing_else_does() {
     let desk = Desk::new(ALONE, &["web"], steps);
     let bot = &desk.phone.bot;
     let picture = [&[0xff, 0xd8, 0xff][..], b"a picture"].concat();
-    bot.send(ANN, ANN, json!({"photo": bot.photo("early", &picture)}));
-    desk.phone.shown("There is no run to show this to");
     bot.say(ANN, ANN, "first");
     desk.phone.shown("web · done");
     bot.send(ANN, ANN, json!({"photo": bot.photo("screen", &picture), "caption": "what is wrong here?"}));
@@ -281,9 +292,67 @@ fn a_photo_reaches_the_run_with_its_caption_and_nothing_else_does() {
     let log = crate::support::printed(&desk.phone.hub.aye(&["log", "--json"]));
     assert!(!log.contains(&data_encoding::BASE64.encode(&picture)), "the trail only says that there was one");
     bot.send(ANN, ANN, json!({"photo": bot.photo("text", b"no picture")}));
-    desk.phone.shown("could not be fetched: it is no picture");
+    desk.phone.shown("could not be fetched: it is not a JPEG");
     bot.send(ANN, ANN, json!({"photo": [{"file_id": "huge", "file_size": 9_000_000}]}));
     desk.phone.shown("too large");
     bot.send(ANN, ANN, json!({"voice": {"file_id": "v", "duration": 1}}));
-    desk.phone.shown("I cannot read voices or files");
+    desk.phone.shown("voice messages and files cannot be read");
+}
+
+#[test]
+fn a_photo_starts_a_run_and_the_rest_of_its_album_goes_to_that_run() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}, [text("Three.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    let bot = &desk.phone.bot;
+    let picture = |name: &str| [&[0x89, b'P', b'N', b'G'][..], name.as_bytes()].concat();
+    let album = [("a", json!("why is this red?")), ("b", Value::Null), ("c", Value::Null)];
+    for (name, caption) in &album {
+        bot.send(ANN, ANN, json!({"photo": bot.photo(name, &picture(name)), "caption": caption}));
+    }
+    bot.message(ANN, "Three.");
+    let expected = [("a", "why is this red?"), ("b", "Look at this photo."), ("c", "Look at this photo.")];
+    let mut given = desk.pictures("web");
+    // They are fetched at the same time, but the one that was fetched first is not always the first.
+    given.sort();
+    let mut expected =
+        expected.map(|(name, words)| (data_encoding::BASE64.encode(&picture(name)), words.to_owned()));
+    expected.sort();
+    assert_eq!(given, expected);
+    assert_eq!(desk.agents().len(), 1, "one run for all of it");
+    desk.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_photo_without_a_project_is_told_so_at_once() {
+    let phone = Phone::new();
+    phone.bot.send(ANN, ANN, json!({"photo": phone.bot.photo("a", &[0xff, 0xd8, 0xff])}));
+    phone.shown("There is no project to work in yet");
+    assert_eq!(phone.bot.calls("getFile"), 0);
+}
+
+#[test]
+fn what_is_written_while_a_run_starts_goes_to_that_run() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    let bot = &desk.phone.bot;
+    bot.say(ANN, ANN, "fix the tests");
+    bot.say(ANN, ANN, "and the docs");
+    bot.message(ANN, "Two.");
+    assert_eq!(desk.prompts("web"), ["fix the tests", "and the docs"]);
+    assert_eq!(desk.agents().len(), 1);
+}
+
+#[test]
+fn a_prompt_from_elsewhere_is_shown_in_the_chat_of_its_run_however_long_it_is() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
+    let desk = Desk::new(ALONE, &["web"], steps);
+    desk.phone.bot.say(ANN, ANN, "first");
+    let first = desk.phone.shown("web · done");
+    desk.phone.shown("web finished");
+    let path = format!("/api/agents/{}/prompt", desk.agents()[0]["id"].as_str().unwrap());
+    // Quotes take twice their room where events are kept.
+    let prompted =
+        desk.phone.hub.post(&path, &desk.phone.hub.operator(), json!({ "text": "\"".repeat(19_000) }));
+    assert!(prompted.status < 300, "{}", prompted.body);
+    second_turn(&desk, &first, "web · done");
 }

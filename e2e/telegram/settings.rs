@@ -13,7 +13,7 @@ fn who_may_answer_counts_as_soon_as_it_is_saved() {
     let ask = phone.ask("k", "Which DB?");
     let message = phone.shown("Which DB?");
     let press = phone.bot.press(BOB, &message, "SQLite");
-    assert!(phone.bot.notice(&press).text.contains("not among those"));
+    assert!(phone.bot.notice(&press).text.contains("not allowed"));
     rewrite(&phone, "users = [11, 12]\nchats = [11, -100500]");
     let there = phone.bot.message(GROUP, "Which DB?");
     phone.bot.told(BOB, &there, "SQLite");

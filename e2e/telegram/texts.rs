@@ -24,9 +24,9 @@ fn a_text_while_a_question_is_open_is_offered_as_its_answer() {
     bot.say(ANN, ANN, "DuckDB, please");
     let offer = desk.phone.shown("Is this an answer?");
     assert!(offer.text.contains("“DuckDB, please”") && offer.silent, "{}", offer.text);
-    assert_eq!(offer.labels(), ["✅ It answers: Which DB?", "➡️ It is for web", "Neither"]);
+    assert_eq!(offer.labels(), ["✅ Answer to: Which DB?", "➡️ Send to web", "Neither"]);
     assert_eq!(desk.prompts("web"), ["choose a database"], "nothing counts before it is confirmed");
-    bot.told(ANN, &offer, "It answers");
+    bot.told(ANN, &offer, "Answer to");
     bot.changed(&message, "→ DuckDB, please");
     assert!(bot.changed(&offer, "Taken as the answer").buttons.is_empty());
     desk.phone.shown("web · done");
@@ -42,7 +42,7 @@ fn a_text_that_is_no_answer_goes_to_the_run() {
     let message = desk.phone.shown("Which DB?");
     bot.say(ANN, ANN, "and then write the tests");
     let offer = desk.phone.shown("Is this an answer?");
-    bot.told(ANN, &offer, "It is for web");
+    bot.told(ANN, &offer, "Send to web");
     bot.changed(&offer, "Sent to the run");
     bot.told(ANN, &message, "SQLite");
     eventually("the prompt to arrive", || {
@@ -59,9 +59,9 @@ fn where_no_run_goes_on_a_text_starts_none_while_a_question_is_open() {
     let offer = phone.shown("Is this an answer?");
     assert!(offer.labels().contains(&"➡️ Start a run with it"), "{:?}", offer.labels());
     phone.bot.told(ANN, &offer, "Neither");
-    phone.bot.changed(&offer, "Dropped");
+    phone.bot.changed(&offer, "Ignored");
     assert_eq!(phone.hub.ask(&ask)["state"], "open");
-    let twice = phone.bot.press_data(ANN, ANN, offer.id, &offer.data("It answers"));
+    let twice = phone.bot.press_data(ANN, ANN, offer.id, &offer.data("Answer to"));
     assert!(phone.bot.notice(&twice).alert);
     assert_eq!(phone.hub.ask(&ask)["state"], "open");
 }
@@ -75,7 +75,7 @@ fn an_offer_survives_a_crash() {
     let offer = phone.shown("Is this an answer?");
     phone.hub.kill();
     phone.hub.restart();
-    phone.bot.told(ANN, &offer, "It answers");
+    phone.bot.told(ANN, &offer, "Answer to");
     assert_eq!(phone.ended(&ask)["answer"]["answers"][0]["text"], "DuckDB");
 }
 
@@ -95,7 +95,7 @@ fn a_reply_to_a_reminder_a_part_or_a_file_belongs_to_its_question() {
     let plan = phone.raise("c", "plan", json!({"plan": "a line of the plan\n".repeat(500)}));
     let part = phone.shown("Plan, part 2 of 3");
     phone.bot.reply(ANN, &part, "no");
-    phone.shown("Use the buttons, please");
+    phone.shown("Please use the buttons");
     assert_eq!(phone.hub.ask(&plan)["state"], "open");
 }
 
@@ -105,7 +105,7 @@ fn an_unknown_command_starts_nothing() {
     let bot = &desk.phone.bot;
     let last = bot.say(ANN, ANN, "/compact everything");
     bot.confirmed(last);
-    desk.phone.shown("I do not know /compact");
+    desk.phone.shown("Unknown command: /compact");
     assert!(desk.agents().is_empty());
     bot.say(ANN, ANN, "/etc/hosts is wrong");
     desk.phone.shown("web · done");

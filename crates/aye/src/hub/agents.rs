@@ -7,6 +7,7 @@ use crate::processes::Process;
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
+use data_encoding::BASE64;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,9 +72,30 @@ impl Command {
     fn in_the_trail(&self) -> Value {
         let mut body = json!(self);
         if let Command::Prompt { image: Some(image), .. } = self {
-            body["image"] = json!({ "media_type": image.media_type, "characters": image.data.len() });
+            body["image"] = image.in_the_trail();
         }
         body
+    }
+}
+
+impl Image {
+    /// Larger ones are refused.
+    pub const LARGEST: usize = 1024 * 1024;
+
+    /// None where it is no picture that agents take. The first bytes tell, whatever else is said of it.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let media_type = match bytes {
+            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+            [0x89, b'P', b'N', b'G', ..] => "image/png",
+            [b'G', b'I', b'F', b'8', ..] => "image/gif",
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+            _ => return None,
+        };
+        Some(Self { media_type: media_type.to_owned(), data: BASE64.encode(bytes) })
+    }
+
+    pub(super) fn in_the_trail(&self) -> Value {
+        json!({ "media_type": self.media_type, "characters": self.data.len() })
     }
 }
 

@@ -2,7 +2,7 @@
 //! which goes on in a session of its own and outlives the hub.
 
 use super::passkeys::Act;
-use super::{Hub, Problem};
+use super::{Command as AgentCommand, Hub, Image, Problem};
 use crate::config::{AgentProfile, Config};
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
@@ -45,6 +45,9 @@ pub struct NewRun {
     /// A folder, or the name of a project in config.toml.
     pub cwd: Text,
     pub prompt: Text,
+    /// A picture that belongs to the prompt; only surfaces inside the hub send one.
+    #[serde(skip)]
+    pub image: Option<Image>,
     /// The agent's permission mode; those that ask for less need `allow_bypass` in config.toml.
     pub mode: Option<String>,
     /// The kind of agent; `claude` without it.
@@ -95,9 +98,12 @@ impl Hub {
         let mut environment = environment(&profile.env, std::env::vars_os());
         environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
         let run = self.prove_run(run, &who).await?;
-        let id = launch(arguments, environment, run.prompt.as_str()).await.map_err(Problem::NotStarted)?;
+        let id = launch(arguments, environment, &input(&run)).await.map_err(Problem::NotStarted)?;
         let agent = self.agent(&id).await?;
         let mut detail = json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
+        if let Some(image) = &run.image {
+            detail["image"] = image.in_the_trail();
+        }
         if run.assertion.is_some() {
             detail["run"] = run_subject(&run)["run"].clone();
             detail["proof"] = json!(Proof::Passkey);
@@ -167,9 +173,20 @@ fn arguments(run: &NewRun, kind: &str, profile: &AgentProfile, cwd: &Path) -> Re
         }
         all.push(format!("--resume={session}").into());
     }
+    all.extend(run.image.is_some().then(|| "--prompt-in-json".into()));
     // The prompt comes through a pipe: it may be long, and begin with anything.
     all.push("-".into());
     Ok(all)
+}
+
+/// What the run reads from its standard input.
+fn input(run: &NewRun) -> String {
+    match &run.image {
+        None => run.prompt.as_str().to_owned(),
+        Some(_) => {
+            json!(AgentCommand::Prompt { text: run.prompt.clone(), image: run.image.clone() }).to_string()
+        }
+    }
 }
 
 /// What a run gets of our environment: the basics and what the owner named.

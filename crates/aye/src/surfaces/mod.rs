@@ -2,3 +2,4 @@
 
 pub mod telegram;
 pub mod terminal;
+mod words;

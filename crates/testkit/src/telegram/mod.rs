@@ -178,6 +178,11 @@ impl Telegram {
         self.shared.state().calls.iter().filter(|call| *call == method).count()
     }
 
+    /// Calls that get no reply and were not given up yet.
+    pub fn hanging(&self) -> usize {
+        self.shared.state().hanging
+    }
+
     /// Whether the bot said that it is done with an update.
     pub fn is_confirmed(&self, update: i64) -> bool {
         self.shared.state().confirmed.iter().any(|offset| *offset > update)

@@ -44,8 +44,10 @@ fn converse(stream: TcpStream, shared: &Shared) -> Option<()> {
             Answer::Close => return None,
             Answer::Hang => {
                 // Until the client has had enough.
-                let mut rest = Vec::new();
-                reader.read_to_end(&mut rest).ok()?;
+                shared.state().hanging += 1;
+                let gone = reader.read_to_end(&mut Vec::new());
+                shared.state().hanging -= 1;
+                gone.ok()?;
                 return None;
             }
         };

@@ -37,6 +37,8 @@ pub struct State {
     pub counted: usize,
     /// What a real server would have refused.
     pub complaints: Vec<String>,
+    /// Calls that get no reply.
+    pub hanging: usize,
     pub polls: u64,
     /// How often updates were confirmed up to a number.
     pub confirmed: Vec<i64>,

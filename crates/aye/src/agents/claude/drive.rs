@@ -150,10 +150,10 @@ impl Driver {
     }
 
     /// The first lines for the agent.
-    pub fn begin(&mut self, prompt: &str) -> Vec<Effect> {
+    pub fn begin(&mut self, prompt: &str, image: Option<&Picture>) -> Vec<Effect> {
         let id = self.next_request();
         let mut effects = vec![Effect::Write(wire::initialize_line(&id))];
-        effects.extend(self.prompt(prompt, None));
+        effects.extend(self.prompt(prompt, image));
         effects
     }
 

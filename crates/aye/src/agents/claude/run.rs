@@ -6,6 +6,7 @@ use super::courier::{self, Raising, Report};
 use super::drive::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Input, Start};
 use super::told::Told;
+use super::wire::Picture;
 use crate::agents::before;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::client::Client;
@@ -55,6 +56,8 @@ pub struct Run {
     pub arguments: Vec<OsString>,
     pub cwd: PathBuf,
     pub prompt: String,
+    /// A picture that belongs to the prompt.
+    pub image: Option<Picture>,
     pub mode: Option<String>,
     pub resume: Option<String>,
     pub stdin: Stdin,
@@ -81,7 +84,7 @@ pub struct Running {
     reporter: JoinSet<()>,
     process: AgentProcess,
     stays: bool,
-    prompt: String,
+    prompt: (String, Option<Picture>),
 }
 
 struct Desk {
@@ -156,7 +159,7 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         reporter,
         process,
         stays: run.stays,
-        prompt: run.prompt,
+        prompt: (run.prompt, run.image),
     })
 }
 
@@ -165,7 +168,8 @@ impl Running {
     pub async fn to_its_end(mut self, signals: Signals) -> anyhow::Result<ExitStatus> {
         let quit = self.desk.quit.clone();
         self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
-        let begin = self.desk.driver.begin(&self.prompt);
+        let (prompt, image) = &self.prompt;
+        let begin = self.desk.driver.begin(prompt, image.as_ref());
         let mut over = self.desk.carry_out(begin).await;
         let (mut lingering, mut last_words, asks) = (None, None, self.desk.asks.clone());
         while !over {

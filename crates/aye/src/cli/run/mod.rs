@@ -6,10 +6,12 @@ mod typing;
 
 use super::{Done, ERROR};
 use crate::agents::claude::run::{self, Run as Claude};
+use crate::agents::claude::wire::Picture;
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{Config, Stdin};
 use crate::home::Home;
+use crate::hub::Command;
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::AgentId;
@@ -61,6 +63,9 @@ pub struct Run {
     /// The detached run itself, under the id that was announced
     #[arg(long, value_name = "ID", hide = true, conflicts_with = "detach")]
     detached: Option<String>,
+    /// Standard input holds a prompt with a picture, in JSON
+    #[arg(long, hide = true)]
+    prompt_in_json: bool,
     /// Arguments for the agent itself
     #[arg(last = true, value_name = "AGENT ARGS")]
     arguments: Vec<OsString>,
@@ -127,12 +132,28 @@ impl Run {
         if let Some(stdin) = self.stdin.and_then(|stdin| stdin.to_possible_value()) {
             all.push(format!("--stdin={}", stdin.get_name()).into());
         }
+        all.extend(self.prompt_in_json.then(|| "--prompt-in-json".into()));
         all.extend(["-".into(), "--".into()]);
         all.extend(self.arguments.iter().cloned());
         Ok(all)
     }
 
+    /// The prompt, and the picture that belongs to it.
+    fn prompt(&self) -> anyhow::Result<(String, Option<Picture>)> {
+        if !self.prompt_in_json {
+            return Ok((self.prompt.clone(), None));
+        }
+        match serde_json::from_str(&self.prompt).context("the prompt is not JSON")? {
+            Command::Prompt { text, image } => {
+                let image = image.map(|image| Picture { media_type: image.media_type, data: image.data });
+                Ok((text.to_string(), image))
+            }
+            Command::Interrupt | Command::Stop => anyhow::bail!("a run begins with a prompt"),
+        }
+    }
+
     fn described(self, home: &Home, id: AgentId) -> anyhow::Result<Claude> {
+        let (prompt, image) = self.prompt()?;
         let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
         let cwd = match self.cwd {
             Some(cwd) => std::path::absolute(cwd)?,
@@ -151,7 +172,8 @@ impl Run {
             program,
             arguments,
             cwd,
-            prompt: self.prompt,
+            prompt,
+            image,
             // What it does anyway has a name that not every version knows.
             mode: self.mode.filter(|mode| mode != "default"),
             resume: self.resume,

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// How often a file is tried.
 const MOST_TRIES: u32 = 5;
-const LONGEST_SETTLING: Duration = Duration::from_secs(2);
+const LONGEST_SETTLING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Plainness {
@@ -94,6 +94,17 @@ impl Doing {
             | Doing::Ring { .. } => None,
         }
     }
+
+    /// Whether both would make the same message.
+    fn makes_the_same(&self, other: &Doing) -> bool {
+        match (self, other) {
+            (Doing::Words, _) => false,
+            (Doing::Show { copy: one, .. }, Doing::Show { copy: other, .. })
+            | (Doing::ShowMenu { menu: one, .. }, Doing::ShowMenu { menu: other, .. })
+            | (Doing::ShowCard { card: one, .. }, Doing::ShowCard { card: other, .. }) => one == other,
+            (one, other) => one == other,
+        }
+    }
 }
 
 /// What a file belongs to, and the question it is for.
@@ -105,6 +116,7 @@ pub struct Finished {
     job: Job,
     rank: Rank,
     doing: Doing,
+    began: Instant,
     result: Result<i64, ApiError>,
 }
 
@@ -123,12 +135,22 @@ impl Desk {
         }
     }
 
+    /// Whether this would make a message that is being made already. Its job is looked at again when that is done.
+    pub(super) fn is_being_made(&self, call: &Call) -> bool {
+        let makes = matches!(call.op, Op::Send(_) | Op::File { .. });
+        makes && self.being_made.iter().any(|(_, doing)| doing.makes_the_same(&call.doing))
+    }
+
     pub(super) fn call(&mut self, chat: i64, job: Job, rank: Rank, call: Call) {
+        let began = Instant::now();
         if let Some(lane) = self.lanes.get_mut(&chat) {
             match call.doing.file() {
-                Some(_) => lane.begin_upload(Instant::now()),
-                None => lane.begin(),
+                Some(_) => lane.begin_upload(began),
+                None => lane.begin(began),
             }
+        }
+        if matches!(call.op, Op::Send(_) | Op::File { .. }) {
+            self.being_made.push((began, call.doing.clone()));
         }
         let bot = self.bot.clone();
         self.calls.spawn(async move {
@@ -138,14 +160,15 @@ impl Desk {
                 Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
                 Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
             };
-            Finished { chat, job, rank, doing: call.doing, result }
+            Finished { chat, job, rank, doing: call.doing, began, result }
         });
     }
 
     pub(super) async fn finish(&mut self, finished: Option<Finished>) {
         // Only a call that panicked tells nothing, and then its chat waits for the next start.
-        let Some(Finished { chat, job, rank, doing, result }) = finished else { return };
+        let Some(Finished { chat, job, rank, doing, began, result }) = finished else { return };
         let now = Instant::now();
+        self.being_made.retain(|made| *made != (began, doing.clone()));
         let Some(lane) = self.lanes.get_mut(&chat) else { return };
         if let Err(error) = &result {
             tracing::info!(chat, %error, "a call in a chat");
@@ -154,10 +177,11 @@ impl Desk {
             lane.uploaded(now);
             return self.file_finished(chat, job, &doing, file, result).await;
         }
+        lane.end(began, now);
         let again = next_try(job, &result);
         let settled = match result {
             Ok(message) => {
-                lane.done(now);
+                lane.wake();
                 self.succeeded(doing.clone(), message).await
             }
             Err(ApiError::TooMany { retry_after }) => {
@@ -167,7 +191,7 @@ impl Desk {
             Err(ApiError::Refused { code, words, moved_to }) => {
                 match is_shut(code, &words, moved_to) {
                     true => lane.shut(now),
-                    false => lane.done(now),
+                    false => lane.wake(),
                 }
                 self.refused(chat, &doing, code, &words, moved_to).await
             }

@@ -2,6 +2,7 @@
 
 use super::exact::prose;
 use super::html::{LONGEST, Page, cut, label, length};
+use crate::surfaces::words;
 use aye_core::visible::visible;
 use aye_core::{Agent, AgentState};
 use serde_json::Value;
@@ -136,16 +137,15 @@ pub fn card(
 }
 
 fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>) -> Page {
+    // Between a prompt and the first sign of work it counts as idle.
     let state = match agent.state {
-        AgentState::Ended => "ended",
-        AgentState::Lost => "not heard of for a while",
-        AgentState::Waiting => "waiting for an answer",
-        AgentState::Working | AgentState::Idle => "working",
+        AgentState::Idle => words::agent_state(AgentState::Working),
+        state => words::agent_state(state),
     };
     let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
     let mut page = Page::default().text(mark).bold(name).text(&format!(" · {state}"));
     if progress.count > progress.steps.len() {
-        page = page.line().dim(&format!("… {} steps before", progress.count - progress.steps.len()));
+        page = page.line().dim(&format!("… {} earlier steps", progress.count - progress.steps.len()));
     }
     for step in &progress.steps {
         page = page.line().text("· ").written(step);
@@ -203,7 +203,7 @@ fn finished(name: &str, progress: &Progress, end: &End, cancelled: Option<&str>)
         .markdown(start)
         .text("…")
         .line()
-        .dim("All of it is in the file below.")
+        .dim("The full text is in the file below.")
         .page(&foot);
     (page.fitting(), Some(visible(words).into_owned()))
 }

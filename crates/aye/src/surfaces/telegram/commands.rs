@@ -6,7 +6,9 @@ use super::held::Said;
 use super::html::{Page, label};
 use super::lane::Job;
 use super::memory::ChatNote;
+use super::runs::Task;
 use crate::hub::{AskFilter, Command, Problem};
+use crate::surfaces::words;
 use aye_core::{Agent, AgentId, Surface};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,30 +23,30 @@ pub enum Slash {
 }
 
 const HELP: &str = "\
-Your agents ask here, and you answer with the buttons. To start work, write what is to be done; further messages go \
-to the same run.
+Requests from your agents arrive here. Answer them with the buttons. To start a run, write what you want done, or send \
+a photo. Further messages go to the same run.
 
-/new [what] – a new run
-/project [name] – the folder that runs work in
-/agents – who is at work
+/new [task] – start a new run
+/project [name] – choose the folder for runs
+/agents – list your agents
+/status – see what is waiting, and answer it
 /stop – end this chat's run
-/status – what is waiting, to be answered here
-/cancel – take back that you wanted to type something
-/help – this
+/cancel – stop waiting for text from you
+/help – show this list
 
-A reply to a run's message goes to that run. A reply to a question answers it in your words.";
+Reply to a run's message to write to that run. Reply to a question to answer it in your own words.";
 
 const MOST_AGENTS: usize = 20;
 
 /// What people find in their menus.
 pub const MENU: [(&str, &str); 7] = [
     ("new", "start a new run"),
-    ("project", "choose the folder that runs work in"),
-    ("agents", "see who is at work"),
-    ("status", "see what is waiting, and show it again"),
+    ("project", "choose the folder for runs"),
+    ("agents", "list your agents"),
+    ("status", "see what is waiting, and answer it"),
     ("stop", "end this chat's run"),
-    ("cancel", "take back that you wanted to type something"),
-    ("help", "see what I can do"),
+    ("cancel", "stop waiting for text from you"),
+    ("help", "show all commands"),
 ];
 
 /// What a text with a slash is.
@@ -114,14 +116,14 @@ impl Desk {
         rest: &str,
         here: Option<i64>,
     ) -> Result<(), Problem> {
-        let note = self.memory.chats.get(&person.chat).cloned().unwrap_or_default();
+        let note = self.note_of(person.chat);
         let memo = self.memory.put_chat(person.chat, ChatNote { agent: None, ..note });
         self.save(vec![memo]).await?;
         if rest.is_empty() {
             self.say(person.chat, here, "Your next message starts a new run.");
             return Ok(());
         }
-        self.work(update, person, rest, here).await
+        self.work(Task::new(update, person, rest, here)).await
     }
 
     async fn project(&mut self, person: &Person, name: &str, here: Option<i64>) -> Result<(), Problem> {
@@ -132,13 +134,13 @@ impl Desk {
                 return Ok(());
             }
         };
-        let note = self.memory.chats.get(&person.chat).cloned().unwrap_or_default();
+        let note = self.note_of(person.chat);
         if projects.iter().any(|project| project.name == name) {
             // Another folder is another run.
             let agent = note.agent.filter(|_| note.project.as_deref() == Some(name));
             let memo = self.memory.put_chat(person.chat, ChatNote { project: Some(name.to_owned()), agent });
             self.save(vec![memo]).await?;
-            self.say(person.chat, here, &format!("Runs of this chat now work in {name}."));
+            self.say(person.chat, here, &format!("Runs from this chat now work in {name}."));
             return Ok(());
         }
         let mut page = Page::default();
@@ -146,11 +148,13 @@ impl Desk {
             page = page.text(&format!("There is no project {name}. "));
         }
         page = match projects.is_empty() {
-            true => page.text("config.toml names no projects yet:\n").pre("[projects]\nweb = \"~/src/web\""),
+            true => {
+                page.text("No projects in config.toml yet. Add one:\n").pre("[projects]\nweb = \"~/src/web\"")
+            }
             false => page.text("Choose one with /project NAME:"),
         };
         for project in &projects {
-            let here = if note.project.as_ref() == Some(&project.name) { " ← now" } else { "" };
+            let here = if note.project.as_ref() == Some(&project.name) { " ← current" } else { "" };
             page = page.line().bold(&project.name).text(&format!("  {}{here}", label(&project.path, 100)));
         }
         self.say_page(person.chat, here, page);
@@ -160,9 +164,9 @@ impl Desk {
     async fn agents_page(&self) -> Result<Page, Problem> {
         let agents = self.hub.agents(false).await?;
         if agents.is_empty() {
-            return Ok(Page::default().text("Nobody is at work."));
+            return Ok(Page::default().text("No agents are running."));
         }
-        let mut page = Page::default().bold("At work");
+        let mut page = Page::default().bold("Running agents");
         for agent in agents.iter().rev().take(MOST_AGENTS) {
             page = agent_line(page.line(), agent, self.name_of(&agent.id));
         }
@@ -181,10 +185,10 @@ impl Desk {
         if open == 0 {
             lines.push("Nothing to answer right now.".to_owned());
         }
-        let note = self.memory.chats.get(&chat).cloned().unwrap_or_default();
+        let note = self.note_of(chat);
         lines.push(match &note.project {
             Some(project) => format!("Project: {project}"),
-            None => "No project is chosen: /project".to_owned(),
+            None => "No project chosen yet: /project".to_owned(),
         });
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
@@ -193,9 +197,9 @@ impl Desk {
         lines.push(match agent {
             Some(agent) => {
                 let name = self.name_of(&agent.id).unwrap_or_else(|| agent.id.to_string());
-                format!("Run: {name} · {}", agent.state)
+                format!("Run: {name} · {}", words::agent_state(agent.state))
             }
-            None => "No run yet: write what is to be done.".to_owned(),
+            None => "No run yet: write what you want done.".to_owned(),
         });
         Ok(lines.join("\n"))
     }
@@ -225,7 +229,7 @@ impl Desk {
 
     async fn stop_typing(&mut self, person: &Person, here: Option<i64>) -> Result<(), Problem> {
         let Some(mut copy) = self.memory.waiting_for(person.chat, person.id).cloned() else {
-            self.say(person.chat, here, "I am not waiting for a text of yours.");
+            self.say(person.chat, here, "Nothing to cancel.");
             return Ok(());
         };
         copy.draft.typing = None;
@@ -241,7 +245,11 @@ impl Desk {
 fn agent_line(page: Page, agent: &Agent, name: Option<String>) -> Page {
     let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
     let name = name.or(title).unwrap_or_else(|| agent.id.to_string());
-    let page = page.bold_written(&label(&name, 60)).text(&format!(" · {} · {}", agent.kind, agent.state));
+    let page = page.bold_written(&label(&name, 60)).text(&format!(
+        " · {} · {}",
+        agent.kind,
+        words::agent_state(agent.state)
+    ));
     let page = match agent.cost {
         Some(cost) => page.text(&format!(" · ${cost:.4}")),
         None => page,

@@ -1,7 +1,7 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
 use super::api::Bot;
-use super::calls::{FileOf, Finished, Plainness};
+use super::calls::{Doing, FileOf, Finished, Plainness};
 use super::card::Progress;
 use super::commands::MENU;
 use super::html::Page;
@@ -61,7 +61,11 @@ pub struct Desk {
     pub(super) asides: JoinSet<()>,
     /// Pictures on their way to a run.
     pub(super) photos: JoinSet<Fetched>,
+    /// Pictures for runs that are being started.
+    pub(super) waiting_photos: Vec<Fetched>,
     pub(super) calls: JoinSet<Finished>,
+    /// What the calls under way make, and when they began.
+    pub(super) being_made: Vec<(Instant, Doing)>,
     /// Memory may be ahead of the disk, because a write failed.
     unsure: bool,
     resync_at: Option<Instant>,
@@ -93,7 +97,9 @@ impl Desk {
             starting: HashMap::new(),
             asides: JoinSet::new(),
             photos: JoinSet::new(),
+            waiting_photos: vec![],
             calls: JoinSet::new(),
+            being_made: vec![],
             unsure: true,
             resync_at: None,
         }
@@ -194,7 +200,7 @@ impl Desk {
     async fn tell_of_lost_starts(&mut self) -> Result<(), Problem> {
         for (key, body) in self.hub.recall(Surface::Telegram, START).await? {
             if let Some(chat) = body["chat"].as_i64() {
-                self.say(chat, None, "The hub was restarted while it started a run for you, and nobody knows whether it began. Look at /agents, and send your message again if it did not.");
+                self.say(chat, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
             }
             self.save(vec![forget(START, key)]).await?;
         }
@@ -274,7 +280,7 @@ impl Desk {
     fn next_wake(&self) -> Instant {
         let now = Instant::now();
         let clock = self.hub.clock().now();
-        let held = self.memory.held.values().map(|said| said.until).min();
+        let held = self.next_held_text();
         let ask = self.later.first().map(|(at, _)| *at).into_iter().chain(held).min().map(|at| {
             let left = clock.duration_until(at);
             now + Duration::try_from(left).unwrap_or_default().min(LONGEST_NAP)
@@ -295,6 +301,7 @@ impl Desk {
             {
                 match self.plan(chat, &job).await {
                     Ok(None) => {}
+                    Ok(Some(call)) if self.is_being_made(&call) => {}
                     Ok(Some(call)) => {
                         self.call(chat, job, rank, call);
                         break;

@@ -3,8 +3,9 @@
 use super::form::{Action, Draft};
 use super::html::{Page, label};
 use super::plan::{beginning, plan_text};
-use super::render::{Asker, Shown, button, guarded, on_the_page, whence};
-use aye_core::{Answer, Ask, Body, Choice, PlanVerdict, Receipt, Reply, State, Verdict};
+use super::render::{Asker, Shown, button, guarded, passkey_note, whence};
+use crate::surfaces::words;
+use aye_core::{Answer, Ask, Body, Choice, Display, Extras, Receipt, Reply, State};
 
 const QUESTION: usize = 300;
 const WORDS: usize = 600;
@@ -19,7 +20,9 @@ pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
             questions(whence(page, ask, asker).line(), ask, draft)
         }
         Body::Permission(permission) => {
-            let page = whence(Page::default().text("🔐 ").bold(&permission.tool), ask, asker).line();
+            let title = Display::of(permission, &Extras::default()).title;
+            let page = Page::default().text("🔐 ").bold_written(&label(&title, QUESTION));
+            let page = whence(page, ask, asker).line();
             let compact = permission.compact();
             let page = page.pre(&compact.text);
             match &compact.left_out {
@@ -49,7 +52,7 @@ fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
                 page = page.text(" ").dim(&format!("({who})"));
             }
             if let Choice::Given { notes: Some(notes), .. } = choice {
-                page = page.line().dim("note: ").written(&label(notes.as_str(), WORDS));
+                page = page.line().dim("Note: ").written(&label(notes.as_str(), WORDS));
             }
         }
     }
@@ -59,9 +62,9 @@ fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
 fn outcome(page: Page, ask: &Ask) -> Page {
     let State::Answered { answer, by, .. } = &ask.state else {
         let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
-        return page.text("⌛ ").bold_written(&label(why, WORDS));
+        return page.text("⌛ ").bold_written(&label(&words::sentence(why), WORDS));
     };
-    let page = page.text(mark(answer)).bold(&decided(answer)).text(&format!(" by {by}"));
+    let page = page.text(mark(answer)).bold(&words::decided(answer)).text(&format!(" by {by}"));
     let page = match answer.message() {
         Some(words) => page.line().written(&label(words, WORDS)),
         None => page,
@@ -77,30 +80,10 @@ fn mark(answer: &Answer) -> &'static str {
     }
 }
 
-fn decided(answer: &Answer) -> String {
-    match answer {
-        Answer::Question(Reply::Skip { .. }) => "Declined".into(),
-        Answer::Question(_) if answer.decision() == "declined" => "Skipped".into(),
-        Answer::Question(_) => "Answered".into(),
-        Answer::Permission(Verdict::Allow { scope, .. }) => format!("Allowed ({scope})"),
-        Answer::Plan(PlanVerdict::Allow { .. }) => "Approved".into(),
-        Answer::Permission(Verdict::Deny { .. }) => "Denied".into(),
-        Answer::Plan(PlanVerdict::Deny { .. }) => "Refused".into(),
-        Answer::Plan(PlanVerdict::Outline) => "Outline requested".into(),
-    }
-}
-
 fn receipt(page: Page, ask: &Ask) -> Page {
     let Some(receipt) = ask.state.receipt() else { return page };
-    let page = page.line().dim(match receipt {
-        Receipt::Pending => "Recorded, being delivered",
-        Receipt::Delivered => "Delivered to the agent",
-        Receipt::Confirmed => "Confirmed by the agent's own transcript",
-        Receipt::Disputed => "⚠️ ALARM: the agent's transcript shows something else",
-        Receipt::Superseded => "⚠️ The agent's own terminal was first after all",
-        Receipt::Undelivered => "⚠️ The agent was gone before it could be told",
-        Receipt::Unknown => "⚠️ It is not known whether this reached the agent",
-    });
+    let mark = if words::is_trouble(receipt) { "⚠️ " } else { "" };
+    let page = page.line().dim(&format!("{mark}{}", words::receipt(receipt)));
     match ask.state.note().filter(|_| receipt == Receipt::Disputed) {
         Some(note) => page.line().written(&label(note, WORDS)),
         None => page,
@@ -114,7 +97,9 @@ pub fn in_short(answer: &Answer) -> String {
             answers.iter().map(Choice::in_words).collect::<Vec<_>>().join(" · ")
         }
         Answer::Question(Reply::Response { response }) => response.to_string(),
-        Answer::Question(Reply::Skip { .. }) | Answer::Permission(_) | Answer::Plan(_) => decided(answer),
+        Answer::Question(Reply::Skip { .. }) | Answer::Permission(_) | Answer::Plan(_) => {
+            words::decided(answer)
+        }
     };
     label(&words, 120)
 }
@@ -134,16 +119,16 @@ pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: O
     let Some(left) = seconds_left.filter(|_| done.is_none()) else {
         let page =
             head(Page::default()).line().line().page(&beginning(plan.plan.as_str(), PLAN)).line().line();
-        let words = done.unwrap_or("Refused automatically. The time to approve it is over.");
+        let words = done.unwrap_or("Denied automatically. The time to approve it is over.");
         return Shown { page: page.bold(words).fitting(), ..Shown::default() };
     };
     let (parts, page, file) = plan_text(plan.plan.as_str(), head);
     let page = page.line().line().text(&format!(
-        "Refused automatically, because you asked for an outline first. Approve it within {left} s, and the same plan \
+        "Denied automatically, because you asked for an outline first. Approve it within {left} s, and the same plan \
          passes when it comes again."
     ));
     let approve = file.is_none().then(|| button("✅ Approve plan", Action::PassPlan));
     let row = approve.into_iter().chain([button("⛔ Deny", Action::DropPlan)]).collect();
-    let wants_page = file.is_some();
-    guarded(on_the_page(ask, Shown { parts, page, rows: vec![row], file, question: 0, wants_page }))
+    let (page, wants_page) = (page.page(&passkey_note(ask, asker)), file.is_some());
+    guarded(ask, Shown { parts, page, rows: vec![row], file, question: 0, wants_page })
 }

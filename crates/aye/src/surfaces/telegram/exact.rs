@@ -12,7 +12,7 @@ const NOTHING: char = '∅';
 /// What each sign stands for, in words.
 const SIGNS: [(char, &str); 5] = [
     (TAB, "a tab"),
-    (BLANK, "a blank"),
+    (BLANK, "a space"),
     (BREAK, "a line break"),
     (RETURN, "a carriage return"),
     (NOTHING, "nothing"),

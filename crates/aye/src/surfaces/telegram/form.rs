@@ -108,9 +108,9 @@ pub enum Next {
 }
 
 const MOVED_ON: &str = "That button belongs to an earlier question.";
-const NOTHING_PICKED: &str = "Nothing is picked yet. Pick something first, or skip.";
+const NOTHING_PICKED: &str = "Nothing is selected yet. Select an option first, or skip.";
 const INCOMPLETE: &str = "A question has no answer yet. Answer it first, or skip it.";
-pub const NO_LONGER: &str = "This button is no longer in use.";
+pub const NO_LONGER: &str = "This button no longer works.";
 
 /// Whoever presses or types.
 #[derive(Debug, Clone, Copy)]
@@ -295,7 +295,9 @@ pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> Next {
         (Some(typing), _) if typing.user == who.user => typing.what,
         (_, Body::Question(_)) => Wanted::Words,
         (_, Body::Permission(_) | Body::Plan(_)) => {
-            return Next::Stale("Use the buttons, please. Words alone neither allow nor deny anything.");
+            return Next::Stale(
+                "Please use the buttons. A message alone neither allows nor denies anything.",
+            );
         }
     };
     let text = text.trim().to_owned();
@@ -315,7 +317,7 @@ pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> Next {
                 );
             };
             if !question.free_text {
-                return Next::Stale("This question takes only what it offers. Use its buttons, please.");
+                return Next::Stale("This question takes only its own options. Please use the buttons.");
             }
             let entry = draft.entry_mut(draft.at);
             entry.skipped = false;

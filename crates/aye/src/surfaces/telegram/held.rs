@@ -1,5 +1,5 @@
-//! Long texts. Telegram's apps cut a text of more than 4,096 characters into several messages; what was written as
-//! one arrives as one.
+//! Texts that wait. Telegram's apps cut a text of more than 4,096 characters into several messages, and what was written
+//! as one arrives as one. What comes while a run is being started goes to that run.
 
 use super::desk::Desk;
 use super::gate::Person;
@@ -57,7 +57,21 @@ impl Desk {
         Ok(None)
     }
 
-    /// Texts whose next part did not come.
+    /// A text for a run that is being started.
+    pub(super) async fn hold_text(&mut self, said: Said) -> Result<(), Problem> {
+        let mut memos = self.memory.put_handled(said.update);
+        memos.push(self.memory.put_held(Said { update: -said.update, ..said }));
+        self.save(memos).await
+    }
+
+    /// When the next text that waits is to be taken.
+    pub(super) fn next_held_text(&self) -> Option<Timestamp> {
+        let starting = |chat: &i64| self.starting.contains_key(chat);
+        let held = self.memory.held.iter().filter(|((chat, _), _)| !starting(chat));
+        held.map(|(_, said)| said.until).min()
+    }
+
+    /// Texts whose next part did not come, and those whose run is started.
     pub(super) async fn take_held_texts(&mut self) -> Result<(), Problem> {
         let now = self.hub.clock().now();
         let due = self.memory.held.iter().filter(|(_, said)| said.until <= now);
@@ -68,6 +82,9 @@ impl Desk {
     }
 
     async fn take_held(&mut self, chat: i64, user: i64) -> Result<(), Problem> {
+        if self.starting.contains_key(&chat) {
+            return Ok(());
+        }
         let Some(said) = self.memory.held.get(&(chat, user)).cloned() else { return Ok(()) };
         if !self.memory.is_handled(said.update) {
             let update = said.update;

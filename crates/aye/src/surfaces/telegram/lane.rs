@@ -19,6 +19,10 @@ const LONGEST_PAUSE: f64 = 60.0;
 /// Of a chat that shut the bot out; somebody who writes there ends it.
 const LONGEST_SHUT: f64 = 900.0;
 const MOST_WORDS: usize = 50;
+/// A call that takes longer than this no longer holds up what people wait for.
+const STUCK: f64 = 1.5;
+/// Calls in a chat at the same time, the stuck ones among them.
+const MOST_UNDER_WAY: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
@@ -63,7 +67,8 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Lane {
     jobs: VecDeque<Waiting>,
-    busy: bool,
+    /// When the calls began that have no reply yet.
+    under_way: Vec<Instant>,
     /// A file is under way since then; it may take long, and others do not wait for it.
     uploading: Option<Instant>,
     is_group: bool,
@@ -86,7 +91,7 @@ impl Lane {
     pub fn new(chat: i64, pace: Pace, start: Instant) -> Self {
         Self {
             jobs: VecDeque::new(),
-            busy: false,
+            under_way: vec![],
             uploading: None,
             // Groups have negative numbers.
             is_group: chat < 0,
@@ -134,10 +139,7 @@ impl Lane {
 
     /// The next job, if one may be done now.
     pub fn take(&mut self, now: Instant) -> Option<(Job, Rank)> {
-        if self.busy {
-            return None;
-        }
-        let due = |waiting: &Waiting| self.due_at(waiting) <= now;
+        let due = |waiting: &Waiting| self.has_room(waiting.rank) && self.due_at(waiting) <= now;
         let first = self.jobs.iter().enumerate().filter(|(_, waiting)| due(waiting));
         let (at, _) = first.min_by_key(|(at, waiting)| (waiting.rank, *at))?;
         self.jobs.remove(at).map(|waiting| (waiting.job, waiting.rank))
@@ -153,8 +155,22 @@ impl Lane {
         .collect()
     }
 
-    pub fn begin(&mut self) {
-        self.busy = true;
+    pub fn begin(&mut self, now: Instant) {
+        self.under_way.push(now);
+    }
+
+    /// A call that began then has ended. Counted from its end, two calls are never closer at the server than here.
+    pub fn end(&mut self, began: Instant, now: Instant) {
+        if let Some(at) = self.under_way.iter().position(|known| *known == began) {
+            self.under_way.remove(at);
+        }
+        self.count(now);
+    }
+
+    /// One call at a time, but what somebody waits for does not wait for a call that is stuck.
+    fn has_room(&self, rank: Rank) -> bool {
+        let most = if rank == Rank::Reaction { MOST_UNDER_WAY } else { 1 };
+        self.under_way.len() < most
     }
 
     pub fn begin_upload(&mut self, now: Instant) {
@@ -171,17 +187,6 @@ impl Lane {
         self.count(now);
     }
 
-    /// A call was made and answered. Counted from its end, two calls are never closer at the server than here.
-    pub fn done(&mut self, now: Instant) {
-        self.wake();
-        self.spent(now);
-    }
-
-    fn spent(&mut self, now: Instant) {
-        self.busy = false;
-        self.count(now);
-    }
-
     fn count(&mut self, now: Instant) {
         self.said.push_back(now);
         let minute = self.pace.seconds(MINUTE);
@@ -192,7 +197,6 @@ impl Lane {
 
     /// Telegram told us how long to wait, in its seconds.
     pub fn wait(&mut self, seconds: u64, now: Instant) {
-        self.spent(now);
         self.hushed = Some(now + self.pace.seconds(seconds as f64));
     }
 
@@ -208,13 +212,12 @@ impl Lane {
     }
 
     fn pause(&mut self, now: Instant, longest: f64) {
-        self.spent(now);
         let pause = f64::from(1_u32 << self.failures.min(10)).min(longest);
         self.failures += 1;
         self.paused = Some(now + self.pace.seconds(pause));
     }
 
-    /// Somebody speaks to us from there: it is worth trying.
+    /// A call succeeded, or somebody speaks to us from there: it is worth trying.
     pub fn wake(&mut self) {
         self.failures = 0;
         self.paused = None;
@@ -229,13 +232,13 @@ impl Lane {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.busy
+        !self.under_way.is_empty()
     }
 
     /// When something could be done next, if anything waits.
     pub fn due(&self) -> Option<Instant> {
-        let due = self.jobs.iter().map(|waiting| self.due_at(waiting)).min();
-        due.filter(|_| !self.busy)
+        let can_go = self.jobs.iter().filter(|waiting| self.has_room(waiting.rank));
+        can_go.map(|waiting| self.due_at(waiting)).min()
     }
 
     fn due_at(&self, waiting: &Waiting) -> Instant {
@@ -251,10 +254,12 @@ impl Lane {
             (true, Rank::Announcement | Rank::Progress) => (GROUP_GAP, MOST_UNASKED_A_MINUTE),
         };
         let after_last = self.said.back().map(|at| *at + self.pace.seconds(gap));
-        let oldest = self.said.len().checked_sub(most).and_then(|at| self.said.get(at));
+        let after_stuck = self.under_way.last().map(|at| *at + self.pace.seconds(STUCK));
+        let mut all = self.said.iter().chain(&self.under_way);
+        let oldest = (self.said.len() + self.under_way.len()).checked_sub(most).and_then(|at| all.nth(at));
         let after_minute = oldest.map(|at| *at + self.pace.seconds(MINUTE));
         let after_upload = self.uploading.map(|since| since + self.pace.seconds(gap));
-        let limits = [after_last, after_minute, after_upload];
+        let limits = [after_last, after_minute, after_upload, after_stuck];
         limits.into_iter().flatten().max().unwrap_or(self.start)
     }
 }
@@ -317,9 +322,9 @@ mod tests {
             put(&mut lane, ask(1));
             put(&mut lane, ask(2));
             assert!(lane.take(now).is_some());
-            lane.begin();
+            lane.begin(now);
             assert_eq!((lane.take(now), lane.due()), (None, None));
-            lane.done(now);
+            lane.end(now, now);
             assert_eq!(lane.take(now + seconds(gap) - Duration::from_millis(1)), None);
             assert_eq!(lane.due(), Some(now + seconds(gap)));
             assert_eq!(taken(&mut lane, now + seconds(gap)), Some(ask(2)));
@@ -335,7 +340,8 @@ mod tests {
             put(&mut lane, ask(1));
             if lane.take(at).is_some() {
                 announced += 1;
-                lane.done(at);
+                lane.begin(at);
+                lane.end(at, at);
             }
             at += seconds(1);
         }
@@ -355,7 +361,7 @@ mod tests {
         let pauses: Vec<_> = (0..8).map(|_| pause(&mut lane).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         lane.wake();
-        assert_eq!(lane.due(), Some(now + seconds(1)));
+        assert_eq!(lane.due(), Some(now));
         lane.wait(7, now);
         lane.wake();
         assert_eq!(lane.due(), Some(now + seconds(7)), "a wait that Telegram asked for is kept");
@@ -375,7 +381,30 @@ mod tests {
         lane.recover();
         assert_eq!(lane.due(), Some(now + seconds(900)), "Telegram may work and the chat be shut");
         lane.wake();
-        assert_eq!(lane.due(), Some(now + seconds(1)));
+        assert_eq!(lane.due(), Some(now));
+    }
+
+    #[test]
+    fn a_call_that_is_stuck_holds_up_announcements_but_not_reactions() {
+        let (mut lane, now) = lane(1);
+        lane.begin(now);
+        put(&mut lane, ask(1));
+        assert_eq!(lane.due(), None, "it may be answered any moment");
+        lane.put(ask(2), Rank::Reaction);
+        assert_eq!(
+            (lane.take(now + seconds(1)), lane.due()),
+            (None, Some(now + seconds(1) + seconds(1) / 2))
+        );
+        let later = now + seconds(2);
+        assert_eq!(taken(&mut lane, later), Some(ask(2)));
+        lane.begin(later);
+        lane.put(ask(3), Rank::Reaction);
+        assert_eq!(taken(&mut lane, later + seconds(2)), Some(ask(3)));
+        lane.begin(later + seconds(2));
+        lane.put(ask(4), Rank::Reaction);
+        assert_eq!(lane.take(later + seconds(60)), None, "not without bound");
+        lane.end(now, later + seconds(30));
+        assert_eq!(taken(&mut lane, later + seconds(60)), Some(ask(4)));
     }
 
     #[test]

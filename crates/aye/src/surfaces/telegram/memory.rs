@@ -209,9 +209,11 @@ impl Memory {
 
     /// Notes that an update is done, and forgets the oldest.
     pub fn put_handled(&mut self, update: i64) -> Vec<Memo> {
+        if !self.known.insert(update) {
+            return vec![];
+        }
         self.count += 1;
         self.handled.push_back(update);
-        self.known.insert(update);
         let mut memos = vec![Memo { kind: HANDLED, key: update.to_string(), body: Some(json!(self.count)) }];
         if self.handled.len() > HANDLED_KEPT
             && let Some(oldest) = self.handled.pop_front()

@@ -141,7 +141,7 @@ pub fn list(status: Option<&str>, asks: &[(Ask, String)]) -> (Page, Vec<Vec<(Str
     }
     let mut rows: Vec<_> = keys.chunks(IN_A_ROW).map(<[_]>::to_vec).collect();
     if open > 0 {
-        page = page.line().line().dim("Tap a number to see it here, with its buttons.");
+        page = page.line().line().dim("Tap a number to open that request here.");
     }
     if open > 1 {
         rows.push(vec![("Show all".to_owned(), Choice::ShowAll)]);
@@ -175,15 +175,15 @@ pub fn offer(
 ) -> (Page, Vec<Vec<(String, Choice)>>) {
     let mut page = Page::default().text("✍️ Is this an answer?").line().written(&quoted(text));
     if questions.is_empty() {
-        page = page.line().dim("If it is, open its request from the list and reply to that.");
+        page = page.line().dim("If so, open the request from the list and reply to it.");
     }
     let answer = |(copy, question): &(String, String)| {
-        let words = format!("✅ It answers: {}", label(question, 40));
+        let words = format!("✅ Answer to: {}", label(question, 40));
         vec![(words, Choice::Answer { copy: copy.clone() })]
     };
     let mut rows: Vec<_> = questions.iter().map(answer).collect();
     let prompt = match run {
-        Some(run) => format!("➡️ It is for {}", label(run, 30)),
+        Some(run) => format!("➡️ Send to {}", label(run, 30)),
         None => "➡️ Start a run with it".to_owned(),
     };
     rows.push(vec![(prompt, Choice::Prompt), ("Neither".to_owned(), Choice::Drop)]);

@@ -9,6 +9,7 @@ use super::html::{Page, label};
 use super::lane::Job;
 use super::memory::Copy;
 use super::menu::{Choice, Kind, Menu, list, offer, quoted};
+use super::runs::Task;
 use super::show::{after, digest};
 use super::updates::Notice;
 use crate::hub::Problem;
@@ -133,7 +134,7 @@ impl Desk {
     ) -> Result<Notice, Problem> {
         let Some(choice) = menu.tokens.get(token).cloned() else { return Ok(Notice::alert(NO_LONGER)) };
         if menu.done.is_some() {
-            return Ok(Notice::alert("This is settled already."));
+            return Ok(Notice::alert("This was already decided."));
         }
         let (id, chat) = (menu.id.clone(), menu.chat);
         match (choice, menu.what.clone()) {
@@ -141,7 +142,7 @@ impl Desk {
             (Choice::ShowAll, Kind::Waiting { asks, .. }) => self.show_again(update, chat, &asks).await,
             (choice, Kind::Offer { user, text, here, .. }) => {
                 if user != person.id {
-                    return Ok(Notice::alert("Only whoever wrote this can say where it belongs."));
+                    return Ok(Notice::alert("Only the person who wrote this can choose."));
                 }
                 let words = self.place(update, choice, &text, here, person).await?;
                 let done = format!("{words}: {}", quoted(text.as_str()));
@@ -172,10 +173,10 @@ impl Desk {
                 Ok("Taken as the answer")
             }
             Choice::Prompt => {
-                self.work(update, person, text.as_str(), Some(here)).await?;
+                self.work(Task::new(update, person, text.as_str(), Some(here))).await?;
                 Ok("Sent to the run")
             }
-            Choice::Show { .. } | Choice::ShowAll | Choice::Drop => Ok("Dropped"),
+            Choice::Show { .. } | Choice::ShowAll | Choice::Drop => Ok("Ignored"),
         }
     }
 
@@ -203,7 +204,7 @@ impl Desk {
         }
         self.save(memos).await?;
         Ok(match shown {
-            0 => Notice::alert("Nothing of that is open any more."),
+            0 => Notice::alert("None of this is open any more."),
             _ => Notice::passing("Shown below."),
         })
     }

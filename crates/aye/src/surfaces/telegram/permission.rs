@@ -2,14 +2,13 @@
 
 use super::form::{Action, Draft};
 use super::html::Page;
-use super::render::{Asker, Button, Shown, button, typing_hint, waiting};
-use aye_core::visible::visible;
+use super::render::{Asker, Button, Shown, button, passkey_note, too_long, typing_hint, waiting};
+use aye_core::visible::{one_line, visible};
 use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope};
 
 pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) -> Shown {
     let display = Display::of(permission, &ask.extras);
-    let head = Page::default().text("🔐 May ").code(&permission.tool).text(" run?");
-    let head = waiting(head, ask, asker).line();
+    let head = waiting(title(permission, &display), ask, asker).line();
     let lasting = [Scope::Session, Scope::Always].map(|scope| rule(permission, &display, scope, asker));
     let mut foot = Page::default();
     for rule in lasting.iter().flatten() {
@@ -18,14 +17,14 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
     if let Some(typing) = &draft.typing {
         foot = typing_hint(foot.line(), typing.what);
     }
+    let foot = foot.page(&passkey_note(ask, asker));
     let whole = head.clone().page(&what_runs(&display)).page(&foot);
     // A display from which the input cannot be read back would not show all of it.
     let shows_all = whole.fits() && display.rebuild(&permission.tool).as_ref() == Some(&permission.input);
     let (page, file) = match shows_all {
         true => (whole, None),
         false => {
-            let page = head.line().text("Too long to be shown whole here, so it cannot be allowed here. All of it is in the file below; allow it on the page or with ");
-            let page = page.code(&format!("aye answer {} --allow", ask.id)).page(&foot);
+            let page = too_long(head.line(), ask, "allowed").page(&foot);
             (page, Some(("permission.txt".to_owned(), whole_text(ask, permission, &display))))
         }
     };
@@ -41,6 +40,23 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
         None => button("⛔ Deny with reason…", Action::DenyWhy),
     }]);
     Shown { page, rows, wants_page: file.is_some(), file, ..Shown::default() }
+}
+
+/// The hub's title, with the file or the tool in it marked as code. A tool that the title does not name stands behind it:
+/// an Edit and a MultiEdit can show the same change.
+fn title(permission: &Permission, display: &Display) -> Page {
+    let page = Page::default().text("🔐 ");
+    let named = match display.kind {
+        DisplayKind::Command => return page.bold(&display.title),
+        DisplayKind::Diff => display.file.as_deref().unwrap_or_default(),
+        DisplayKind::Json => &permission.tool,
+    };
+    let words = display.title.strip_suffix(&*one_line(named)).unwrap_or(&display.title).trim_end();
+    let page = page.bold(words).text(" ").code(named);
+    match display.kind == DisplayKind::Json || words == permission.tool {
+        true => page,
+        false => page.text(" · ").code(&permission.tool),
+    }
 }
 
 fn lasting_buttons([session, always]: &[Option<Page>; 2]) -> Vec<Button> {
@@ -73,24 +89,21 @@ fn what_runs(display: &Display) -> Page {
     let mut page = Page::default();
     match (display.kind, &display.hunks) {
         (DisplayKind::Diff, Some(hunks)) => {
-            page = page.text("File: ").code(display.file.as_deref().unwrap_or_default()).line();
             for hunk in hunks {
                 page = page.pre(&in_lines(hunk)).line();
             }
             if display.before {
-                page = page
-                    .dim("Line numbers and lines around it are as the agent's machine tells them.")
-                    .line();
+                page = page.dim("Line numbers and context come from the agent's machine.").line();
             }
         }
-        (DisplayKind::Json, _) => page = page.dim("Its input, as JSON:").line().pre(&display.text).line(),
+        (DisplayKind::Json, _) => page = page.dim("Input, as JSON:").line().pre(&display.text).line(),
         (DisplayKind::Command, _) | (DisplayKind::Diff, None) => page = page.pre(&display.text).line(),
     }
     for (n, part) in display.parts.iter().enumerate() {
-        page = page.dim(&format!("part {}: ", n + 1)).code(part).line();
+        page = page.dim(&format!("Part {}: ", n + 1)).code(part).line();
     }
     if let Some(caution) = &display.caution {
-        page = page.bold(&format!("⚠️ look closely: {caution}")).line();
+        page = page.bold(&format!("⚠️ Look closely: {caution}")).line();
     }
     for (field, value) in &display.rest {
         page = page.code(field).text(": ").code(&value.to_string()).line();

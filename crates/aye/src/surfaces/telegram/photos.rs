@@ -3,24 +3,27 @@
 use super::desk::Desk;
 use super::gate::Person;
 use super::memory::forget;
+use super::runs::Task;
 use super::wire::{Message, PhotoSize};
 use crate::hub::{Image, Memo, Problem};
 use aye_core::{AgentId, Surface};
-use data_encoding::BASE64;
+use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub const PHOTO: &str = "photo";
-/// Of the sizes that Telegram offers, the largest below this is taken.
-const LARGEST: u64 = 1024 * 1024;
-const NO_TEXT: &str = "Text only, please: I cannot read voices or files.";
+/// As many as an album has.
+const MOST_AT_ONCE: usize = 10;
+const NO_TEXT: &str = "Please send text or a photo: voice messages and files cannot be read here.";
+const NO_PICTURE: &str = "it is not a JPEG, PNG, GIF or WebP picture";
 
 /// A picture on its way to a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Photo {
     update: i64,
     person: Person,
-    agent: AgentId,
+    /// None: the chat's run, or a new one.
+    agent: Option<AgentId>,
     here: i64,
     file: String,
     caption: String,
@@ -44,37 +47,42 @@ impl Desk {
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
         let answers = replied.is_some_and(|to| self.memory.copy_of_message(chat, to).is_some());
         if answers || self.memory.waiting_for(chat, person.id).is_some() {
-            self.say(chat, Some(here), "An answer is text: pictures, voices and files cannot be one.");
+            self.say(
+                chat,
+                Some(here),
+                "An answer must be text: photos, voice messages and files cannot be one.",
+            );
             return Ok(());
         }
         if message.photo.is_empty() {
             self.say(chat, Some(here), NO_TEXT);
             return Ok(());
         }
-        let card =
-            replied.and_then(|to| self.memory.card_of_message(chat, to)).map(|card| card.agent.clone());
-        let agent = match card {
+        let card = replied.and_then(|to| self.memory.card_of_message(chat, to));
+        let agent = match card.map(|card| card.agent.clone()) {
             Some(agent) => Some(agent),
             None => self.run_of(chat).await.map(|(agent, _)| agent),
         };
-        let Some(agent) = agent else {
-            self.say(
-                chat,
-                Some(here),
-                "There is no run to show this to. Start one with words, then send the picture.",
-            );
+        if let Some(agent) = &agent
+            && self.hub.agent(agent.as_str()).await?.kind != "claude"
+        {
+            self.say(chat, Some(here), "This agent does not take photos.");
             return Ok(());
-        };
-        if self.hub.agent(agent.as_str()).await?.kind != "claude" {
-            self.say(chat, Some(here), "This agent takes no pictures.");
+        }
+        if let (None, Err(words)) = (&agent, self.chosen_project(&self.note_of(chat))) {
+            self.say(chat, Some(here), &words);
+            return Ok(());
+        }
+        if self.photos.len() + self.waiting_photos.len() >= MOST_AT_ONCE {
+            self.say(chat, Some(here), "Too many photos at once. Send this one again in a moment.");
             return Ok(());
         }
         let Some(file) = best(&message.photo) else {
-            self.say(chat, Some(here), "This picture is too large: 1 MB at most, please.");
+            self.say(chat, Some(here), "This photo is too large: 1 MB at most.");
             return Ok(());
         };
         let caption = message.caption.clone().filter(|words| !words.trim().is_empty());
-        let caption = caption.unwrap_or_else(|| "Look at this picture.".to_owned());
+        let caption = caption.unwrap_or_else(|| "Look at this photo.".to_owned());
         let photo = Photo { update, person: person.clone(), agent, here, file, caption };
         let mut memos = self.memory.put_handled(update);
         memos.push(Memo { kind: PHOTO, key: update.to_string(), body: Some(json!(photo)) });
@@ -97,25 +105,32 @@ impl Desk {
     fn fetch_photo(&mut self, photo: Photo) {
         let bot = self.bot.clone();
         self.photos.spawn(async move {
-            let fetched = bot.fetch(&photo.file, LARGEST as usize).await;
-            let image = fetched.map_err(|error| error.to_string()).and_then(|bytes| {
-                let media_type = media_type(&bytes).ok_or("it is no picture that agents take")?.to_owned();
-                Ok(Image { media_type, data: BASE64.encode(&bytes) })
-            });
-            Fetched { photo, image }
+            let fetched = bot.fetch(&photo.file, Image::LARGEST).await.map_err(|error| error.to_string());
+            let read = |bytes: Bytes| Image::read(&bytes).ok_or_else(|| NO_PICTURE.to_owned());
+            Fetched { photo, image: fetched.and_then(read) }
         });
     }
 
     pub(super) async fn photo_fetched(&mut self, fetched: Option<Fetched>) {
         let Some(Fetched { photo, image }) = fetched else { return };
+        let chat = photo.person.chat;
+        // Of an album only the first starts a run; the others follow.
+        if photo.agent.is_none() && self.starting.contains_key(&chat) && image.is_ok() {
+            return self.waiting_photos.push(Fetched { photo, image });
+        }
         let memos = vec![forget(PHOTO, photo.update.to_string())];
-        let (chat, here) = (photo.person.chat, Some(photo.here));
+        let Photo { update, person, agent, here, caption, .. } = photo;
         let done = match image {
             Ok(image) => {
-                self.prompt_with(&photo.person, photo.agent, (&photo.caption, Some(image)), here, memos).await
+                let (image, here) = (Some(image), Some(here));
+                let task = Task { update, person, text: caption, image, here, memos };
+                match agent {
+                    Some(agent) => self.prompt(agent, task).await,
+                    None => self.work(task).await,
+                }
             }
             Err(why) => {
-                self.say(chat, here, &format!("The picture could not be fetched: {why}."));
+                self.say(chat, Some(here), &format!("The photo could not be fetched: {why}."));
                 self.save(memos).await
             }
         };
@@ -125,18 +140,8 @@ impl Desk {
     }
 }
 
+/// Of the sizes that Telegram offers, the largest that may be sent on.
 fn best(sizes: &[PhotoSize]) -> Option<String> {
-    let fitting = sizes.iter().filter(|size| size.file_size <= LARGEST);
+    let fitting = sizes.iter().filter(|size| size.file_size <= Image::LARGEST as u64);
     fitting.max_by_key(|size| size.file_size).map(|size| size.file_id.clone())
-}
-
-/// By its first bytes: what a server says of a file is not believed.
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
 }

@@ -4,28 +4,26 @@ use super::exact;
 use super::form::{Action, Draft};
 use super::html::{LONGEST, Page, cut, length, pieces};
 use super::question::{FRAME, MOST_PARTS};
-use super::render::{Asker, Shown, button, typing_hint, waiting};
+use super::render::{Asker, Shown, button, passkey_note, too_long, typing_hint, waiting};
 use aye_core::Ask;
 use aye_core::visible::visible;
 
 pub fn plan(ask: &Ask, plan: &str, draft: &Draft, asker: &Asker) -> Shown {
     let head = |page: Page| waiting(page.text("📋 ").bold("A plan to approve"), ask, asker);
     let (parts, mut page, file) = plan_text(plan, head);
-    let mut rows = vec![vec![button("⛔ Refuse", Action::Deny)]];
+    let mut rows = vec![vec![button("⛔ Deny", Action::Deny)]];
     match file {
         None => rows[0].insert(0, button("✅ Approve", Action::Approve)),
-        Some(_) => {
-            page = page.line().text("Too long to be shown here, so it cannot be approved here. All of it is in the file below; approve it on the page or with ");
-            page = page.code(&format!("aye answer {} --allow", ask.id));
-        }
+        Some(_) => page = too_long(page.line(), ask, "approved"),
     }
+    page = page.page(&passkey_note(ask, asker));
     match &draft.typing {
         Some(typing) => {
             page = typing_hint(page.line(), typing.what);
             rows.push(vec![button("Cancel", Action::StopTyping)]);
         }
         None => {
-            rows.push(vec![button("⛔ Refuse with feedback…", Action::DenyWhy)]);
+            rows.push(vec![button("⛔ Deny with reason…", Action::DenyWhy)]);
             rows.push(vec![button("⏸ Pause and outline", Action::Outline)]);
         }
     }
@@ -47,13 +45,13 @@ pub fn plan_text(plan: &str, head: impl Fn(Page) -> Page) -> (Vec<Page>, Page, O
     let part = |(i, piece): (usize, &&str)| {
         let page =
             Page::default().dim(&format!("Plan, part {} of {of}", i + 1)).line().line().markdown(piece);
-        page.line().line().dim(if i + 1 < of { "It goes on below." } else { "End of the plan." })
+        page.line().line().dim(if i + 1 < of { "Continues below." } else { "End of the plan." })
     };
     let parts: Vec<_> = cut.iter().enumerate().map(part).collect();
     if of > MOST_PARTS || !parts.iter().all(Page::fits) {
         return (vec![], head(Page::default()), Some(("plan.md".to_owned(), visible(plan).into_owned())));
     }
-    (parts, head(Page::default()).line().text("The plan stands above."), None)
+    (parts, head(Page::default()).line().text("The plan is above."), None)
 }
 
 /// The beginning of a plan, for a message that only says how it ended.

@@ -106,7 +106,7 @@ fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
 }
 
 /// The tool and the input that a message shows, read back from what people see of it. Only stretches of code count,
-/// by our own words before them.
+/// by our own words before them; a command's title says that it is Bash.
 fn read_back(page: &super::html::Page) -> (String, Option<serde_json::Map<String, Value>>) {
     let seen = seen(page);
     let code: Vec<_> = seen.entities.iter().filter(|entity| ["code", "pre"].contains(&entity.kind)).collect();
@@ -118,11 +118,15 @@ fn read_back(page: &super::html::Page) -> (String, Option<serde_json::Map<String
         let before: String = seen.text[from..entity.start].iter().collect();
         match before.rsplit('\n').next().unwrap() {
             _ if entity.kind == "pre" => blocks.push((before.trim().ends_with("as JSON:"), text)),
-            "🔐 May " => tool = text,
-            "File: " => file = Some(text),
+            "🔐 Use " => tool = text,
+            " · " => tool = text,
+            words if words.starts_with("🔐 ") => {
+                words.trim_start_matches("🔐 ").trim_end().clone_into(&mut tool);
+                file = Some(text);
+            }
             "" => field = text,
             ": " => rest[field.as_str()] = serde_json::from_str(&text).unwrap(),
-            words => assert!(words.starts_with("part ") || words.ends_with("own rule: "), "{words}"),
+            words => assert!(words.starts_with("Part ") || words.ends_with("own rule: "), "{words}"),
         }
     }
     let hunk = |text: &String| {
@@ -134,7 +138,10 @@ fn read_back(page: &super::html::Page) -> (String, Option<serde_json::Map<String
     let display = match (&file, blocks.first()) {
         (Some(file), _) => json!({"kind": "diff", "text": "", "file": file, "hunks": blocks_of(&blocks)}),
         (None, Some((true, text))) => json!({"kind": "json", "text": text}),
-        (None, Some((false, text))) => json!({"kind": "command", "text": text}),
+        (None, Some((false, text))) => {
+            tool = "Bash".to_owned();
+            json!({"kind": "command", "text": text})
+        }
         (None, None) => panic!("nothing is shown"),
     };
     let mut display = display;

@@ -31,7 +31,7 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> S
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);
     if !pickable && !asked.options.is_empty() {
-        page = page.line().text("Too long to be answered here. Answer it on the page, or with ");
+        page = page.line().text("Too long to answer here. Answer it on the page, or with ");
         page = page.code(&format!("aye answer {}", ask.id)).line();
     }
     let file = body.file.map(|text| (format!("question-{}.txt", at + 1), text));
@@ -54,7 +54,7 @@ fn body(asked: &Question, head: &Page, tail: &Page) -> Text {
     if fits(&whole) {
         return Text { page: whole, parts: vec![], file: None, pickable: true };
     }
-    let in_file = |page: Page| page.line().dim("All of it is in the file below.").line();
+    let in_file = |page: Page| page.line().dim("The full text is in the file below.").line();
     if fits(&in_file(described.clone())) {
         return Text { page: in_file(described), parts: vec![], file: file(), pickable: true };
     }
@@ -63,7 +63,7 @@ fn body(asked: &Question, head: &Page, tail: &Page) -> Text {
     let named = names(asked);
     let split = parts.len() <= MOST_PARTS;
     let page = match (split, has_previews) {
-        (true, false) => named.line().dim("The details are in messages of their own.").line(),
+        (true, false) => named.line().dim("The details are in separate messages.").line(),
         (true, true) | (false, _) => in_file(named),
     };
     let pickable = fits(&page.clone().text(&" ".repeat(FRAME)));
@@ -111,10 +111,10 @@ fn names(asked: &Question) -> Page {
 
 fn tail(mut page: Page, draft: &Draft, asked: &Question, entry: &Entry) -> Page {
     if let Some(text) = &entry.text {
-        page = page.line().dim("in your words: ").written(&label(text, ECHO)).line();
+        page = page.line().dim("Your words: ").written(&label(text, ECHO)).line();
     }
     if let Some(notes) = &entry.notes {
-        page = page.line().dim("note: ").written(&label(notes, ECHO)).line();
+        page = page.line().dim("Note: ").written(&label(notes, ECHO)).line();
     }
     match (&draft.typing, asked.multi_select) {
         (Some(typing), _) => typing_hint(page, typing.what),
@@ -178,13 +178,13 @@ pub fn review(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> Sho
             page = page.text(" ").dim(&format!("({})", label(who, 40)));
         }
         if let Some(notes) = &entry.notes {
-            page = page.line().dim("note: ").written(&label(notes, room));
+            page = page.line().dim("Note: ").written(&label(notes, room));
         }
         page = page.line();
     }
     let changes: Vec<_> =
         (0..of).map(|i| button(format!("✏️ {}", i + 1), Action::Change { question: i })).collect();
-    let mut rows = vec![vec![button("✅ Send the answers", Action::Send)]];
+    let mut rows = vec![vec![button("✅ Send answers", Action::Send)]];
     rows.extend(changes.chunks(IN_A_ROW).map(<[_]>::to_vec));
     Shown { page, rows, question: of, ..Shown::default() }
 }

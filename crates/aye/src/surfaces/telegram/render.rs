@@ -41,6 +41,8 @@ pub struct Asker {
     /// Such as "14:05".
     pub deadline: Option<String>,
     pub is_claude: bool,
+    /// A link to the page can stand under the message.
+    pub has_link: bool,
 }
 
 pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
@@ -50,21 +52,43 @@ pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
         Body::Permission(asked) => permission(ask, asked, draft, asker),
         Body::Plan(asked) => plan(ask, asked.plan.as_str(), draft, asker),
     };
-    guarded(on_the_page(ask, shown))
+    guarded(ask, shown)
 }
 
-/// What takes a passkey can be refused here, and allowed only on the page.
-pub fn on_the_page(ask: &Ask, mut shown: Shown) -> Shown {
+/// Where something that takes a passkey can be allowed; nothing for everything else.
+pub fn passkey_note(ask: &Ask, asker: &Asker) -> Page {
+    let page = Page::default();
+    match (ask.proof, asker.has_link) {
+        (Proof::None, _) => page,
+        (Proof::Passkey, true) => {
+            page.line().line().text("🔑 Allowing this takes a passkey: open it on the page.")
+        }
+        (Proof::Passkey, false) => {
+            page.line().line().text("🔑 Allowing this takes a passkey, on the page: ").code("aye open")
+        }
+    }
+}
+
+/// Where something that is too long for Telegram can be read, and decided on.
+pub fn too_long(page: Page, ask: &Ask, approved: &str) -> Page {
+    let words =
+        format!("Too long to show here, so it cannot be {approved} here. The file below has all of it.");
+    let page = page.text(&words);
+    match ask.proof {
+        Proof::None => {
+            let command = format!("aye answer {} --allow", ask.id);
+            page.text(&format!(" It can be {approved} on the page, or with ")).code(&command)
+        }
+        Proof::Passkey => page,
+    }
+}
+
+/// What takes a passkey, and whatever does not fit in spite of everything above, cannot be approved here.
+pub fn guarded(ask: &Ask, mut shown: Shown) -> Shown {
     if ask.proof == Proof::Passkey {
         shown = without_approval(shown);
         shown.wants_page = true;
-        shown.page = shown.page.line().line().text("🔑 Allowing it takes a passkey: open it on the page.");
     }
-    shown
-}
-
-/// Whatever else went wrong above: what does not fit is not approved.
-pub fn guarded(mut shown: Shown) -> Shown {
     if !shown.page.fits() || !shown.parts.iter().all(Page::fits) {
         shown.page = shown.page.fitting();
         shown.parts.clear();

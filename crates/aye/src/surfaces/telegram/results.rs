@@ -97,6 +97,8 @@ impl Desk {
                 );
                 self.change_copy(copy, |copy| copy.lost = true).await
             }
+            // Should the edit be made late, over one that overtook it, the message is edited once more.
+            Doing::Show { copy, .. } => self.change_copy(copy, |copy| copy.shown.clear()).await,
             // A second one of these would ring twice, or ask twice.
             Doing::Side { copy, what: what @ (SideKind::Reminder | SideKind::Prompt { .. }) } => {
                 self.add_side(copy, *what, None).await
@@ -107,14 +109,18 @@ impl Desk {
                         let memos = self.replace_card(card.clone());
                         self.save(memos).await
                     }
-                    None => Ok(()),
+                    None => self.change_card(card, |card| card.shown.clear()).await,
                 }
             }
             Doing::Ring { .. } | Doing::RemindOfList { .. } => self.gave_up(doing).await,
             // Its asks are announced anew, each by itself; should it be there after all, its buttons do nothing.
-            Doing::ShowMenu { menu, .. } => self.lose_menu(menu).await,
+            Doing::ShowMenu { menu, .. } => {
+                if let Some(menu) = self.memory.menus.get_mut(menu) {
+                    menu.shown.clear();
+                }
+                self.lose_menu(menu).await
+            }
             Doing::Words
-            | Doing::Show { .. }
             | Doing::Side { .. }
             | Doing::Unside { .. }
             | Doing::UnremindOfList { .. }

@@ -17,6 +17,24 @@ use tokio::time::Instant;
 const BETWEEN_EDITS: f64 = 3.0;
 const EVENTS_AT_ONCE: u32 = 1000;
 
+/// What somebody wants done.
+pub struct Task {
+    pub update: i64,
+    pub person: Person,
+    pub text: String,
+    pub image: Option<Image>,
+    /// The message that says so.
+    pub here: Option<i64>,
+    /// Saved together with it.
+    pub memos: Vec<Memo>,
+}
+
+impl Task {
+    pub fn new(update: i64, person: &Person, text: &str, here: Option<i64>) -> Self {
+        Self { update, person: person.clone(), text: text.to_owned(), image: None, here, memos: vec![] }
+    }
+}
+
 /// How the start of a run ended.
 pub struct Started {
     chat: i64,
@@ -26,28 +44,24 @@ pub struct Started {
 }
 
 impl Desk {
-    /// A text that is for no ask: it goes to the chat's run, or starts one.
-    pub(super) async fn work(
-        &mut self,
-        update: i64,
-        person: &Person,
-        text: &str,
-        here: Option<i64>,
-    ) -> Result<(), Problem> {
-        let note = self.memory.chats.get(&person.chat).cloned().unwrap_or_default();
+    /// What is for no ask goes to the chat's run, or starts one.
+    pub(super) async fn work(&mut self, task: Task) -> Result<(), Problem> {
+        let note = self.note_of(task.person.chat);
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
             None => None,
         };
         match agent {
             Some(agent) if agent.state != AgentState::Ended && agent.reach == Reach::Driven => {
-                self.prompt(update, person, agent.id, text, here).await
+                self.prompt(agent.id, task).await
             }
             // What ended can be taken up again where it was left.
-            ended => {
-                self.start(update, person, note, text, here, ended.and_then(|agent| agent.session)).await
-            }
+            ended => self.start(task, note, ended.and_then(|agent| agent.session)).await,
         }
+    }
+
+    pub(super) fn note_of(&self, chat: i64) -> ChatNote {
+        self.memory.chats.get(&chat).cloned().unwrap_or_default()
     }
 
     /// The run that this chat goes on with, if it can, and its name.
@@ -59,28 +73,11 @@ impl Desk {
         goes_on.then_some((agent.id, name))
     }
 
-    pub(super) async fn prompt(
-        &mut self,
-        update: i64,
-        person: &Person,
-        agent: AgentId,
-        text: &str,
-        here: Option<i64>,
-    ) -> Result<(), Problem> {
-        let memos = self.memory.put_handled(update);
-        self.prompt_with(person, agent, (text, None), here, memos).await
-    }
-
-    /// A prompt, perhaps with a picture, and what is to be remembered with it.
-    pub(super) async fn prompt_with(
-        &mut self,
-        person: &Person,
-        agent: AgentId,
-        (text, image): (&str, Option<Image>),
-        here: Option<i64>,
-        mut memos: Vec<Memo>,
-    ) -> Result<(), Problem> {
-        let Ok(words) = Text::try_from(text) else { return Ok(()) };
+    pub(super) async fn prompt(&mut self, agent: AgentId, task: Task) -> Result<(), Problem> {
+        let Task { update, person, text, image, here, mut memos } = task;
+        memos.extend(self.memory.put_handled(update));
+        let Ok(words) = Text::try_from(text) else { return self.save(memos).await };
+        let anyway = memos.clone();
         if self.going_card(&agent).is_none() {
             let since = self.hub.last_seq().await?;
             let card = Card::new(agent.clone(), person.chat, since, self.hub.clock().now())?;
@@ -99,25 +96,18 @@ impl Desk {
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => {
                 self.say(person.chat, here, &format!("That did not work: {problem}."));
-                Ok(())
+                self.save(anyway).await
             }
         }
     }
 
-    async fn start(
-        &mut self,
-        update: i64,
-        person: &Person,
-        note: ChatNote,
-        text: &str,
-        here: Option<i64>,
-        resume: Option<String>,
-    ) -> Result<(), Problem> {
+    async fn start(&mut self, task: Task, note: ChatNote, resume: Option<String>) -> Result<(), Problem> {
+        let Task { update, person, text, image, here, mut memos } = task;
         let chosen = match self.chosen_project(&note) {
             Ok(project) => project,
             Err(words) => {
                 self.say(person.chat, here, &words);
-                return Ok(());
+                return self.save(memos).await;
             }
         };
         let (Ok(cwd), Ok(prompt)) = (Text::try_from(chosen.as_str()), Text::try_from(text)) else {
@@ -125,11 +115,11 @@ impl Desk {
         };
         if self.starting.contains_key(&person.chat) {
             self.say(person.chat, here, "A run is just being started. Send this again in a moment.");
-            return Ok(());
+            return self.save(memos).await;
         }
         self.starting.insert(person.chat, self.hub.clock().now());
         // Noted first: should the hub end now, the run is not started twice, and the person is told.
-        let mut memos = self.memory.put_handled(update);
+        memos.extend(self.memory.put_handled(update));
         memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
         memos.push(self.memory.put_chat(person.chat, ChatNote { project: Some(chosen.clone()), ..note }));
         if let Err(problem) = self.save(memos).await {
@@ -138,14 +128,14 @@ impl Desk {
         }
         let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
         self.starts.spawn(async move {
-            let run = NewRun { cwd, prompt, mode: None, agent: None, resume, assertion: None };
+            let run = NewRun { cwd, prompt, image, mode: None, agent: None, resume, assertion: None };
             Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
         });
         Ok(())
     }
 
     /// The chat's own, or the only one there is.
-    fn chosen_project(&self, note: &ChatNote) -> Result<String, String> {
+    pub(super) fn chosen_project(&self, note: &ChatNote) -> Result<String, String> {
         let projects = self.hub.projects().map_err(|problem| problem.to_string())?.projects;
         let chosen =
             note.project.as_ref().filter(|name| projects.iter().any(|project| project.name == **name));
@@ -182,6 +172,9 @@ impl Desk {
         if let Err(problem) = self.save(memos).await {
             self.stumble(&problem);
         }
+        for fetched in std::mem::take(&mut self.waiting_photos) {
+            self.photo_fetched(Some(fetched)).await;
+        }
     }
 
     pub(super) fn card_changed(&mut self, agent: &AgentId) {
@@ -196,19 +189,22 @@ impl Desk {
         }
     }
 
-    /// A prompt that came from elsewhere to a run of this chat is shown there, too.
+    /// What a run of this chat does because of somebody elsewhere, or by itself, is shown there, too.
     pub(super) async fn event(&mut self, agent: &AgentId, change: &Change) -> Result<(), Problem> {
         if self.memory.active_card(agent).is_some() {
             self.card_changed(agent);
             return Ok(());
         }
         let Some(chat) = self.memory.homes.get(agent).map(|home| home.chat) else { return Ok(()) };
-        let text = change.text.as_ref().map_or("", |text| text.as_str());
-        let told: Value = serde_json::from_str(text).unwrap_or_default();
-        if told["event"]["type"] != "prompt" {
-            return Ok(());
+        // Long events are not in the change itself.
+        let before = change.seq.saturating_sub(1);
+        let events = self.hub.events(agent.clone(), before, 1).await?;
+        match events.first() {
+            Some((seq, event)) if *seq == change.seq && begins_turn(event) => {
+                self.new_card(agent.clone(), chat, before).await
+            }
+            _ => Ok(()),
         }
-        self.new_card(agent.clone(), chat, change.seq.saturating_sub(1)).await
     }
 
     pub(super) async fn plan_card(&mut self, id: &str) -> Result<Option<Call>, Problem> {
@@ -290,13 +286,13 @@ impl Desk {
         self.memory.active_card(agent).filter(|card| !has_ended(card))
     }
 
-    /// The next prompt may have come before this message was done with the last.
+    /// The next turn may have begun before this message was done with the last.
     async fn show_next_turn(&mut self, card: &Card, seen: u64) -> Result<(), Problem> {
         if self.memory.active_card(&card.agent).is_some() {
             return Ok(());
         }
         let events = self.hub.events(card.agent.clone(), seen, EVENTS_AT_ONCE).await?;
-        match events.iter().find(|(_, event)| event["type"] == "prompt") {
+        match events.iter().find(|(_, event)| begins_turn(event)) {
             Some((seq, _)) => self.new_card(card.agent.clone(), card.chat, seq.saturating_sub(1)).await,
             None => Ok(()),
         }
@@ -340,4 +336,9 @@ impl Desk {
         }
         memos
     }
+}
+
+/// A prompt that came in the middle of a turn, or a sub-agent that is done, can begin one without a further prompt.
+fn begins_turn(event: &Value) -> bool {
+    matches!(event["type"].as_str(), Some("prompt" | "text" | "tool" | "turn"))
 }

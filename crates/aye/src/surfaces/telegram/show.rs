@@ -288,7 +288,7 @@ impl Desk {
     ) -> Result<Outgoing, Problem> {
         if plainness == Plainness::Bare {
             let words = format!(
-                "A request is waiting that Telegram refuses to show. Look at it with: aye show {}",
+                "A request is waiting that Telegram does not accept. See it with: aye show {}",
                 ask.id
             );
             return Ok(plainly(&Page::default().text(&words), plainness));
@@ -339,7 +339,8 @@ impl Desk {
         }
         let is_claude = agent.is_some_and(|agent| agent.kind == "claude");
         let deadline = ask.deadline.map(|at| self.time_of_day(at));
-        Asker { name: cut(&name, 100).0.to_owned(), deadline, is_claude }
+        let has_link = self.settings.public_url.is_some();
+        Asker { name: cut(&name, 100).0.to_owned(), deadline, is_claude, has_link }
     }
 }
 

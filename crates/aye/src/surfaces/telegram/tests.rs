@@ -58,7 +58,7 @@ pub fn ask_with(body: Body) -> Ask {
 const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
 
 pub fn asker() -> Asker {
-    Asker { name: "claude".into(), deadline: None, is_claude: true }
+    Asker { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
 }
 
 fn picture(shown: &Shown) -> String {
@@ -139,7 +139,7 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 
     2. <b>i18n</b>
 
-    <i>note: </i>subtle
+    <i>Note: </i>subtle
 
     <i>Tap all that apply, then Done.</i>
     | ☐ 1. Dark mode
@@ -159,7 +159,7 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 
     2. <b>i18n</b>
 
-    <i>note: </i>subtle
+    <i>Note: </i>subtle
 
     <b>✍️ Send your answer as your next message.</b>
     | ☐ 1. Dark mode
@@ -178,12 +178,12 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     asked.extras.parts = vec!["rm -rf \u{202e}x".into(), "echo '<b>'".into()];
     asked.extras.caution = Some("it hides something".into());
     insta::assert_snapshot!(picture(&open(&asked, &Draft::default(), &asker())), @r"
-    🔐 May <code>Bash</code> run?
+    🔐 <b>Run a command</b>
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
-    <i>part 1: </i><code>rm -rf \u{202e}x</code>
-    <i>part 2: </i><code>echo '&lt;b&gt;'</code>
-    <b>⚠️ look closely: it hides something</b>
+    <i>Part 1: </i><code>rm -rf \u{202e}x</code>
+    <i>Part 2: </i><code>echo '&lt;b&gt;'</code>
+    <b>⚠️ Look closely: it hides something</b>
     <code>timeout</code>: <code>5</code>
 
     For the session: Claude's own rule: <code>allow Bash(rm:*) for this session</code>
@@ -199,10 +199,10 @@ fn what_cannot_be_shown_whole_cannot_be_allowed() {
     let permission = json!({"tool": "Bash", "input": {"command": command}});
     let shown = open(&ask(Kind::Permission, permission), &Draft::default(), &asker());
     insta::assert_snapshot!(picture(&shown), @"
-    🔐 May <code>Bash</code> run?
+    🔐 <b>Run a command</b>
     <i>claude in /src/web</i>
 
-    Too long to be shown whole here, so it cannot be allowed here. All of it is in the file below; allow it on the page or with <code>aye answer k3f9 --allow</code>
+    Too long to show here, so it cannot be allowed here. The file below has all of it. It can be allowed on the page, or with <code>aye answer k3f9 --allow</code>
     | ⛔ Deny
     | ⛔ Deny with reason…
     file permission.txt
@@ -233,8 +233,8 @@ fn a_plan_is_shown_whole_in_parts_or_as_a_file_without_approval() {
     2. y
 
     <i>End of the plan.</i>
-    | ✅ Approve | ⛔ Refuse
-    | ⛔ Refuse with feedback…
+    | ✅ Approve | ⛔ Deny
+    | ⛔ Deny with reason…
     | ⏸ Pause and outline
     ");
     let plan = |lines: usize| {
@@ -301,7 +301,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
 
     Which database &lt;now&gt;?
     → <b>SQLite</b>
-    <i>note: </i>in a file
+    <i>Note: </i>in a file
     Which features?
     → <b>Dark mode, offline</b>
 
@@ -316,7 +316,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
         Receipt::Delivered,
     );
     insta::assert_snapshot!(ended(&denied, &asker(), &Draft::default()).html(), @"
-    🔐 <b>Bash</b>
+    🔐 <b>Run a command</b>
     <i>claude in /src/web</i>
     <pre>ls</pre>
 
@@ -336,7 +336,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
 
     1. x
 
-    ⌛ <b>nobody answered in time</b>
+    ⌛ <b>Nobody answered in time</b>
     ");
     assert_eq!(too_late(&expired), "Too late: nobody answered in time.");
 }
@@ -352,7 +352,7 @@ fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
 
     <i>End of the plan.</i>
 
-    Refused automatically, because you asked for an outline first. Approve it within 25 s, and the same plan passes when it comes again.
+    Denied automatically, because you asked for an outline first. Approve it within 25 s, and the same plan passes when it comes again.
     | ✅ Approve plan | ⛔ Deny
     ");
     insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), None, None)), @"
@@ -361,7 +361,7 @@ fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
 
     1. x
 
-    <b>Refused automatically. The time to approve it is over.</b>
+    <b>Denied automatically. The time to approve it is over.</b>
     ");
 }
 
@@ -394,7 +394,7 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
     progress.add(12, &json!({"type": "news", "of": "tomorrow"}));
     insta::assert_snapshot!(card(&agent, "web", &progress, None).0.html(), @"
     ⏳ <b>web</b> · working
-    <i>… 2 steps before</i>
+    <i>… 2 earlier steps</i>
     · Bash make &lt;2&gt;
     · Bash make &lt;3&gt;
     · Bash make &lt;4&gt;

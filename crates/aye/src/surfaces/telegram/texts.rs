@@ -8,6 +8,7 @@ use super::gate::{Person, admit};
 use super::held::Said;
 use super::lane::Job;
 use super::memory::Copy;
+use super::runs::Task;
 use super::wire::{Message, Replied};
 use crate::hub::Problem;
 use jiff::SignedDuration;
@@ -38,7 +39,11 @@ impl Desk {
         };
         if message.forward_origin.is_some() {
             if addressed {
-                self.say(chat, Some(here), "A forwarded message is not taken for your own words. If you mean it, send its text yourself.");
+                self.say(
+                    chat,
+                    Some(here),
+                    "Forwarded messages are ignored. If you mean it, send the text yourself.",
+                );
             }
             return Ok(());
         }
@@ -87,7 +92,7 @@ impl Desk {
             Read::Others => return Ok(()),
             Read::Unknown(_) if chat < 0 => return Ok(()),
             Read::Unknown(command) => {
-                self.say(chat, here, &format!("I do not know {command}. /help lists what I know."));
+                self.say(chat, here, &format!("Unknown command: {command}. Send /help for the list."));
                 return Ok(());
             }
             Read::Text => {}
@@ -101,7 +106,7 @@ impl Desk {
         }
         let card = said.replied.and_then(|to| self.memory.card_of_message(chat, to));
         if let Some(agent) = card.map(|card| card.agent.clone()) {
-            return self.prompt(said.update, &said.person, agent, &said.text, here).await;
+            return self.prompt(agent, Task::new(said.update, &said.person, &said.text, here)).await;
         }
         let waiting = self.memory.waiting_for(chat, said.person.id).cloned();
         if let Some(copy) = waiting
@@ -116,7 +121,10 @@ impl Desk {
         if self.offer_as_answer(said.update, &said.person, &text, said.here).await? {
             return Ok(());
         }
-        self.work(said.update, &said.person, &text, here).await
+        if self.starting.contains_key(&chat) {
+            return self.hold_text(said).await;
+        }
+        self.work(Task::new(said.update, &said.person, &text, here)).await
     }
 
     fn without_my_name(&self, text: &str) -> String {
@@ -150,7 +158,7 @@ impl Desk {
         self.put_now(copy.chat, Job::Ask(ask.id.clone()));
         let stopped = Draft { typing: None, ..copy.draft.clone() };
         if !ask.state.is_open() {
-            self.say(person.chat, here, &format!("{} Your text went nowhere.", sentence(&too_late(&ask))));
+            self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&too_late(&ask))));
             return self.go_on(update, copy, stopped, person).await;
         }
         match typed(&ask.body, copy.draft.clone(), person.as_who(), text) {
@@ -161,7 +169,7 @@ impl Desk {
             Next::Draft(draft) => self.go_on(update, copy, draft, person).await,
             Next::Answer(answer) => {
                 if let Err(words) = self.answer(update, &copy, &ask, answer, person).await? {
-                    self.say(person.chat, here, &format!("{} Your text went nowhere.", sentence(&words)));
+                    self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&words)));
                 }
                 self.go_on(update, copy, stopped, person).await
             }
@@ -172,8 +180,7 @@ impl Desk {
         let person =
             admit(&self.settings, message.from.as_ref(), message.sender_chat.as_ref(), &message.chat);
         if let Some(person) = person.filter(|person| self.is_addressed(message, person)) {
-            let words =
-                "An edit changes nothing that was already sent. Send it anew if you mean it otherwise.";
+            let words = "Edits do not change what was already sent. Send a new message instead.";
             self.say(person.chat, Some(message.message_id), words);
         }
     }

@@ -107,7 +107,7 @@ impl Desk {
                 chat = place.chat.id,
                 "somebody who is not listed pressed a button; nothing happened"
             );
-            return Ok(Notice::alert("You are not among those who may answer here."));
+            return Ok(Notice::alert("You are not allowed to answer here."));
         };
         self.hear_from(person.chat);
         let holder = query.data.as_deref().and_then(|token| self.memory.holder(token));
@@ -175,7 +175,7 @@ impl Desk {
         if approves(action) {
             let shown = open(&ask, &copy.draft, &self.asker(&ask).await);
             if !shown.rows.iter().flatten().any(|(_, offered)| offered == action) {
-                return Ok(Notice::alert("This cannot be allowed here. Look at it on the page."));
+                return Ok(Notice::alert("This cannot be allowed here. Open it on the page."));
             }
         }
         let next = press(&ask.body, copy.draft.clone(), action, person.as_who());
@@ -302,10 +302,10 @@ impl Desk {
 
     async fn press_card(&mut self, update: i64, card: Card, person: &Person) -> Result<Notice, Problem> {
         if card.done {
-            return Ok(Notice::alert("This run has ended already."));
+            return Ok(Notice::alert("This run has already ended."));
         }
         if let Some(who) = &card.cancelled {
-            return Ok(Notice::alert(format!("{who} is stopping it already.")));
+            return Ok(Notice::alert(format!("{who} is already stopping it.")));
         }
         let (agent, id, chat) = (card.agent.clone(), card.id.clone(), card.chat);
         let mut memos = vec![self.memory.put_card(Card { cancelled: Some(person.name.to_string()), ..card })];

@@ -4,6 +4,7 @@ pub mod notices;
 mod permission;
 pub mod style;
 
+use super::words;
 use aye_core::visible::{one_line, visible};
 use aye_core::{Answer, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict};
 use jiff::Timestamp;
@@ -176,15 +177,12 @@ fn outcome(ask: &AskView) -> String {
 }
 
 fn receipt_words(receipt: Receipt) -> String {
-    match receipt {
-        Receipt::Pending => paint(DIM, "recorded; the agent has not been told yet"),
-        Receipt::Delivered => paint(DIM, "delivered to the agent"),
-        Receipt::Confirmed => paint(GOOD, "confirmed by the agent's own transcript"),
-        Receipt::Disputed => paint(BAD, "ALARM: the agent's transcript shows something else"),
-        Receipt::Superseded => paint(BAD, "the agent's own terminal was first after all"),
-        Receipt::Undelivered => paint(BAD, "the agent was gone before it could be told"),
-        Receipt::Unknown => paint(BAD, "nobody knows whether it reached the agent"),
-    }
+    let tone = match receipt {
+        Receipt::Confirmed => GOOD,
+        trouble if words::is_trouble(trouble) => BAD,
+        _ => DIM,
+    };
+    paint(tone, words::receipt(receipt))
 }
 
 /// An answer as lines of plain words, free of any styling.

@@ -1,0 +1,56 @@
+//! What every surface says in the same words: how a request ended, what became of its answer, and what agents do.
+
+use aye_core::{AgentState, Answer, PlanVerdict, Receipt, Reply, Verdict};
+
+/// What was decided, in a word or two.
+pub fn decided(answer: &Answer) -> String {
+    match answer {
+        Answer::Question(Reply::Skip { .. }) => "Declined".into(),
+        Answer::Question(_) if answer.decision() == "declined" => "Skipped".into(),
+        Answer::Question(_) => "Answered".into(),
+        Answer::Permission(Verdict::Allow { scope, input }) => {
+            format!("Allowed ({scope}){}", if input.is_some() { ", edited" } else { "" })
+        }
+        Answer::Plan(PlanVerdict::Allow { plan: None }) => "Approved".into(),
+        Answer::Plan(PlanVerdict::Allow { plan: Some(_) }) => "Approved, edited".into(),
+        Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => "Denied".into(),
+        Answer::Plan(PlanVerdict::Outline) => "Outline requested".into(),
+    }
+}
+
+/// What became of an answer.
+pub fn receipt(receipt: Receipt) -> &'static str {
+    match receipt {
+        Receipt::Pending => "Recorded, being delivered",
+        Receipt::Delivered => "Delivered to the agent",
+        Receipt::Confirmed => "Confirmed by the agent's own transcript",
+        Receipt::Disputed => "ALARM: the agent's transcript shows something else",
+        Receipt::Superseded => "It had already been answered in the agent's own terminal",
+        Receipt::Undelivered => "The agent was gone before it could be told",
+        Receipt::Unknown => "It is not known whether this reached the agent",
+    }
+}
+
+/// The answer did not do what whoever gave it expects.
+pub fn is_trouble(receipt: Receipt) -> bool {
+    match receipt {
+        Receipt::Pending | Receipt::Delivered | Receipt::Confirmed => false,
+        Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered | Receipt::Unknown => true,
+    }
+}
+
+pub fn agent_state(state: AgentState) -> &'static str {
+    match state {
+        AgentState::Working => "working",
+        AgentState::Waiting => "waiting for an answer",
+        AgentState::Idle => "idle",
+        AgentState::Ended => "ended",
+        AgentState::Lost => "not responding",
+    }
+}
+
+/// With a capital letter at its beginning.
+pub fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+}
