@@ -18,7 +18,7 @@ pub enum Reach {
     Script,
 }
 
-/// What an adapter can say of its agent. That it waits follows from its open asks; that it is lost, from silence.
+/// The state an adapter reports. `waiting` is derived from open asks, and `lost` from silence, so neither is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
@@ -75,10 +75,10 @@ pub struct Agent {
     /// The agent's own name for its session.
     pub session: Option<String>,
     pub state: AgentState,
-    /// What the session has cost so far, in US dollars, where the agent tells.
+    /// Cost of the session so far in US dollars, if the agent reports it.
     pub cost: Option<f64>,
     pub open_asks: u32,
-    /// The plan that was last refused for an outline; until its time a person may still approve it.
+    /// The plan that was last refused for an outline. A person may approve it until the pause ends.
     pub outline: Option<Pause>,
     pub created_at: Timestamp,
 }

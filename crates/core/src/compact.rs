@@ -1,5 +1,5 @@
-//! A permission in few lines, for small surfaces. It always says how much it leaves out, and is never the only
-//! thing shown where approving is possible.
+//! A permission shortened for small surfaces. It says how much it leaves out, and is never the only thing shown where
+//! a person can approve.
 
 use crate::ask::Permission;
 use crate::display::{Display, DisplayKind, Extras};
@@ -14,7 +14,7 @@ const COMMAND_WIDTH: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compact {
     pub text: String,
-    /// In words, such as "12 more lines"; none when all is shown.
+    /// For example "12 more lines"; `None` if everything is shown.
     pub left_out: Option<String>,
 }
 
@@ -40,7 +40,7 @@ fn beginning(text: &str) -> Compact {
     Compact { text: visible(&shown).into_owned(), left_out }
 }
 
-/// What goes and what comes; what stays as it is counts as left out too, but is not mentioned.
+/// Removed and added lines. Unchanged lines are left out without being counted.
 fn change(lines: &[&str]) -> Compact {
     let of = |mark: char| lines.iter().copied().filter(move |line| line.starts_with(mark));
     let (gone, come) = (of('-').count(), of('+').count());

@@ -44,8 +44,8 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Canonical JSON (RFC 8785), but for integers beyond 2^53: those are written in full, because
-/// two commands that differ only in a long id must never share a digest.
+/// Canonical JSON (RFC 8785), except that integers beyond 2^53 are written in full: two commands that differ only in a
+/// long id must not share a digest.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn keys_are_sorted_by_utf16_and_whitespace_is_dropped() {
         check(r#"{ "b": 1, "a": { "d": [], "c": null } }"#, r#"{"a":{"c":null,"d":[]},"b":1}"#);
-        // By code point U+FB33 would come first; by UTF-16 the surrogates of the emoji do.
+        // RFC 8785 sorts by UTF-16 code units: by code point, U+FB33 would come before the emoji.
         check(r#"{"\ufb33":1,"😀":2}"#, "{\"😀\":2,\"\u{fb33}\":1}");
     }
 

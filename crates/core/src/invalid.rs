@@ -1,7 +1,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What is wrong with something we were given, and where, so that a surface can show it beside the field.
+/// An invalid input: the field and what is wrong with it, so that a surface can show the message beside that field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Invalid {
@@ -14,7 +14,7 @@ impl Invalid {
         Self { field: field.into(), problem: problem.into() }
     }
 
-    /// The same complaint, seen from one level further out.
+    /// The same error with `field` prefixed by the name of its parent.
     pub fn under(self, parent: &str) -> Self {
         Self { field: join(parent, &self.field), problem: self.problem }
     }
@@ -29,7 +29,7 @@ fn join(parent: &str, field: &str) -> String {
     }
 }
 
-/// Decodes strictly, and names the field that does not fit.
+/// Decodes strictly; the error names the field that does not fit.
 pub fn decode<T: DeserializeOwned>(value: Value) -> Result<T, Invalid> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = match error.path().to_string() {
@@ -41,7 +41,7 @@ pub fn decode<T: DeserializeOwned>(value: Value) -> Result<T, Invalid> {
     })
 }
 
-/// serde reports a missing field at its parent and names it only in the sentence.
+/// serde reports a missing field at the path of its parent; the name appears only in the message.
 fn named_field(problem: &str) -> Option<&str> {
     problem.strip_prefix("missing field `")?.split('`').next()
 }

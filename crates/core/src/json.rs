@@ -1,12 +1,12 @@
-//! JSON as we accept it from others: no key twice, and not too deep.
-//! A document with a key twice means different things to different readers, so it means nothing to us.
+//! JSON as we accept it from others: no duplicate keys, limited depth. Parsers disagree about duplicate keys, so a
+//! document that has one could be approved in one meaning and run in another.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Many readers, serde_json among them, stop at 128. What we pass on stands a few levels deeper than
-/// it came, and one ask that is too deep must not make a whole list unreadable.
+/// Many parsers, serde_json among them, stop at 128 levels. We pass documents on nested a few levels deeper, and one ask
+/// that is too deep must not make a whole list unreadable.
 const DEEPEST: usize = 100;
 
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
@@ -15,7 +15,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     deserializer.end().map(|()| value)
 }
 
-/// Reads one value that may have this many levels.
+/// Deserializes one value with at most this many levels.
 #[derive(Clone, Copy)]
 struct Strict {
     levels: usize,
@@ -110,7 +110,7 @@ mod tests {
     fn a_key_twice_is_refused_at_any_depth() {
         let error = parse(br#"{"a":[{"b":1,"b":2}]}"#).unwrap_err().to_string();
         assert!(error.contains(r#"the key "b" stands twice"#), "{error}");
-        // The same key in another spelling is still the same key.
+        // An escaped spelling of a key is still the same key.
         assert!(parse(br#"{"a":1,"\u0061":2}"#).is_err());
     }
 

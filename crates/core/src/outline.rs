@@ -1,6 +1,6 @@
-//! Pause and outline: a person who is shown a plan may first ask for an outline in plain words. For a
-//! while, plans that come all the same are refused without asking; the person may let the refused plan
-//! pass meanwhile. One of these per agent, ending with its session.
+//! Pause and outline: instead of deciding on a plan, a person can ask for an outline in plain words first. During the
+//! pause that follows, new plans are refused automatically, and the person can approve the refused plan in advance.
+//! There is one such state per agent, and it ends with the agent's session.
 
 use crate::digest::Digest;
 use crate::ids::{AskId, Text};
@@ -14,13 +14,13 @@ const LONGEST: i64 = 120;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outline {
-    /// How many outlines were asked for in a row.
+    /// Number of outlines requested in a row.
     n: u32,
     pause: Option<Pause>,
     pass: Option<Pass>,
 }
 
-/// The clock that runs, and the plan that waits behind it: the last one refused.
+/// A pause: when it ends, and the last plan that was refused because of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pause {
     pub until: Timestamp,
@@ -28,26 +28,26 @@ pub struct Pause {
     pub digest: Digest,
 }
 
-/// What a person let pass in advance, once.
+/// An approval in advance, for one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Pass {
-    /// None: whatever plan comes next.
+    /// `None` means whichever plan comes next.
     digest: Option<Digest>,
     by: Text,
-    /// What it was approved with.
+    /// The proof that the approval was given with.
     #[serde(default)]
     proof: Proof,
 }
 
-/// What becomes of a plan that an agent sends.
+/// What happens to a plan that an agent sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     AskAPerson,
-    /// Refused without asking; the clock goes on.
+    /// Refused without asking; the pause continues.
     Refused {
         left: SignedDuration,
     },
-    /// Let through, because this person said so in advance.
+    /// Approved, because this person approved it in advance.
     Passes {
         by: Text,
         proof: Proof,
@@ -63,12 +63,12 @@ pub enum NotNow {
 }
 
 impl Outline {
-    /// The last pause, whether or not its clock still runs.
+    /// The last pause, whether or not it is over.
     pub fn pause(&self) -> Option<&Pause> {
         self.pause.as_ref()
     }
 
-    /// The clock, if it still runs.
+    /// The pause, if it is not over.
     pub fn awaited(&self, now: Timestamp) -> Option<&Pause> {
         self.pause.as_ref().filter(|pause| now < pause.until)
     }
@@ -82,7 +82,7 @@ impl Outline {
         self.pass = None;
     }
 
-    /// A plan comes. One that is refused neither counts nor restarts the clock; it is now the one on show.
+    /// Takes a new plan. A refused plan neither counts as an outline nor extends the pause; it becomes the plan on hold.
     pub fn plan_comes(&mut self, ask: &AskId, digest: &Digest, now: Timestamp) -> Fate {
         if let Some(pass) = self.pass.take() {
             return match pass.digest.is_none_or(|meant| meant == *digest) {
@@ -99,7 +99,7 @@ impl Outline {
         }
     }
 
-    /// A person lets the refused plan pass: that very plan, or with `any_next`, whichever comes next.
+    /// Approves the refused plan in advance: exactly that plan, or with `any_next` whichever comes next.
     pub fn approve(
         &mut self,
         digest: &Digest,
@@ -116,7 +116,7 @@ impl Outline {
         Ok(())
     }
 
-    /// A person refuses the plan for good, and the clock ends.
+    /// Denies the refused plan for good and ends the pause.
     pub fn deny(&mut self, digest: &Digest, now: Timestamp) -> Result<(), NotNow> {
         let pause = self.awaited(now).ok_or(NotNow::NothingAwaited)?;
         if pause.digest != *digest {
@@ -126,7 +126,7 @@ impl Outline {
         Ok(())
     }
 
-    /// A person decided on a plan: what was counted is forgotten.
+    /// A person decided on a plan: the count of outlines starts over.
     pub fn plan_decided(&mut self) {
         *self = Outline::default();
     }
@@ -184,7 +184,7 @@ mod tests {
             &Pause { until: at(30), ask: ask(2), digest: plan("b") }
         );
         assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(30)), Fate::AskAPerson);
-        // Refusals did not count: the next outline is the second.
+        // Refused plans are not counted, so the next outline is the second.
         outline.asked_for(ask(3), plan("c"), at(40));
         assert_eq!(length(&outline, 40), 60);
     }

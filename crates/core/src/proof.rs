@@ -1,9 +1,9 @@
-//! What allowing something takes beside the word of somebody who may answer.
+//! What allowing something requires in addition to an operator's credential.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Ordered: the stricter is the greater.
+/// Ordered from lax to strict, so that `max` picks the stricter one.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Proof {
     #[default]
     None,
-    /// A signature by a registered passkey, made for this very answer after the person was verified.
+    /// A signature by a registered passkey over exactly this answer, with user verification.
     Passkey,
 }
 

@@ -1,4 +1,4 @@
-//! The audit trail: what happened, in order, each line bound to the one before it.
+//! The audit trail: what happened, in order. Each line contains the hash of the one before it.
 
 use crate::digest::{canonical, hex, sha256_hex};
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::Sha256;
 
-/// The hash before the first line.
+/// The previous hash of the first line.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// One line. `who` is a person, a rule, an agent or the hub itself.
@@ -24,7 +24,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The hash of this line, which the next line is bound to. Without the key, nobody can make one that fits.
+    /// The hash of this line, which the next line contains. With a key it is a MAC: nobody else can compute it.
     pub fn hash(&self, previous: &str, key: Option<&ChainKey>) -> String {
         let line = serde_json::to_value(self).unwrap_or(Value::Null);
         let text = format!("{previous}\n{}", canonical(&line));
@@ -35,7 +35,7 @@ impl Line {
     }
 }
 
-/// A secret of the hub's, with which it marks what it wrote or said itself.
+/// A secret of the hub, used for MACs over what it wrote or said.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ChainKey([u8; 32]);
 
@@ -48,14 +48,14 @@ impl ChainKey {
         &self.0
     }
 
-    /// Names the key without giving it away.
+    /// An identifier for the key that does not reveal it.
     pub fn id(&self) -> String {
         self.tag("name of this key", "")[..16].to_owned()
     }
 
-    /// The MAC of a text. One made for a purpose is good for no other.
+    /// The MAC of a text for one purpose; it is not valid for any other purpose.
     pub fn tag(&self, purpose: &str, text: &str) -> String {
-        // HMAC fills a short key up with zeros, so this is the key itself.
+        // HMAC pads short keys with zeros, so the key is used as it is.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&self.0);
         let mut mac = Hmac::<Sha256>::new(&block.into());
@@ -64,7 +64,7 @@ impl ChainKey {
     }
 }
 
-/// Follows the chain line by line and says where it breaks.
+/// Checks a chain line by line and reports where it breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
     pub head: String,
@@ -93,7 +93,7 @@ impl Chain {
         self.pass_by(line.seq, hash)
     }
 
-    /// A line whose key is not at hand: only its place can be checked.
+    /// Takes a line whose key is missing: only its position can be checked.
     pub fn pass_by(&mut self, seq: u64, hash: &str) -> Result<(), Broken> {
         let expected = self.lines + 1;
         if seq != expected {

@@ -1,10 +1,10 @@
-//! Text from an agent, made safe to look at: what a terminal or a browser would obey or hide is
-//! shown as an escape, and nothing is ever left out.
+//! Makes text from an agent safe to display: characters that a terminal or a browser would interpret or hide are
+//! shown as escapes, and nothing is left out.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Line breaks and tabs stay as they are; use [`one_line`] where they must not.
+/// Keeps line breaks and tabs; use [`one_line`] to escape those as well.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_hidden(c))
 }
@@ -31,14 +31,14 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether text could be taken for what [`visible`] makes of another: it has an escape of its own in it.
+/// Whether the text itself contains something that looks like an escape, so that its visible form is ambiguous.
 pub fn looks_escaped(text: &str) -> bool {
     text.contains("\\u{") || text.contains("\\r")
 }
 
-/// JSON in which everything hidden is escaped as JSON escapes it: the same value, safe to look at.
+/// Escapes hidden characters in a JSON document as `\uXXXX`: the same value, safe to display.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
-    // Outside of strings only a line break is hidden, and inside of them it is escaped already.
+    // Outside strings, only line breaks are hidden characters, and inside strings they are escaped already.
     let hidden = |c: char| c != '\n' && is_hidden(c);
     if !json.contains(hidden) {
         return Cow::Borrowed(json);
@@ -72,7 +72,7 @@ pub fn is_hidden(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// The page has the same function in its own language, and is held to the same file.
+    /// The page has the same function in TypeScript and is tested with the same file.
     #[test]
     fn the_vectors_shared_with_the_page_hold() {
         let vectors: Vec<serde_json::Value> =

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// What a credential is good for. An agent's can never answer.
+/// What a credential may do. An agent's credential can never answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -23,7 +23,7 @@ impl Role {
         }
     }
 
-    /// An operator also sees; nobody but an agent speaks for an agent.
+    /// An operator may do whatever a viewer may. Only an agent's credential acts for an agent.
     pub fn may_act_as(self, needed: Role) -> bool {
         match (self, needed) {
             (Role::Agent, Role::Agent)

@@ -1,10 +1,10 @@
 //! The `command` of a rule that allows: a pattern over the words of one command.
 //!
-//! `*` is any number of plain words. `[…]` may stand, any number of times. A `*` and the `[…]` beside it form
-//! one run, whose pieces stand in any order. `**` is anything at all. Every other word stands for itself; a
-//! star inside a word stays inside it. An option is never plain: its name must be written out.
+//! `*` matches any number of plain words. `[…]` is optional and may repeat. A `*` and the `[…]` next to it form a run
+//! whose pieces may come in any order. `**` matches anything. Every other word matches itself, and a star inside a word
+//! does not match across words. An option is never a plain word: a pattern must name it.
 //!
-//! `docs/allow-rules.md` says the same with examples, which a test reads.
+//! `docs/allow-rules.md` explains this with examples that a test reads.
 
 mod advice;
 mod machine;
@@ -35,21 +35,21 @@ struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     One(WordPattern),
-    /// Each of these sequences any number of times, in any order.
+    /// Any number of these sequences, in any order.
     Run(Vec<Vec<Item>>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Item {
     Word(WordPattern),
-    /// `*`: one plain word, repeated where it stands in a run by itself.
+    /// `*`: one plain word; repeatable if it is a sequence of a run by itself.
     Plain,
     /// `**`: any number of words.
     Anything,
 }
 
 impl CommandPattern {
-    /// Every text is a pattern: what cannot be read as more stands for itself.
+    /// Never fails: text that is no pattern matches itself.
     pub fn new(written: &str) -> Self {
         let steps = parse::steps(written);
         Self { machine: Machine::new(&steps), steps }
@@ -59,19 +59,19 @@ impl CommandPattern {
         self.fit(words) == Fit::Covers
     }
 
-    /// How far the pattern covers a command.
+    /// How much of a command the pattern covers.
     pub fn fit(&self, words: &[String]) -> Fit {
         self.machine.fit(words)
     }
 
-    /// Whether it is written in words that globs do not have.
+    /// Whether it uses syntax that globs do not have.
     pub fn has_brackets(&self) -> bool {
         let in_brackets = |piece: &Vec<Item>| !matches!(piece.as_slice(), [Item::Plain | Item::Anything]);
         let of_step = |step: &Step| matches!(&step.what, What::Run(pieces) if pieces.iter().any(in_brackets));
         self.steps.iter().any(of_step)
     }
 
-    /// What is dangerous about it, whatever it is for.
+    /// Warnings about the pattern itself.
     pub fn dangers(&self) -> Vec<String> {
         let mut dangers = vec![];
         let items = || self.steps.iter().flat_map(Step::items);
@@ -102,7 +102,7 @@ impl CommandPattern {
         dangers
     }
 
-    /// Whether a star stands for what the program runs, or comes before it is written out.
+    /// Whether a star can match code that the program, a shell, a wrapper or an interpreter, then runs.
     fn leaves_code_open(&self, program: &str) -> bool {
         let Some(own_words) = crate::shell::own_words_before_code(program) else { return false };
         let takes_words = |step: &Step| step.items().iter().any(|item| !matches!(item, Item::Word(_)));
@@ -124,7 +124,7 @@ impl Step {
     }
 }
 
-/// As it is read: `cargo test*` becomes `cargo test *`.
+/// The pattern as it is interpreted: `cargo test*` becomes `cargo test *`.
 impl fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let texts: Vec<&str> = self.steps.iter().map(|step| step.text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What rules that allow nearly cover, and what they covered once.
+//! What allow rules nearly cover, and what they covered when commands were matched as globs.
 
 use crate::call::ToolCall;
 use crate::command::Advice;
@@ -9,7 +9,7 @@ use crate::shell::Part;
 use aye_core::visible::one_line;
 use std::cmp::Reverse;
 
-/// A rule that covers the beginning of a command and not all of it.
+/// A rule that covers the beginning of a command but not all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
     pub rule: RuleId,
@@ -34,8 +34,8 @@ impl Policy {
         undecided.filter_map(|part| closest(part.part?)).collect()
     }
 
-    /// The rules that allowed this call when commands were matched as globs, if the policy no longer allows it,
-    /// each with what it does not cover any more.
+    /// The rules that allowed this call when commands were matched as globs, each with what it no longer covers.
+    /// Empty if the policy still allows the call.
     pub fn lost(&self, call: &ToolCall) -> Vec<Lost<'_>> {
         if self.decide(call).action == Action::Allow {
             return vec![];
@@ -63,7 +63,7 @@ impl Policy {
     }
 }
 
-/// What a rule allowed once and does not allow any more.
+/// Something that a rule used to allow and no longer does.
 #[derive(Debug)]
 pub struct Lost<'a> {
     pub rule: &'a Rule,

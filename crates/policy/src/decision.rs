@@ -8,29 +8,29 @@ use std::fmt;
 pub struct Decision {
     pub action: Action,
     pub source: Source,
-    /// In plain words, for whoever wonders.
+    /// The reason, in a sentence for people.
     pub because: String,
-    /// What a person's allow takes, by the rules alone or by the whole policy.
+    /// The proof that a person needs to allow it.
     pub proof: Proof,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     Allow,
-    /// The agent is told this.
+    /// The message is for the agent.
     Deny {
         message: String,
     },
     Ask,
 }
 
-/// What in the policy decided.
+/// Which part of the policy decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// In the order of the file, each once. Several only where several allowed the parts of one command.
+    /// In the order of the file, without duplicates. Several if different rules allowed different parts of one command.
     Rules(Vec<RuleId>),
     AutoApprove,
-    /// Nothing did, so it goes to a person.
+    /// None of it, so a person is asked.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ impl Decision {
         Self { action: Action::Ask, source: Source::Nothing, because, proof: Proof::None }
     }
 
-    /// Whether a grant may still allow it. A rule that asks means every time, so a grant does not silence it.
+    /// Whether a grant may still allow it. A rule that asks means every time, so grants do not override it.
     pub fn is_open_to_grants(&self) -> bool {
         self.action == Action::Ask && self.source == Source::Nothing
     }

@@ -1,20 +1,20 @@
-//! Places that belong to aye itself: its tokens, its database, its configuration. An input that names one
-//! is never approved without a person, because whoever reaches it can approve anything.
+//! Paths that belong to aye itself: its tokens, its database, its configuration. An input that names one is never
+//! approved without a person, because whoever can read or change those files can approve anything.
 //!
-//! This reads text and nothing else. It sees a place written from the root, from the user's home (`~`,
-//! `$HOME`), from the agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case,
-//! and as `AYE_HOME` by name. Links and folders above a place show only on the disk: [`crate::names`] lists what
-//! has to be looked at there. A name that is put together when the command runs is not seen.
+//! This module only looks at text. It recognises a path from the root, from the user's home (`~`, `$HOME`) or from the
+//! agent's folder, through `.`, `..` and doubled slashes, in quotes, in another case, and as `AYE_HOME`. Symbolic links
+//! and parent folders have to be resolved on disk: [`crate::names`] lists the names to look up there. A name that is
+//! assembled when the command runs is not recognised.
 
 use crate::pattern::settle_path;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Home {
-    /// Settled, and in lower case: some file systems do not know the difference.
+    /// Normalised and in lower case, because some file systems ignore case.
     places: Vec<String>,
     user: Option<String>,
-    /// As the disk spells it.
+    /// In its original case.
     user_spelled: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl Home {
         let settle = |path: &str| settle_path("/", &path.to_lowercase());
         let mut settled = vec![];
         for place in places.iter().filter(|place| !place.is_empty()).map(|place| settle(place)) {
-            // Where quotes are part of the name, they are taken out of it with those around it.
+            // Quotes are removed from a text before it is compared, so a path with quotes in its name must match without.
             let bare = unquoted(&place);
             if bare != place && bare != "/" {
                 settled.push(bare);
@@ -34,7 +34,7 @@ impl Home {
         Self { places: settled, user: user_home.map(settle), user_spelled: user_home.map(str::to_owned) }
     }
 
-    /// A name with the user's home, and the folder it is used in, in place of what stands for them.
+    /// Expands the user's home and the current folder in a name.
     pub(crate) fn expand(&self, name: &str) -> String {
         let name = name.replace("${PWD}", ".").replace("$PWD", ".");
         let name = name.strip_prefix("~+").map(|rest| format!(".{rest}")).unwrap_or(name);
@@ -59,13 +59,13 @@ impl Home {
         self.is_inside(&cwd) || strings.into_iter().any(|text| self.is_named_in(text, &cwd))
     }
 
-    /// Whether a place lies below the folder that a search looks through.
+    /// Whether one of the paths lies below the folder that a search covers.
     pub fn is_below(&self, cwd: &str, input: &Map<String, Value>, pattern_is_path: bool) -> bool {
         let cwd = settle_path("/", &cwd.to_lowercase());
         let named = input.get("path").and_then(Value::as_str).unwrap_or(".").to_lowercase();
         let pattern = input.get("pattern").and_then(Value::as_str).unwrap_or_default().to_lowercase();
         let folder = settle_path(&cwd, &self.expand_user(&named));
-        // A pattern may itself begin at the root or lead upwards.
+        // The search pattern itself may begin at the root or contain `..`.
         let roams = pattern_is_path && (pattern.starts_with(['/', '~']) || pattern.contains(".."));
         roams
             || self.places.iter().any(|place| {
@@ -108,7 +108,7 @@ impl Home {
     }
 }
 
-/// `${HOME:-x}` and `${HOME%/}` are the user's home too.
+/// `${HOME:-x}` and `${HOME%/}` also expand to the user's home.
 fn with_home(name: String, user: &str) -> String {
     let Some((before, rest)) = name.split_once("${HOME") else { return name };
     match rest.split_once('}') {
@@ -135,7 +135,7 @@ fn unquoted(text: &str) -> String {
     text.replace(['\'', '"', '\\'], "")
 }
 
-/// The whole text with the detours taken out of the paths in it.
+/// The text with all paths in it normalised.
 fn squeeze(text: &str, and_parents: bool) -> String {
     let mut names: Vec<&str> = vec![];
     for name in text.split('/') {
@@ -148,7 +148,7 @@ fn squeeze(text: &str, and_parents: bool) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// The place itself or something in it, not a neighbour whose name only begins the same.
+/// Whether the text contains the path or something below it, not just a name with the same prefix.
 fn names(text: &str, place: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.match_indices(place).any(|(at, _)| !text[at + place.len()..].starts_with(goes_on))

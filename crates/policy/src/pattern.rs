@@ -1,7 +1,6 @@
-//! Patterns over text and over folders; the commands of rules that allow have a language of their own (see
-//! [`crate::command`]). Only `*` is special, a backslash makes the next character
-//! literal, and case counts. Every other character, `?` and `[` among them, stands for itself,
-//! because commands and addresses are full of them.
+//! Patterns over text and over folders. The commands of allow rules have a language of their own (see
+//! [`crate::command`]). Only `*` is special, a backslash makes the next character literal, and case matters. All other
+//! characters are literal, including `?` and `[`, because commands and addresses are full of them.
 
 use std::fmt;
 
@@ -19,12 +18,12 @@ pub enum BadPattern {
     PartOfDeep,
 }
 
-/// A pattern over text: `*` is any run of characters, the empty run, spaces, slashes and line breaks
-/// included.
+/// A pattern over text. `*` matches any sequence of characters, also an empty one, including spaces, slashes and line
+/// breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     written: String,
-    /// What must stand between the stars; one piece means no star at all.
+    /// The literal text between the stars; one piece means that there is no star.
     pieces: Vec<String>,
 }
 
@@ -47,7 +46,7 @@ impl Glob {
         Ok(Self { written: written.to_owned(), pieces })
     }
 
-    /// Takes each piece at its first place, which finds a match whenever there is one and never looks back.
+    /// Matches each piece at its first occurrence, which finds a match if there is one, without backtracking.
     pub fn matches(&self, text: &str) -> bool {
         let [first, middle @ .., last] = self.pieces.as_slice() else {
             return self.pieces.first().is_some_and(|only| only == text);
@@ -60,7 +59,7 @@ impl Glob {
         rest.ends_with(last.as_str())
     }
 
-    /// A pattern that stands for this text alone.
+    /// A pattern that matches only this text.
     pub fn literal(text: &str) -> Self {
         Self { written: text.to_owned(), pieces: vec![text.to_owned()] }
     }
@@ -94,8 +93,8 @@ impl fmt::Display for Glob {
     }
 }
 
-/// A pattern over folders: `*` stays within one folder's name, `**` is any number of folders, none included,
-/// so that `/src/**` is `/src` and everything below it.
+/// A pattern over folders. `*` matches within one name; `**` matches any number of folders, also none, so `/src/**`
+/// matches `/src` and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderGlob {
     written: String,
@@ -127,11 +126,11 @@ impl FolderGlob {
         Ok(Self { written: written.to_owned(), steps: steps? })
     }
 
-    /// Only a plain path matches: who can write `/src/../etc` must not be taken to be in `/src`.
+    /// Only a normalised path matches: `/src/../etc` must not count as being inside `/src`.
     pub fn matches(&self, path: &str) -> bool {
         let Some(names) = plain_path(path) else { return false };
         let (mut step, mut name) = (0, 0);
-        // Where to go on when what follows the last `**` did not fit: let it take one folder more.
+        // Where to continue after a mismatch: the last `**` takes one more folder.
         let mut retry: Option<(usize, usize)> = None;
         while name < names.len() {
             match self.steps.get(step) {
@@ -164,7 +163,7 @@ impl fmt::Display for FolderGlob {
     }
 }
 
-/// The names of an absolute path that is written plainly, or nothing.
+/// The names of an absolute, normalised path; `None` for any other text.
 pub fn plain_path(path: &str) -> Option<Vec<&str>> {
     let below_root = path.strip_prefix('/')?;
     if below_root.is_empty() {
@@ -175,7 +174,7 @@ pub fn plain_path(path: &str) -> Option<Vec<&str>> {
     names.iter().all(plain).then_some(names)
 }
 
-/// A path as the text alone can settle it: no `//`, `.` or `..`. Links are not followed.
+/// Normalises a path without looking at the disk: no `//`, `.` or `..`. Links are not followed.
 pub fn settle_path(base: &str, path: &str) -> String {
     let mut names: Vec<&str> = vec![];
     let base = if path.starts_with('/') { "" } else { base };
@@ -274,7 +273,7 @@ mod tests {
         assert_eq!(settle_path("/a", "/x/../.."), "/");
     }
 
-    /// The plainest matcher there is, to compare with.
+    /// The simplest possible matcher, as a reference.
     fn slow(pattern: &[char], text: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),
@@ -292,7 +291,7 @@ mod tests {
 
         #[test]
         fn folders_agree_with_the_plainest_matcher(pattern in "(/(a|b|\\*\\*)){1,6}", path in "(/(a|b)){1,7}") {
-            // One character a folder: `**` becomes the star of the plainest matcher.
+            // One character per folder: `**` becomes the star of the reference matcher.
             let chars = |s: &str| s.replace("**", "*").replace('/', "").chars().collect::<Vec<_>>();
             prop_assert_eq!(FolderGlob::new(&pattern).unwrap().matches(&path), slow(&chars(&pattern), &chars(&path)));
         }

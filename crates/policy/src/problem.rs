@@ -1,4 +1,4 @@
-//! What can be wrong with a policy, said so that whoever wrote it can mend it.
+//! What can be wrong with a policy file, in sentences for the person who wrote it.
 
 use crate::pattern::BadPattern;
 use crate::rule::RuleId;

@@ -1,15 +1,13 @@
 //! Shell commands, taken apart.
 //!
-//! Two readers look at every command. The *literal* reader takes only what every shell reads alike: plain
-//! words joined by `;`, `&`, `&&`, `||`, `|`, `|&` and line breaks, in `( )` and `{ }`, behind `!`. The
-//! *grammar* reads all of bash. A command can be allowed only if the literal reader takes it and the
-//! grammar finds the very same commands in it; where they differ, one of them is wrong about what will run,
-//! and a person decides.
+//! Every command is parsed twice. The *literal* parser accepts only what all shells interpret alike: plain words joined
+//! by `;`, `&`, `&&`, `||`, `|`, `|&` and line breaks, in `( )` and `{ }`, after `!`. The *grammar* parses all of bash. A
+//! command can be allowed only if the literal parser accepts it and the grammar finds exactly the same commands. If they
+//! differ, one of them is wrong about what will run, and a person decides.
 //!
-//! Rules that deny or ask see more: every command the grammar finds anywhere, what wrappers such as `sudo`
-//! and `bash -c` lead to, and, where the grammar is at a loss, pieces cut from the raw text. They are a
-//! net, not a wall: what is only known when the command runs (`$x`, an alias, a script, `base64 -d | sh`)
-//! is not seen.
+//! Rules that deny or ask see more: every command the grammar finds anywhere, the commands that wrappers such as `sudo`
+//! and `bash -c` run, and, where the grammar fails, pieces cut from the raw text. They are not a guarantee: what is known
+//! only when the command runs (`$x`, an alias, a script, `base64 -d | sh`) is not seen.
 
 mod literal;
 mod reach;
@@ -22,10 +20,10 @@ use literal::Literal;
 use reach::Budget;
 use std::fmt;
 
-/// Longer commands are not taken apart but asked about. Linux hands no program a longer argument, so
+/// Longer commands are not parsed, and a person is asked. Linux does not pass longer arguments to a program, so
 /// `bash -c` could not run them either.
 pub const LONGEST: usize = 128 * 1024;
-/// Commands with more parts are asked about; the first so many parts are still held against rules that deny.
+/// For commands with more parts a person is asked; deny rules still see the first ones, up to this number.
 pub const MOST_PARTS: usize = 4096;
 
 /// Why a command can never match an allow rule.
@@ -49,7 +47,7 @@ pub enum Opaque {
 }
 
 impl Opaque {
-    /// Too large to be looked through, so that nothing but a person decides, not even `auto_approve`.
+    /// Too large to be parsed, so only a person decides; not even `auto_approve` allows it.
     pub fn is_oversize(&self) -> bool {
         matches!(self, Opaque::TooLong | Opaque::TooManyParts)
     }
@@ -80,13 +78,13 @@ impl fmt::Display for Opaque {
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What allow rules look at; empty where no grammar fits.
+    /// What allow rules match against; empty if the text could not be parsed.
     pub words: Vec<String>,
-    /// The words as one line, those that are not bare quoted back.
+    /// The words as one line, quoted where necessary.
     pub line: String,
-    /// Every text that rules which deny or ask look at.
+    /// The texts that deny and ask rules match against.
     pub reaches: Vec<String>,
-    /// It leads to `cd` or the like, so what follows runs in another folder.
+    /// Whether it runs `cd` or the like, so that what follows runs in another folder.
     pub moves: bool,
 }
 
@@ -94,7 +92,7 @@ pub struct Part {
 pub struct Script {
     /// Never empty.
     pub parts: Vec<Part>,
-    /// The one way to write the whole, or why it cannot be allowed.
+    /// The canonical form of the whole script, or why it cannot be allowed.
     pub plain: Result<String, Opaque>,
 }
 
@@ -118,7 +116,7 @@ impl Script {
     }
 
     fn opaque(text: &str, mut found: tree::Found, why: Opaque) -> Self {
-        // The grammar splits a word at a line that goes on after a backslash; the shell joins it.
+        // The grammar splits a word at a backslash before a line break; a shell joins the lines.
         if text.contains("\\\n") {
             found.commands.extend(tree::read(&text.replace("\\\n", "")).commands);
         }
@@ -127,7 +125,7 @@ impl Script {
         }
         let mut budget = Budget::default();
         let mut parts = parts(&found.commands, &found.fed, &mut budget);
-        // There is always something for a rule to look at, even where nothing was found.
+        // Rules always get something to match against, even if nothing was found.
         if found.broken || parts.is_empty() {
             let whole = text.trim().to_owned();
             parts.push(Part { words: vec![], line: whole.clone(), reaches: vec![whole], moves: false });
@@ -143,7 +141,7 @@ fn parts(commands: &[Vec<String>], fed: &[String], budget: &mut Budget) -> Vec<P
     let runs_what_it_reads =
         |reached: &&mut Vec<_>| reached.iter().any(|words: &Vec<_>| reach::reads_commands(words));
     if let Some(shell) = reached.iter_mut().find(runs_what_it_reads) {
-        // `echo 'rm x' | sh`: whatever this script could feed to the shell counts as a command.
+        // `echo 'rm x' | sh`: every text that this script could pipe into the shell counts as a command.
         let quoted = commands.iter().flatten().filter(|word| word.contains(char::is_whitespace));
         for text in fed.iter().chain(quoted) {
             shell.extend(reach::reach_text(text, budget));
@@ -162,7 +160,7 @@ fn part(words: &[String], reached: &[Vec<String>]) -> Part {
     Part { words: words.to_vec(), line: words::line(words), reaches, moves: reached.iter().any(moves) }
 }
 
-/// What might be commands in a text that no grammar fits: one more than are looked at, so that it shows when
+/// Possible commands in a text that could not be parsed: up to one more than the limit, so that the caller notices if
 /// there are too many.
 fn crude_pieces(text: &str) -> Vec<Vec<String>> {
     let pieces = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']);

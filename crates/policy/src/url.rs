@@ -1,6 +1,5 @@
-//! Addresses in rules that allow: scheme, host and path are held against the pattern each by itself, so that no
-//! star reaches from one into the next. An address that programs could read in more than one way is never
-//! covered.
+//! Addresses in allow rules: scheme, host and path are matched separately, so no star matches across them. An address
+//! that programs could interpret in different ways is never covered.
 
 use crate::pattern::Glob;
 use http::Uri;
@@ -8,7 +7,7 @@ use http::Uri;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: String,
-    /// Nothing if the pattern's host cannot be told from another: it then covers nothing.
+    /// `None` if the pattern does not pin down the host; it then covers nothing.
     place: Option<Place>,
     path: Path,
 }
@@ -21,14 +20,14 @@ struct Place {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Label {
-    /// `*`: one name, or as the first of several any number of them.
+    /// `*`: one label, or at the start of a host any number of labels.
     Any,
     Like(Glob),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Port {
-    /// That of the scheme.
+    /// The default port of the scheme.
     Usual,
     Exactly(u16),
     Any,
@@ -40,12 +39,11 @@ struct Path {
     query: Option<Glob>,
 }
 
-/// So many names at the end of a host must be written out before a star may stand for part of a name:
-/// `*rust-lang.org` would cover `evilrust-lang.org`.
+/// This many labels at the end of a host must be literal: `*rust-lang.org` would cover `evilrust-lang.org`.
 const OWNED_LABELS: usize = 2;
 
 impl UrlPattern {
-    /// Nothing if this is no pattern over addresses: those begin with a scheme and `://`.
+    /// `None` if the text is no address pattern; those begin with a scheme and `://`.
     pub fn new(written: &str) -> Option<Self> {
         let (scheme, rest) = written.split_once("://")?;
         let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -64,7 +62,7 @@ impl UrlPattern {
         address.scheme == self.scheme && place.matches(&address) && self.path.matches(&address)
     }
 
-    /// What is dangerous about it.
+    /// A warning about the pattern, if it covers more than it seems to.
     pub fn danger(&self) -> Option<String> {
         let Some(place) = &self.place else {
             return Some(
@@ -139,7 +137,7 @@ impl Label {
         }
     }
 
-    /// No star stands for a name in another script, which may look like one in this.
+    /// A star does not match a label in another script, which may look like a Latin one.
     fn matches(&self, label: &str) -> bool {
         let fits = match self {
             Label::Any => true,
@@ -160,7 +158,7 @@ impl Path {
         Self { path: glob(if path.is_empty() { "/" } else { path }), query: query.and_then(glob) }
     }
 
-    /// A query that the pattern does not name may stand where the path is left open.
+    /// A query must match the pattern's query; if the pattern has none, its path must end with a star.
     fn matches(&self, address: &Address) -> bool {
         let Some(path) = &self.path else { return false };
         let query = match (&self.query, &address.query) {
@@ -172,7 +170,7 @@ impl Path {
     }
 }
 
-/// An address that every program reads alike.
+/// An address that all programs interpret alike.
 struct Address {
     scheme: String,
     host: String,
@@ -183,7 +181,7 @@ struct Address {
 
 impl Address {
     fn read(text: &str) -> Option<Self> {
-        // Browsers drop tabs and line breaks, and take a backslash for a slash.
+        // Browsers drop tabs and line breaks, and treat a backslash as a slash.
         if !text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\') {
             return None;
         }
@@ -195,7 +193,7 @@ impl Address {
             Some(port) => Some(port),
             None => usual_port(&scheme),
         };
-        // Nothing but a host and a port: no name, no password, no port that cannot be read.
+        // Only a host and a port: no user name, no password, no malformed port.
         let plain = authority.as_str().len()
             == host.len() + authority.port().map_or(0, |port| port.as_str().len() + 1);
         let is_name =
@@ -225,7 +223,7 @@ fn is_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// No step upwards, no slash that is written in another way, and no brackets: curl takes `/a/{..}/b` for `/b`.
+/// No `..`, no encoded slash, and no brackets: curl expands `/a/{..}/b` to `/b`.
 fn is_plain_path(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
     let hidden = path.contains(['{', '}', '[', ']'])
@@ -234,7 +232,7 @@ fn is_plain_path(path: &str) -> bool {
     !hidden && !dots.split('/').any(|name| matches!(name.split(';').next(), Some("." | "..")))
 }
 
-/// Whether a text is meant as an address, however it is written.
+/// Whether a text looks like an address.
 pub fn looks_like_address(text: &str) -> bool {
     let Some((scheme, rest)) = text.trim_start().split_once(':') else { return false };
     let is_scheme =

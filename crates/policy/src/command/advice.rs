@@ -1,27 +1,27 @@
-//! What to add to a pattern so that it covers a command, and what speaks against it.
+//! Suggests what to add to a pattern so that it covers a command, and warns about the additions.
 
 use super::{CommandPattern, Fit, Step, What, is_option};
 
-/// How a rule would have to change to cover a command that it covers in part.
+/// How to change a rule so that it covers a command that it covers only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
     /// How many words are covered.
     pub covered: usize,
     /// The first word that is not.
     pub word: String,
-    /// What to add, piece by piece; nothing if the rule cannot be extended to it.
+    /// The pieces to add; empty if the rule cannot be extended to cover the command.
     pub add: Vec<String>,
     /// The rule's command with all of it added.
     pub amended: Option<String>,
-    /// What may go wrong with what would be added.
+    /// Warnings about the additions.
     pub cautions: Vec<String>,
 }
 
-/// More than so many additions are another rule.
+/// With more additions than this, it would be a different rule.
 const MOST_ADDITIONS: usize = 8;
 
 impl CommandPattern {
-    /// Why the pattern does not cover a command that begins as it does; nothing if it is about another one.
+    /// Why the pattern does not cover a command; `None` if they do not even begin alike.
     pub fn advise(&self, words: &[String]) -> Option<Advice> {
         let Fit::Stops { word: first, .. } = self.fit(words) else { return None };
         if first == 0 {
@@ -102,7 +102,7 @@ fn addition(word: &str, next: Option<&String>) -> String {
     }
 }
 
-/// A word as it must be written in a pattern to stand for itself.
+/// Quotes a word so that a pattern matches it literally.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_+=./:,@%^~#".contains(c);
     match word.chars().all(plain) && !word.is_empty() {
@@ -115,7 +115,7 @@ const RUNS: &str = "can make it run another program";
 const WRITES: &str = "can make it write or delete files";
 const ELSEWHERE: &str = "can make it work with other files than those of its folder";
 
-/// Options that do more than they seem to, in one program or another.
+/// Options that do more than their name says, by program.
 const RISKY: &[(&str, &[&str])] = &[
     (
         RUNS,
@@ -219,7 +219,7 @@ const RISKY: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What an option can do that its name does not tell, where that is known.
+/// The known danger of an option.
 pub fn caution_about(word: &str) -> Option<String> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     if word == "--" {

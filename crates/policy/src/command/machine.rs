@@ -1,10 +1,10 @@
-//! Holding a pattern against words, in one pass and without looking back: all places in the pattern that the
-//! words so far may have led to are followed at once.
+//! Matches a pattern against words as a nondeterministic state machine: one pass, no backtracking, all possible
+//! positions in the pattern at once.
 
 use super::word::{WordPattern, is_option};
 use super::{Item, Step, What};
 
-/// How far a pattern covers a command.
+/// How much of a command a pattern covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     Covers,
@@ -13,7 +13,7 @@ pub enum Fit {
         word: usize,
         /// The step of the pattern that was reached.
         step: usize,
-        /// Something in brackets was begun, and this word is not how it goes on.
+        /// The word is in the middle of a bracket, and does not continue it.
         inside: bool,
     },
     /// The pattern wants more words.
@@ -49,7 +49,7 @@ impl Test {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
     moves: Vec<(Test, usize)>,
-    /// States that are reached from here without a word.
+    /// States reached from here without consuming a word.
     free: Vec<usize>,
     step: usize,
     inside: bool,
@@ -87,7 +87,7 @@ impl Machine {
         machine
     }
 
-    /// A sequence that may stand any number of times: it leads back to where it began.
+    /// Adds a repeatable sequence: its end leads back to its start.
     fn add_piece(&mut self, piece: &[Item], hub: usize, step: usize) {
         let mut from = hub;
         let mut rest = piece;
@@ -132,8 +132,8 @@ impl Machine {
         self.states[from].moves.push((test, to));
     }
 
-    /// An option that takes a value may carry it in the same word. A number right behind a letter counts only
-    /// where the pattern says that there is exactly one value: `ls -l *` does not cover `ls -l5`.
+    /// An option that takes a value may have it in the same word. A number directly after a letter counts only if the
+    /// pattern says that there is exactly one value: `ls -l *` does not cover `ls -l5`.
     fn attach(&mut self, from: usize, word: &WordPattern, to: usize, one_value: bool) {
         let Some(option) = word.literal() else { return };
         let named = option.starts_with('-') && option != "-" && option != "--" && !option.contains('=');
@@ -158,7 +158,7 @@ impl Machine {
         if active.contains(&self.accept) { Fit::Covers } else { Fit::Short }
     }
 
-    /// These states and those that follow without a word, each once.
+    /// These states and all that follow without consuming a word, without duplicates.
     fn closed(&self, states: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut seen = vec![false; self.states.len()];
         let mut closed = vec![];

@@ -1,14 +1,14 @@
-//! From the text of a pattern to its steps.
+//! Parses the text of a pattern into its steps.
 
 use super::word::WordPattern;
 use super::{Item, Step, What};
 
-/// A character of a pattern, and whether quotes or a backslash make it stand for itself.
+/// A character of a pattern, and whether quotes or a backslash make it literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sign {
     pub c: char,
     pub quoted: bool,
-    /// Something stands between it and the sign before, if only empty quotes.
+    /// Whether something separates it from the previous character, even if it is only empty quotes.
     apart: bool,
 }
 
@@ -22,17 +22,17 @@ impl Sign {
     }
 }
 
-/// Whether `**` is written somewhere in it.
+/// Whether it contains `**`.
 pub fn has_two_stars(signs: &[Sign]) -> bool {
     signs.windows(2).any(|pair| pair[0].is_star() && pair[1].is_star() && !pair[1].apart)
 }
 
-/// What stands between two blanks, and how it is written.
+/// The text between two blanks, and how it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Token {
     signs: Vec<Sign>,
     source: String,
-    /// It ends in a quote so far.
+    /// Whether it currently ends with a closing quote.
     apart: bool,
 }
 
@@ -70,8 +70,7 @@ fn add_to_run(steps: &mut Vec<Step>, piece: Vec<Item>, text: &str) {
     }
 }
 
-/// The tokens inside a bracket that opens here, and where it goes on after it. A bracket that is not closed
-/// stands for itself.
+/// The tokens inside a bracket that opens here, and the position after it. A bracket that is not closed is literal.
 fn bracketed(tokens: &[Token], at: usize) -> Option<(Vec<Token>, usize)> {
     let opens = |token: &Token| token.signs.first().is_some_and(|sign| sign.is('['));
     let closes = |token: &Token| token.signs.last().is_some_and(|sign| sign.is(']'));
@@ -82,13 +81,13 @@ fn bracketed(tokens: &[Token], at: usize) -> Option<(Vec<Token>, usize)> {
     inside[first].source.remove(0);
     inside[last].signs.pop();
     inside[last].source.pop();
-    // `[ -p * ]` is as good as `[-p *]`.
+    // `[ -p * ]` means the same as `[-p *]`.
     inside.retain(|token| !token.source.is_empty());
     (!inside.is_empty()).then_some((inside, at + length))
 }
 
-/// What a token stands for. A star at its end, after a letter or a digit, stands for words of its own:
-/// who writes `test*` does not mean `testevil`.
+/// Interprets a token. A star at its end, after a letter or a digit, becomes a word of its own: `test*` is not meant to
+/// match `testevil`.
 fn items(token: Token) -> Vec<(Item, String)> {
     let Token { mut signs, source, .. } = token;
     let stars = signs.iter().rev().take_while(|sign| sign.is_star()).count();
@@ -108,7 +107,7 @@ fn items(token: Token) -> Vec<(Item, String)> {
     }
 }
 
-/// Signs as they can be written, with backslashes for quotes.
+/// Writes characters back, with backslashes instead of quotes.
 fn written(signs: &[Sign]) -> String {
     let mut text = String::new();
     for sign in signs {
@@ -120,7 +119,7 @@ fn written(signs: &[Sign]) -> String {
     text
 }
 
-/// Quotes and backslashes are read as the shell reads them; a quote that is not closed stands for itself.
+/// Interprets quotes and backslashes as a shell does; a quote that is not closed is literal.
 fn tokens(written: &str) -> Vec<Token> {
     let mut tokens = vec![];
     let mut token: Option<Token> = None;

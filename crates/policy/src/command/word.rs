@@ -1,18 +1,18 @@
-//! One word of a pattern, and which words it covers.
+//! One word of a pattern, and which words it matches.
 
 use super::parse::{Sign, has_two_stars};
 use crate::pattern::Glob;
 use crate::url::UrlPattern;
 
-/// Whether a word may change what a program does rather than name what it works on. Such a word must be
-/// named by a rule. Any `=` counts: `make` takes `CC := x` for a setting, blanks and all.
+/// Whether a word could change what a program does rather than name what it works on. A rule must name such a word. Any
+/// `=` counts, because `make` takes even `CC := x` as a setting.
 pub fn is_option(word: &str) -> bool {
     word.trim_start().starts_with(['-', '+']) || word.contains('=')
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordPattern {
-    /// What stands before the first star.
+    /// The text before the first star.
     prefix: String,
     shape: Shape,
 }
@@ -20,9 +20,9 @@ pub struct WordPattern {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shape {
     Exactly,
-    /// A pattern for each name between slashes, so that no star crosses one.
+    /// One pattern per name between slashes, so that no star matches a slash.
     Names(Vec<Glob>),
-    /// With `**`: slashes are crossed.
+    /// With `**`, which also matches slashes.
     Across(Glob),
     Url(UrlPattern),
 }
@@ -41,7 +41,7 @@ impl WordPattern {
             let names = signs.split(|sign| sign.c == '/').map(glob_text);
             names.map(|name| Glob::literal_or_new(&name)).collect::<Option<_>>().map(Shape::Names)
         };
-        // A text that makes no pattern stands for itself.
+        // Text that is no valid pattern matches itself.
         Self { prefix, shape: shape.unwrap_or(Shape::Exactly) }
     }
 
@@ -59,13 +59,13 @@ impl WordPattern {
         }
     }
 
-    /// The name of an option is written out: no star stands for any of it.
+    /// False for an option if a star would match a part of its name.
     fn names(&self, word: &str) -> bool {
         let name = word.find('=').map_or(word.len(), |at| at + 1);
         !is_option(word) || self.prefix.len() >= name
     }
 
-    /// The word itself, if it stands for just one.
+    /// The word itself, if the pattern matches only one.
     pub fn literal(&self) -> Option<&str> {
         (self.shape == Shape::Exactly).then_some(self.prefix.as_str())
     }
@@ -86,13 +86,13 @@ impl WordPattern {
     }
 }
 
-/// A star stands for no step upwards, and alone between slashes for at least one character: `*/x` is not `/x`.
+/// A star never matches `..`, and alone between slashes it matches at least one character: `*/x` does not match `/x`.
 fn fits(glob: &Glob, name: &str) -> bool {
     let leads_elsewhere = matches!(name, "." | "..") || (name.is_empty() && glob.matches_everything());
     glob.matches(name) && !(glob.has_star() && leads_elsewhere)
 }
 
-/// The signs as a [`Glob`] is written.
+/// Writes the characters in the syntax of a [`Glob`].
 fn glob_text(signs: &[Sign]) -> String {
     let mut text = String::new();
     for sign in signs {

@@ -1,15 +1,15 @@
-//! Names that are patterns: which folders they begin in, and what else they may be.
+//! Names that are patterns: the folders they begin in, and the names they may expand to.
 
 use super::Name;
 use crate::pattern::settle_path;
 
-/// No system opens a longer name, but programs take detours out of one before they open it.
+/// No system opens a longer path, but a program may normalise one before it opens it.
 const LONGEST: usize = 4096;
-/// More than anybody writes into one word.
+/// More alternatives than anybody writes into one word.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// Puts a path down as what it may be. Of a pattern, and of what is only known when a command runs, the folder in
-/// which it begins is named.
+/// Records a path with everything it may expand to. For a pattern, or a name known only when the command runs, that is
+/// the folder in which it begins.
 pub fn add(path: String, through: bool, found: &mut Vec<Name>) {
     let path = match path.len() {
         0..=LONGEST => path,
@@ -29,7 +29,7 @@ pub fn add(path: String, through: bool, found: &mut Vec<Name>) {
     found.push(Name { path, through });
 }
 
-/// What the braces in a word stand for: `{a,b}c` is `ac` and `bc`. Nothing if that is too much.
+/// Expands braces: `{a,b}c` is `ac` and `bc`. `None` if there are too many results.
 pub fn alternatives(word: &str) -> Option<Vec<String>> {
     let mut open = vec![word.to_owned()];
     let mut all = vec![];
@@ -47,7 +47,7 @@ pub fn alternatives(word: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// What stands before the first brace that offers a choice, the choices, and what stands after it.
+/// Splits at the first brace expression: the text before it, its alternatives, and the text after it.
 fn first_brace(word: &str) -> Option<(&str, Vec<&str>, &str)> {
     let starts = word.match_indices('{').map(|(at, _)| at);
     starts.filter(|at| !word[..*at].ends_with('$')).find_map(|start| {
@@ -72,7 +72,7 @@ fn first_brace(word: &str) -> Option<(&str, Vec<&str>, &str)> {
     })
 }
 
-/// The same path with `..` in place of patterns that many shells take to stand for it too: `.?` and `.*`.
+/// The same path with `.?` and `.*` replaced by `..`, which many shells let them match.
 pub fn with_steps_upwards(path: &str) -> Option<String> {
     let may_be_upwards = |name: &str| {
         let rest = name.strip_prefix('.').unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The first of two readers of a command: it takes a small language that every shell reads alike, plain words
-//! joined by plain operators, and refuses everything else. Only what it takes can ever be allowed.
+//! The first of two parsers: it accepts a small language that all shells interpret alike, plain words joined by plain
+//! operators, and rejects everything else. Only what it accepts can be allowed.
 
 use super::Opaque;
 use super::words::{is_bare, is_reserved, is_setting, line};
@@ -7,11 +7,11 @@ use aye_core::visible::is_hidden;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A command in which nothing is left to the shell to decide.
+/// A command that contains nothing for the shell to expand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Literal {
     pub commands: Vec<Vec<String>>,
-    /// The one way to write it: two commands are the same if and only if these lines are.
+    /// The canonical form: two commands are the same if and only if their canonical forms are.
     pub line: String,
 }
 
@@ -33,9 +33,9 @@ pub fn read(text: &str) -> Result<Literal, Opaque> {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     commands: Vec<Vec<String>>,
-    /// The words of the command that is being read.
+    /// The words of the current command.
     words: Vec<String>,
-    /// The brackets that are open, each by what closes it.
+    /// The open brackets, each as the character that closes it.
     open: Vec<char>,
     pieces: Vec<Piece>,
 }
@@ -55,7 +55,7 @@ enum Piece {
 
 struct Word {
     text: String,
-    /// Written without any quotes, so that the shell may take it for a word of its own.
+    /// Written without quotes, so the shell may treat it as a keyword.
     bare: bool,
     /// Has a `=` outside quotes.
     assigns: bool,
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A line break ends a command as `;` does, and means nothing where a command is still to come.
+    /// A line break ends a command like `;`, and means nothing where a command is still expected.
     fn end_line(&mut self) {
         self.finish_command();
         if matches!(self.pieces.last(), Some(Piece::Command(_) | Piece::Closes(_))) {
@@ -173,7 +173,7 @@ impl Reader<'_> {
 
     fn word(&mut self) -> Result<(), Opaque> {
         let Some(Word { text, bare, assigns }) = self.take_word()? else { return Ok(()) };
-        // `time` is part of the shell's own language, and a command begins after it once more.
+        // `time` is a keyword, and a command starts after it.
         if self.words.iter().all(|word| word == "time" || word == "-p") {
             match text.as_str() {
                 "{" if bare => return self.open_bracket('{', '}'),
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One word, or nothing where only a backslash carried the line on.
+    /// One word, or `None` for a mere line continuation.
     fn take_word(&mut self) -> Result<Option<Word>, Opaque> {
         let mut word = Word { text: String::new(), bare: true, assigns: false };
         let mut before = None;

@@ -1,14 +1,14 @@
-//! What a command leads to: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Used only by rules that
-//! deny or ask, so where it is unclear which word comes next, every reading counts.
+//! The commands that a command runs in turn: `sudo rm x` runs `rm x`, and so does `bash -c 'rm x'`. Only deny and ask
+//! rules use this, so if it is unclear where the inner command begins, every possibility counts.
 
 use super::{MOST_PARTS, crude_pieces, tree};
 
-/// A program whose remaining words are a command of their own.
+/// A program whose remaining arguments are a command.
 struct Wrapper {
     names: &'static [&'static str],
-    /// Options of one letter that take the next word as their value.
+    /// One-letter options that take the next word as their value.
     valued: &'static str,
-    /// Words of its own that stand before the command.
+    /// Number of its own arguments before the command.
     own_words: usize,
 }
 
@@ -38,7 +38,7 @@ const WRAPPERS: &[Wrapper] = &[
 
 const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
 
-/// Programs that run code which their words name or are.
+/// Programs that run code given as an argument or a file.
 const INTERPRETERS: &[&str] = &[
     "python",
     "python3",
@@ -66,7 +66,7 @@ const INTERPRETERS: &[&str] = &[
     ".",
 ];
 
-/// If a program runs what its words say: how many words of its own stand before those.
+/// If a program runs its arguments: the number of its own arguments before those.
 pub fn own_words_before_code(name: &str) -> Option<usize> {
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name));
     match wrapper {
@@ -76,18 +76,18 @@ pub fn own_words_before_code(name: &str) -> Option<usize> {
     }
 }
 
-/// A hostile command can wrap without end; a person's never does.
+/// A hostile command can nest wrappers without end; a person's never does.
 const DEEPEST: usize = 8;
 const MOST_WORDS: usize = 100_000;
 const MOST_STARTS: usize = 8;
-/// Parsing a text costs as much of the budget as one word for each of so many bytes.
+/// Parsing a text costs one word of the budget for each of this many bytes.
 const BYTES_PER_WORD: usize = 16;
 
-/// How many words the commands of one script may lead to, all together: a short script of nested wrappers
-/// can lead to millions.
+/// The total number of words in all inner commands of one script: a short script of nested wrappers can lead to
+/// millions.
 pub struct Budget {
     words: usize,
-    /// Something was left out because the budget was used up.
+    /// Whether something was left out because the budget was used up.
     pub exceeded: bool,
 }
 
@@ -107,14 +107,14 @@ impl Budget {
     }
 }
 
-/// The command itself and every command it leads to.
+/// The command itself and every command it runs in turn.
 pub fn reach(words: &[String], budget: &mut Budget) -> Vec<Vec<String>> {
     let mut reached = Reached { commands: vec![], budget };
     reached.follow(words.to_vec(), 0);
     reached.commands
 }
 
-/// A shell that is given no command and no file runs what it reads.
+/// A shell without a command and without a file runs its standard input.
 pub fn reads_commands(words: &[String]) -> bool {
     let is_operand = |word: &String| !word.starts_with(['-', '+']);
     name(words).is_some_and(|name| SHELLS.contains(&name)) && !words[1..].iter().any(is_operand)
@@ -143,7 +143,7 @@ impl Reached<'_> {
         }
         let next = next_commands(&words);
         let texts = next_texts(&words);
-        // `/bin/rm` is `rm`, for whoever denies `rm *`.
+        // A rule that denies `rm *` also means `/bin/rm`.
         let by_name = name(&words).map(|name| [&[name.to_owned()], &words[1..]].concat());
         self.commands.extend(by_name.filter(|by_name| *by_name != words));
         self.commands.push(words);
@@ -168,7 +168,7 @@ impl Reached<'_> {
     }
 }
 
-/// The commands that this one starts with words of its own.
+/// The commands that this one runs from its own arguments.
 fn next_commands(words: &[String]) -> Vec<Vec<String>> {
     let Some(name) = name(words) else { return vec![] };
     if name == "find" || name == "fd" {
@@ -179,14 +179,14 @@ fn next_commands(words: &[String]) -> Vec<Vec<String>> {
     let starts = command_starts(words, wrapper.valued).into_iter();
     let mut next: Vec<Vec<String>> = starts.filter_map(command).map(<[String]>::to_vec).collect();
     if name == "xargs" {
-        // What it reads is added at the end, and `rm *` should see that something is.
+        // xargs appends what it reads, and `rm *` should match that there is an argument.
         next.iter_mut().for_each(|command| command.push("{}".to_owned()));
     }
     next
 }
 
-/// Where the command behind a wrapper's options may begin. A long option may or may not take the next word,
-/// so what seems to be the command may be a value, and the command comes later.
+/// The positions at which the command after a wrapper's options may begin. A long option may or may not take the next
+/// word as its value, so there can be several.
 fn command_starts(words: &[String], valued: &str) -> Vec<usize> {
     let mut starts = vec![];
     let mut at = 1;
@@ -229,7 +229,7 @@ fn executed_by_find(words: &[String]) -> Vec<Vec<String>> {
     starts.map(|(at, _)| command(&words[at + 1..])).collect()
 }
 
-/// The texts that this command hands to a shell.
+/// The texts that this command passes to a shell.
 fn next_texts(words: &[String]) -> Vec<String> {
     let Some(name) = name(words) else { return vec![] };
     let rest = &words[1..];
@@ -242,8 +242,8 @@ fn next_texts(words: &[String]) -> Vec<String> {
     }
 }
 
-/// `bash -lc TEXT`: the text is the first word after the option that is no option itself. A value of
-/// another option may stand between, so the next word counts as well.
+/// `bash -lc TEXT`: the text is the first word after the option that is not an option. It could still be the value of
+/// another option, so the next word counts as well.
 fn given_by_option(words: &[String]) -> Vec<String> {
     let has_c = |word: &String| {
         word == "--command" || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))

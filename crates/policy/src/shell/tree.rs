@@ -1,26 +1,26 @@
-//! The second reader of a command: a grammar of the whole of bash. It finds every command wherever it stands,
-//! in substitutions, loops and functions too, for the rules that deny or ask.
+//! The second of two parsers: a grammar for all of bash. It finds every command, also in substitutions, loops and
+//! functions, for deny and ask rules.
 
 use super::crude_words;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
-/// The grammar takes time that grows with the square of some inputs, signs that fit nowhere above all; with these
-/// limits the worst that was found takes a quarter of a second, where without them it took a minute.
+/// The parser takes quadratic time for some inputs, mostly those full of syntax errors. With these limits the worst case
+/// we found takes a quarter of a second instead of a minute.
 const LONGEST: usize = 16 * 1024;
 const MOST_SIGNS: usize = 800;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// In the order in which they stand in the text.
+    /// In the order of the text.
     pub commands: Vec<Vec<String>>,
-    /// What is fed to commands by here-documents and here-strings.
+    /// The contents of here-documents and here-strings.
     pub fed: Vec<String>,
-    /// The grammar could not make sense of all of it, so there may be more than was found.
+    /// Whether there were syntax errors, so that there may be more commands than were found.
     pub broken: bool,
 }
 
 impl Found {
-    /// What is known of a text that was not parsed.
+    /// The result for a text that was not parsed.
     pub fn unread() -> Self {
         Self { broken: true, ..Self::default() }
     }
@@ -30,7 +30,7 @@ pub fn read(text: &str) -> Found {
     let Some(tree) = parse(text) else { return Found::unread() };
     let mut found = Found { broken: tree.root_node().has_error(), ..Found::default() };
     let mut cursor = tree.walk();
-    // Walked without recursion: how deep a hostile command nests must not decide how much stack we need.
+    // Not recursive, because a hostile command can nest deeply enough to overflow the stack.
     loop {
         note(cursor.node(), text, &mut found);
         if !cursor.goto_first_child() && !goto_next(&mut cursor) {
@@ -55,9 +55,8 @@ fn parse(text: &str) -> Option<Tree> {
     if text.len() > LONGEST || signs > MOST_SIGNS {
         return None;
     }
-    // The grammar's scanner looks characters up in a table that ends with ASCII, and reads past it for
-    // others. A byte beyond ASCII is part of a word and nothing else to the shell, so a letter can stand in
-    // for it.
+    // The grammar's scanner indexes a table of ASCII characters and reads out of bounds for others. To the shell, a
+    // byte beyond ASCII is just part of a word, so it is replaced by a letter.
     let stand_in = |byte: u8| if byte.is_ascii() && byte != 0 { byte } else { b'x' };
     let ascii: Vec<u8> = text.bytes().map(stand_in).collect();
     let mut parser = Parser::new();
@@ -92,7 +91,7 @@ fn command_words(command: Node, text: &str) -> Vec<String> {
             _ => words.push(resolve(child, text)),
         }
     }
-    // `rm >log file`: the grammar counts what follows the target of a redirection to the redirection.
+    // `rm >log file`: the grammar treats words after the target of a redirection as part of the redirection.
     if let Some(parent) = command.parent().filter(|parent| parent.kind() == "redirected_statement") {
         for redirect in parent.children_by_field_name("redirect", &mut parent.walk()) {
             words.extend(words_after_target(redirect, text));
@@ -112,8 +111,7 @@ fn words_after_target(redirect: Node, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A word as the shell would see it, as far as the text alone tells: what is only known when it runs stays
-/// as written.
+/// A word with its quotes and escapes removed. Expansions, which are known only when the command runs, stay as written.
 fn resolve(node: Node, text: &str) -> String {
     let written = source(node, text);
     let inside = |opening: &str, closing: &str| {
@@ -132,7 +130,7 @@ fn resolve(node: Node, text: &str) -> String {
     }
 }
 
-/// Takes away the backslashes that stand before what needs one, and joins lines that go on after one.
+/// Removes backslashes before characters that need one, and joins continued lines.
 fn unescape(written: &str, needs_one: impl Fn(char) -> bool) -> String {
     let mut out = String::new();
     let mut rest = written.chars();
@@ -147,7 +145,7 @@ fn unescape(written: &str, needs_one: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// `$'\x72m'` and `$'\162m'` are ways to write `rm`; the less common escapes stay as written.
+/// `$'\x72m'` and `$'\162m'` are `rm`; less common escapes stay as written.
 fn unescape_ansi_c(written: &str) -> String {
     let mut out = String::new();
     let mut rest = written;

@@ -1,8 +1,8 @@
-//! Words as the shell hands them to a program, and how they are written back as one line.
+//! Words as the shell passes them to a program, and how they are written as one line.
 
 use std::borrow::Cow;
 
-/// Words that begin or end a construct of the shell where a command could stand.
+/// Shell keywords, which may appear where a command could.
 const RESERVED: [&str; 19] = [
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
     "select", "function", "coproc", "[[", "]]", "foreach",
@@ -12,7 +12,7 @@ pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// Commands that set variables or names for all that follow.
+/// Commands that set variables or aliases for what follows.
 const SETTING: [&str; 8] =
     ["export", "declare", "typeset", "local", "readonly", "unset", "unsetenv", "alias"];
 
@@ -20,9 +20,9 @@ pub fn is_setting(word: &str) -> bool {
     SETTING.contains(&word)
 }
 
-/// Whether a character outside quotes means itself in every shell we know, given the one written before it
-/// in the same word. Not so: globs, braces, a leading `~`, and `=name` of zsh. Letters beyond ASCII are
-/// left out too: some systems take one of their bytes for a blank.
+/// Whether an unquoted character is literal in every shell we know, given the previous character of the word. Globs,
+/// braces, a leading `~` and zsh's `=name` are not. Neither are letters beyond ASCII, because some systems treat one of
+/// their bytes as a blank.
 pub fn is_bare(c: char, before: Option<char>) -> bool {
     let within = |b: char| b.is_ascii_alphanumeric() || "_-.@~^#".contains(b);
     match c {
@@ -32,8 +32,8 @@ pub fn is_bare(c: char, before: Option<char>) -> bool {
     }
 }
 
-/// The words of one command as one line, each kept apart from the others: a word that is not bare is
-/// quoted, so that `git "status x"` never reads like three words.
+/// Joins the words of a command into one line. Words are quoted where necessary, so `git "status x"` does not look like
+/// three words.
 pub fn line(words: &[String]) -> String {
     let mut out = String::new();
     for (i, word) in words.iter().enumerate() {
