@@ -15,6 +15,7 @@ pub mod es256;
 pub mod home;
 pub mod own_folder;
 pub mod processes;
+pub mod protocol;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;

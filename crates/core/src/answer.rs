@@ -105,6 +105,33 @@ pub enum PlanVerdict {
     Outline,
 }
 
+/// How an ask ended, in one word. Only `answered` and `allow` let the agent go ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Answered,
+    Declined,
+    Allow,
+    Deny,
+    Outline,
+    Expired,
+    Withdrawn,
+}
+
+impl Decision {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Decision::Answered => "answered",
+            Decision::Declined => "declined",
+            Decision::Allow => "allow",
+            Decision::Deny => "deny",
+            Decision::Outline => "outline",
+            Decision::Expired => "expired",
+            Decision::Withdrawn => "withdrawn",
+        }
+    }
+}
+
 impl Answer {
     /// Reads an answer and checks it against its ask; the error names the field.
     pub fn read(body: &Body, value: Value) -> Result<Self, Invalid> {
@@ -141,15 +168,21 @@ impl Answer {
     }
 
     /// One word for what was decided.
-    pub fn decision(&self) -> &'static str {
+    pub fn decision(&self) -> Decision {
         match self {
-            Answer::Question(Reply::Skip { .. }) => "declined",
+            Answer::Question(Reply::Skip { .. }) => Decision::Declined,
             // Skipped one by one is declined as well: a script must not take it for an answer.
-            Answer::Question(Reply::Each { answers }) if answers.iter().all(Choice::is_skipped) => "declined",
-            Answer::Question(Reply::Each { .. } | Reply::Response { .. }) => "answered",
-            Answer::Permission(Verdict::Allow { .. }) | Answer::Plan(PlanVerdict::Allow { .. }) => "allow",
-            Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => "deny",
-            Answer::Plan(PlanVerdict::Outline) => "outline",
+            Answer::Question(Reply::Each { answers }) if answers.iter().all(Choice::is_skipped) => {
+                Decision::Declined
+            }
+            Answer::Question(Reply::Each { .. } | Reply::Response { .. }) => Decision::Answered,
+            Answer::Permission(Verdict::Allow { .. }) | Answer::Plan(PlanVerdict::Allow { .. }) => {
+                Decision::Allow
+            }
+            Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => {
+                Decision::Deny
+            }
+            Answer::Plan(PlanVerdict::Outline) => Decision::Outline,
         }
     }
 

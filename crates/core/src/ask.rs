@@ -5,14 +5,14 @@ use crate::digest::Digest;
 use crate::display::{Before, Display, Extras};
 use crate::ids::{AgentId, AskId, Key, Text};
 use crate::invalid::{Invalid, decode};
-use crate::lifecycle::{Receipt, State};
+use crate::lifecycle::{AskState, Receipt, State};
 use crate::proof::Proof;
 use crate::who::By;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::de::IgnoredAny;
+use serde::de::{self, IgnoredAny};
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::fmt;
@@ -451,8 +451,7 @@ pub struct AskView {
     pub body: Body,
     /// What a person sees of a permission, made by the hub from tool and input; null for questions and plans.
     pub display: Option<Display>,
-    /// `open`, `answered`, `expired` or `withdrawn`.
-    pub state: String,
+    pub state: AskState,
     pub receipt: Option<Receipt>,
     pub answer: Option<Answer>,
     pub by: Option<By>,
@@ -479,7 +478,7 @@ struct AskDraft {
     cwd_checked: bool,
     body: Value,
     display: Option<Value>,
-    state: String,
+    state: AskState,
     receipt: Option<Receipt>,
     answer: Option<Value>,
     by: Option<By>,
@@ -518,6 +517,12 @@ impl AskView {
             ended_at: draft.ended_at,
             note: draft.note,
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for AskView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -666,7 +671,7 @@ mod tests {
             cwd_checked: true,
             body,
             display: None,
-            state: "answered".into(),
+            state: AskState::Answered,
             receipt: Some(Receipt::Unknown),
             answer: ask.state.answer().cloned(),
             by: ask.state.by().cloned(),

@@ -90,6 +90,16 @@ impl Text {
     }
 }
 
+impl Key {
+    /// A name made of others' names; what a key may not have becomes a dash.
+    pub fn from_displayed(value: &impl fmt::Display) -> Self {
+        let name = value.to_string();
+        let name: String =
+            name.chars().take(256).map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();
+        Self::try_from(name).unwrap_or_else(|_| Self("-".to_owned()))
+    }
+}
+
 /// Crockford's alphabet: no letter that is easily taken for another.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 

@@ -20,7 +20,7 @@ pub mod visible;
 pub mod who;
 
 pub use agent::{Agent, AgentState, Reach, Report};
-pub use answer::{Answer, Choice, PlanVerdict, Reply, Verdict};
+pub use answer::{Answer, Choice, Decision, PlanVerdict, Reply, Verdict};
 pub use ask::{
     Ask, AskView, Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions,
     RaisedBody, Scope, ScopeOffer,
@@ -29,7 +29,7 @@ pub use digest::Digest;
 pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place};
 pub use ids::{AgentId, AnswerKey, AskId, Key, Text};
 pub use invalid::Invalid;
-pub use lifecycle::{Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
+pub use lifecycle::{AskState, Delivery, Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
 pub use outline::{Outline, Pause};
 pub use proof::Proof;
 pub use tool::{Act, Tool};

@@ -33,10 +33,44 @@ pub enum State {
     },
 }
 
+/// How an ask stands, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskState {
+    Open,
+    Answered,
+    Expired,
+    Withdrawn,
+}
+
+impl From<&State> for AskState {
+    fn from(state: &State) -> Self {
+        match state {
+            State::Open => AskState::Open,
+            State::Answered { .. } => AskState::Answered,
+            State::Expired { .. } => AskState::Expired,
+            State::Withdrawn { .. } => AskState::Withdrawn,
+        }
+    }
+}
+
+impl AskState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AskState::Open => "open",
+            AskState::Answered => "answered",
+            AskState::Expired => "expired",
+            AskState::Withdrawn => "withdrawn",
+        }
+    }
+}
+
 /// What is known of an outcome that goes to the agent, and why we think so.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Delivery {
     pub receipt: Receipt,
+    /// What it was concluded from.
     pub evidence: Option<String>,
 }
 
@@ -213,12 +247,7 @@ fn deliver(current: &Delivery, next: Delivery) -> Result<Option<Delivery>, Refus
 
 impl State {
     pub fn name(&self) -> &'static str {
-        match self {
-            State::Open => "open",
-            State::Answered { .. } => "answered",
-            State::Expired { .. } => "expired",
-            State::Withdrawn { .. } => "withdrawn",
-        }
+        AskState::from(self).as_str()
     }
 
     pub fn is_open(&self) -> bool {

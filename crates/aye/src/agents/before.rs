@@ -1,7 +1,7 @@
 //! What only the agent's machine knows of a change: the file as it is. Sent beside the input, and only the places that
 //! would change; the hub makes what people see from the input itself.
 
-use aye_core::{Before, Body, Permission, Place, Tool};
+use aye_core::{Before, Body, Place, Tool};
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::path::Path;
@@ -12,20 +12,9 @@ const CONTEXT: usize = 3;
 /// Beyond this many pairs of lines a comparison may take seconds; all of the old then goes, all of the new comes.
 const MOST_PAIRS: usize = 16_000_000;
 
-/// A body as it is raised, with what the file looks like where that is known.
-pub fn raised(body: &Body, cwd: &Path) -> Value {
-    let mut json = body.to_json();
-    if let Body::Permission(permission) = body
-        && let Some(before) = of(permission, cwd)
-        && let Ok(before) = serde_json::to_value(before)
-    {
-        json["before"] = before;
-    }
-    json
-}
-
 /// None where there is nothing to say, or more than may be said.
-fn of(permission: &Permission, cwd: &Path) -> Option<Before> {
+pub fn of(body: &Body, cwd: &Path) -> Option<Before> {
+    let Body::Permission(permission) = body else { return None };
     let text = |field: &str| permission.input.get(field).and_then(Value::as_str);
     let tool = Tool::named(&permission.tool)?;
     if !matches!(tool, Tool::Write | Tool::Edit | Tool::MultiEdit) {
@@ -154,7 +143,8 @@ fn last_lines(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aye_core::{Display, Extras, Kind, RaisedBody};
+    use crate::protocol::NewAsk;
+    use aye_core::{AgentId, Display, Extras, Key, Permission, RaisedBody};
     use serde_json::json;
 
     /// What the hub shows of it.
@@ -166,8 +156,9 @@ mod tests {
         input["file_path"] = "a.txt".into();
         let Value::Object(fields) = input else { panic!("no object") };
         let body = Body::Permission(Permission::new(tool.into(), fields, None).unwrap());
-        let raised = raised(&body, dir.path());
-        let (raised, before) = RaisedBody::decode(Kind::Permission, raised).unwrap();
+        let (key, agent) = (Key::try_from("k").unwrap(), AgentId::try_from("a").unwrap());
+        let new = NewAsk::new(key, agent, &body).with_before(of(&body, dir.path()));
+        let (raised, before) = RaisedBody::decode(new.kind, new.body).unwrap();
         assert_eq!(raised, body, "what is said of the file is no part of what is asked");
         let Body::Permission(permission) = &raised else { panic!("{raised:?}") };
         let display = Display::of(permission, &Extras { before, ..Extras::default() });

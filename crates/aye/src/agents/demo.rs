@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use crate::home::Home;
-use aye_core::{Body, Kind};
+use aye_core::{AskState, Body, Kind, Receipt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -21,14 +21,13 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
     for (kind, body) in asks() {
         let body = Body::decode(kind, body)?;
         let ask = script.raise(&body, None).await?;
-        let id = ask["id"].as_str().unwrap_or_default();
-        let resolution = script.resolution(id).await?;
-        if resolution["state"] != "withdrawn" {
-            script.receipt(id, "delivered", "handed to the demo agent").await?;
-            script.receipt(id, "confirmed", "the demo agent repeated it").await?;
+        let resolution = script.resolution(&ask).await?;
+        if resolution.state != AskState::Withdrawn {
+            script.receipt(&ask, Receipt::Delivered, "handed to the demo agent").await?;
+            script.receipt(&ask, Receipt::Confirmed, "the demo agent repeated it").await?;
         }
         script
-            .report(json!({ "type": "text", "text": format!("I was told: {}", resolution["outcome"]) }))
+            .report(json!({ "type": "text", "text": format!("I was told: {}", json!(resolution.outcome)) }))
             .await?;
     }
     script.end().await;

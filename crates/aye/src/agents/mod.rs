@@ -15,3 +15,8 @@ pub fn random_name() -> Result<String, getrandom::Error> {
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }
+
+/// What this machine is called.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

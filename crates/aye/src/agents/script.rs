@@ -1,15 +1,14 @@
 //! A script that asks: it raises one ask, waits for its end through hub restarts, and says what it did with it.
 
-use super::random_name;
-use crate::client::{CallError, Client};
+use super::{host, random_name};
+use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
-use aye_core::{AgentId, Body};
-use hyper::Method;
-use serde_json::{Value, json};
+use crate::protocol::{NewAsk, Registration, Resolution};
+use aye_core::{AgentId, AskView, Body, Key, Reach, Receipt, Report, Text, Withdrawal};
+use serde_json::Value;
 
 pub struct Script {
-    client: Client,
-    agent: AgentId,
+    client: AgentClient,
     /// The agent is not this process alone.
     shared: bool,
 }
@@ -42,46 +41,43 @@ impl Script {
         title: &str,
         pid: Option<u32>,
     ) -> anyhow::Result<Self> {
-        let client = Client::for_agent(home, &agent).await?;
-        let script = Self { client, agent, shared };
-        let cwd = std::env::current_dir().unwrap_or_default();
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let profile = json!({
-            "kind": "script", "reach": "script", "host": host, "cwd": cwd.to_string_lossy(), "title": title,
-            "pid": pid, "state": "working",
-        });
-        script.client.put(&script.path(""), profile).await?;
-        Ok(script)
+        let client = AgentClient::of(home, agent).await?;
+        let profile = Registration {
+            kind: Text::try_from("script").ok(),
+            reach: Some(Reach::Script),
+            host: Some(host()),
+            cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()),
+            title: Some(title.to_owned()),
+            pid,
+            ..Registration::state(Report::Working)
+        };
+        client.register(&profile, Try::Once).await?;
+        Ok(Self { client, shared })
     }
 
     /// Raises an ask under a key that names it for ever, and returns it.
-    pub async fn raise(&self, body: &Body, timeout: Option<&str>) -> anyhow::Result<Value> {
-        let raise = json!({
-            "key": format!("{}/{}", self.agent, random_name()?),
-            "agent": self.agent,
-            "kind": body.kind(),
-            "body": body,
-            "timeout": timeout,
-        });
-        Ok(self.client.insist(Method::POST, "/api/asks", Some(raise)).await?)
+    pub async fn raise(&self, body: &Body, timeout: Option<String>) -> anyhow::Result<AskView> {
+        let agent = self.client.agent().clone();
+        let key = Key::from_displayed(&format_args!("{agent}/{}", random_name()?));
+        let ask = NewAsk { timeout: timeout.map(Value::from), ..NewAsk::new(key, agent, body) };
+        Ok(self.client.raise(&ask).await?.ask)
     }
 
     /// How the ask ended, whenever that is; the hub may come and go meanwhile.
-    pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
-        self.client.resolution(ask).await
+    pub async fn resolution(&self, ask: &AskView) -> Result<Resolution, CallError> {
+        self.client.resolution(&ask.id, &ask.body, Waits::Alone).await
     }
 
-    pub async fn receipt(&self, ask: &str, receipt: &str, evidence: &str) -> Result<Value, CallError> {
-        let body = json!({ "receipt": receipt, "evidence": evidence });
-        self.client.insist(Method::POST, &format!("/api/asks/{ask}/receipt"), Some(body)).await
+    pub async fn receipt(&self, ask: &AskView, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
+        self.client.receipt(&ask.id, receipt, evidence, Try::UntilHeard).await
     }
 
-    pub async fn withdraw(&self, ask: &str) -> Result<Value, CallError> {
-        self.client.post(&format!("/api/asks/{ask}/withdraw"), json!({ "why": "cancelled" })).await
+    pub async fn withdraw(&self, ask: &AskView) -> Result<Withdrawn, CallError> {
+        self.client.withdraw(&ask.id, Withdrawal::Cancelled.into(), Try::Once).await
     }
 
-    pub async fn report(&self, event: Value) -> Result<Value, CallError> {
-        self.client.insist(Method::POST, &self.path("/events"), Some(json!({ "events": [event] }))).await
+    pub async fn report(&self, event: Value) -> Result<(), CallError> {
+        self.client.event(event, Try::UntilHeard).await
     }
 
     /// Says goodbye. A hub that does not hear it finds the agent silent by itself.
@@ -89,12 +85,8 @@ impl Script {
         if self.shared {
             return;
         }
-        if let Err(error) = self.client.put(&self.path(""), json!({ "state": "ended" })).await {
+        if let Err(error) = self.client.register(&Registration::ended(), Try::Once).await {
             tracing::debug!(%error, "the hub was not told that the script ended");
         }
-    }
-
-    fn path(&self, rest: &str) -> String {
-        format!("/api/agents/{}{rest}", self.agent)
     }
 }

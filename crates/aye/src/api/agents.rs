@@ -1,41 +1,33 @@
 use super::App;
-use super::asks::WaitParams;
+use super::asks::wait;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{Command, NewRun, PlanApproval, Projects, Registration, is_parent};
+use crate::hub::{NewRun, PlanApproval, Projects, is_parent};
 use crate::processes::Process;
+use crate::protocol::{
+    Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, NewReport,
+    NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
+};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, AskId, Digest, Invalid, Receipt, Text};
+use aye_core::{Agent, AgentId, Digest, Invalid};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 const MOST_EVENTS: u32 = 1000;
 /// No number in the store is larger.
 const LAST: u64 = i64::MAX as u64;
 
-#[derive(Serialize, JsonSchema)]
-pub struct Agents {
-    agents: Vec<Agent>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListParams {
-    #[serde(default)]
-    all: bool,
-}
-
 pub async fn list(
     State(app): State<App>,
-    Params(params): Params<ListParams>,
+    Params(query): Params<AgentsQuery>,
 ) -> Result<Reply<Agents>, Failure> {
-    Ok(ok(Agents { agents: app.hub.agents(params.all).await? }))
+    Ok(ok(Agents { agents: app.hub.agents(query.all).await? }))
 }
 
 pub async fn get(State(app): State<App>, Named(id): Named<String>) -> Result<Reply<Agent>, Failure> {
@@ -81,67 +73,29 @@ pub async fn projects(State(app): State<App>) -> Result<Reply<Projects>, Failure
     Ok(ok(app.hub.projects()?))
 }
 
-#[derive(Serialize, JsonSchema)]
-pub struct Events {
-    events: Vec<Numbered>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Numbered {
-    seq: u64,
-    event: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EventsParams {
-    #[serde(default)]
-    after: u64,
-    limit: Option<u32>,
-}
-
 pub async fn events(
     State(app): State<App>,
     Named(id): Named<String>,
-    Params(params): Params<EventsParams>,
+    Params(query): Params<EventsQuery>,
 ) -> Result<Reply<Events>, Failure> {
     let agent = app.hub.agent(&id).await?;
-    let limit = params.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
-    let events = app.hub.events(agent.id, params.after.min(LAST), limit).await?;
-    let events = events.into_iter().map(|(seq, event)| Numbered { seq, event }).collect();
+    let limit = query.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+    let events = app.hub.events(agent.id, query.after.min(LAST), limit).await?;
+    let events = events.into_iter().map(|(seq, event)| NumberedEvent { seq, event }).collect();
     Ok(ok(Events { events }))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewEvents {
-    #[serde(default)]
-    events: Vec<Value>,
-    /// Receipts that came about meanwhile; one that is not taken leaves the others alone.
-    #[serde(default)]
-    receipts: Vec<NewReceipt>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewReceipt {
-    ask: AskId,
-    receipt: Receipt,
-    /// What it was concluded from.
-    evidence: Option<String>,
 }
 
 pub async fn report_events(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<AgentId>,
-    Body(body): Body<NewEvents>,
+    Body(body): Body<NewReport>,
 ) -> Result<Response, Failure> {
     caller.speaks_for(&id)?;
     if !body.events.iter().all(Value::is_object) {
         return Err(Invalid::new("events", "each event must be an object").into());
     }
-    let delivery = |new: NewReceipt| (new.ask, Delivery { receipt: new.receipt, evidence: new.evidence });
+    let delivery = |new: AskReceipt| (new.ask, Delivery { receipt: new.receipt, evidence: new.evidence });
     let unknown = app.hub.report(id, body.events, body.receipts.into_iter().map(delivery).collect()).await?;
     Ok(match unknown.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
@@ -149,65 +103,20 @@ pub async fn report_events(
     })
 }
 
-#[derive(Serialize, JsonSchema)]
-pub struct Reported {
-    /// Asks among the receipts that were never recorded; without any, the reply is 204.
-    unknown: Vec<AskId>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Commands {
-    commands: Vec<NumberedCommand>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct NumberedCommand {
-    n: u64,
-    #[schemars(with = "Command")]
-    command: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandsParams {
-    #[serde(default)]
-    after: u64,
-    wait: Option<u64>,
-}
-
 pub async fn commands(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<AgentId>,
-    Params(params): Params<CommandsParams>,
+    Params(query): Params<CommandsQuery>,
 ) -> Result<Reply<Commands>, Failure> {
     caller.speaks_for(&id)?;
-    let wait = WaitParams { wait: params.wait }.duration();
     let commands = tokio::select! {
-        commands = app.hub.commands(&id, params.after.min(LAST), wait) => commands?,
+        commands = app.hub.commands(&id, query.after.min(LAST), wait(query.wait)) => commands?,
         () = app.stop.cancelled() => Vec::new(),
         () = caller.credential.revoked.cancelled() => Vec::new(),
     };
     let commands = commands.into_iter().map(|(n, command)| NumberedCommand { n, command }).collect();
     Ok(ok(Commands { commands }))
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Queued {
-    /// The number under which the agent's adapter finds it.
-    n: u64,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Prompt {
-    text: Text,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Title {
-    title: Text,
 }
 
 pub async fn rename(

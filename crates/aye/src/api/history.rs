@@ -3,94 +3,57 @@
 use super::App;
 use super::json::{Failure, Params};
 use crate::hub::{AskFilter, Decider, Hub, Problem};
+use crate::protocol::{AsksQuery, ExportFormat};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use aye_core::visible::one_line;
-use aye_core::{AgentId, Ask, AskId, By, Kind};
+use aye_core::{Ask, By};
 use futures_util::stream;
-use serde::Deserialize;
 
 /// An export reads this many asks at a time, so that a long one costs no more memory than a short one.
 const AT_A_TIME: u32 = 500;
 const BYTES_AT_A_TIME: usize = 4 * 1024 * 1024;
 const LONGEST_WORDS: usize = 200;
 
-/// Which asks are meant.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FilterParams {
-    state: Option<String>,
-    agent: Option<AgentId>,
-    /// How the id begins.
-    id: Option<AskId>,
-    kind: Option<Kind>,
-    /// `people`, or `rules`.
-    decided_by: Option<String>,
-    /// The rule or grant that decided, as `by.rule` names it.
-    rule: Option<String>,
-    /// Words that stand anywhere in the ask, its answer, or who and where it came from.
-    words: Option<String>,
-    /// Only asks raised before this one.
-    before: Option<AskId>,
-    /// Only asks raised after this one.
-    after: Option<AskId>,
-    limit: Option<u32>,
-    format: Option<Format>,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Format {
-    #[default]
-    Json,
-    Csv,
-}
-
-impl FilterParams {
-    pub fn filter(self, most: u32) -> Result<AskFilter, Failure> {
-        let bad = |why: &str| Err(Failure::new(StatusCode::BAD_REQUEST, why));
-        let state = self.state.filter(|state| state != "all");
-        let known = ["open", "answered", "expired", "withdrawn", "ended"];
-        if state.as_deref().is_some_and(|state| !known.contains(&state)) {
-            return bad("state must be open, answered, expired, withdrawn, ended or all");
-        }
-        let decided_by = match (self.rule, self.decided_by.as_deref()) {
-            (Some(rule), None | Some("rules")) => Some(Decider::Rule(rule)),
-            (None, Some("rules")) => Some(Decider::AnyRule),
-            (None, Some("people")) => Some(Decider::Person),
-            (None, None) => None,
-            (_, Some(_)) => return bad("decided_by must be people or rules, and people follow no rule"),
-        };
-        if self.words.as_ref().is_some_and(|words| words.len() > LONGEST_WORDS) {
-            return bad("the words may have at most 200 bytes");
-        }
-        Ok(AskFilter {
-            state,
-            agent: self.agent,
-            id_prefix: self.id.map(String::from),
-            kind: self.kind,
-            decided_by,
-            words: self.words.filter(|words| !words.trim().is_empty()),
-            before: self.before,
-            after: self.after,
-            most_bytes: None,
-            limit: self.limit.unwrap_or(most).min(most),
-        })
+pub fn filter(query: AsksQuery, most: u32) -> Result<AskFilter, Failure> {
+    let bad = |why: &str| Err(Failure::new(StatusCode::BAD_REQUEST, why));
+    let state = query.state.filter(|state| state != "all");
+    let known = ["open", "answered", "expired", "withdrawn", "ended"];
+    if state.as_deref().is_some_and(|state| !known.contains(&state)) {
+        return bad("state must be open, answered, expired, withdrawn, ended or all");
     }
-}
-
-pub async fn export(
-    State(app): State<App>,
-    Params(params): Params<FilterParams>,
-) -> Result<Response, Failure> {
-    let format = params.format.unwrap_or_default();
-    let (kind, name) = match format {
-        Format::Json => ("application/json", "attachment; filename=\"aye-history.json\""),
-        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"aye-history.csv\""),
+    let decided_by = match (query.rule, query.decided_by.as_deref()) {
+        (Some(rule), None | Some("rules")) => Some(Decider::Rule(rule)),
+        (None, Some("rules")) => Some(Decider::AnyRule),
+        (None, Some("people")) => Some(Decider::Person),
+        (None, None) => None,
+        (_, Some(_)) => return bad("decided_by must be people or rules, and people follow no rule"),
     };
-    let filter = params.filter(u32::MAX)?;
+    if query.words.as_ref().is_some_and(|words| words.len() > LONGEST_WORDS) {
+        return bad("the words may have at most 200 bytes");
+    }
+    Ok(AskFilter {
+        state,
+        agent: query.agent,
+        id_prefix: query.id.map(String::from),
+        kind: query.kind,
+        decided_by,
+        words: query.words.filter(|words| !words.trim().is_empty()),
+        before: query.before,
+        after: query.after,
+        most_bytes: None,
+        limit: query.limit.unwrap_or(most).min(most),
+    })
+}
+pub async fn export(State(app): State<App>, Params(query): Params<AsksQuery>) -> Result<Response, Failure> {
+    let format = query.format.unwrap_or_default();
+    let (kind, name) = match format {
+        ExportFormat::Json => ("application/json", "attachment; filename=\"aye-history.json\""),
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"aye-history.csv\""),
+    };
+    let filter = filter(query, u32::MAX)?;
     let export = Export { hub: app.hub, left: filter.limit, filter, format, begun: false, ended: false };
     let parts = stream::try_unfold(export, |mut export| async move {
         Ok::<_, Problem>(export.next().await?.map(|part| (part, export)))
@@ -107,7 +70,7 @@ struct Export {
     hub: Hub,
     filter: AskFilter,
     left: u32,
-    format: Format,
+    format: ExportFormat,
     begun: bool,
     ended: bool,
 }
@@ -131,8 +94,8 @@ impl Export {
         }
         let first = !std::mem::replace(&mut self.begun, true);
         Ok(Some(match self.format {
-            Format::Json => json_part(&asks, first, self.ended),
-            Format::Csv => csv_part(&asks, first),
+            ExportFormat::Json => json_part(&asks, first, self.ended),
+            ExportFormat::Csv => csv_part(&asks, first),
         }))
     }
 }

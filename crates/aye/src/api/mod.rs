@@ -28,6 +28,7 @@ pub use listeners::{Listeners, addresses};
 pub use serve::serve;
 
 use crate::hub::Hub;
+use crate::protocol::{Asks, AsksQuery, Call, calls};
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
@@ -76,190 +77,228 @@ impl App {
 /// Every call there is, with who may make it: the router and its description come from this one table.
 fn table(app: &App) -> Table {
     use aye_core::Role::{Agent, Operator, Viewer};
+    type Plain = Call<(), (), ()>;
+    type Gives<Reply> = Call<(), (), Reply>;
+    type Takes<Body, Reply = ()> = Call<(), Body, Reply>;
     let mut t = Table::new(app.clone());
-    t.get("/api/health", Needs::Nothing, page::health, "Whether the hub is there").gives::<page::Health>();
-    t.get("/api/openapi.json", Viewer, table::openapi, "This description");
-    t.get("/api/me", Needs::AnyToken, tokens::me, "Who the token in use belongs to").gives::<tokens::Me>();
+    t.add(
+        Gives::<page::Health>::get("/api/health", "Whether the hub is there"),
+        Needs::Nothing,
+        page::health,
+    );
+    t.add(Plain::get("/api/openapi.json", "This description"), Viewer, table::openapi);
+    t.add(
+        Gives::<tokens::Me>::get("/api/me", "Who the token in use belongs to"),
+        Needs::AnyToken,
+        tokens::me,
+    );
 
-    t.get("/api/asks", Viewer, asks::list, "Asks; open ones oldest first").gives::<asks::Asks>();
-    t.get(
-        "/api/history",
+    t.add(calls::ASKS, Viewer, asks::list);
+    t.add(
+        Call::<AsksQuery, (), ()>::get(
+            "/api/history",
+            "All asks that a filter finds, as a file: format=json or csv",
+        ),
         Viewer,
         history::export,
-        "All asks that a filter finds, as a file: format=json or csv",
     );
-    t.get("/api/asks/{id}", Viewer, asks::get, "One ask").gives::<aye_core::AskView>();
-    t.post(
-        "/api/asks/{id}/answer",
-        Operator,
-        asks::answer,
-        "Answer an ask; 409 when it has already ended, 410 when it expired, 412 when another one was shown",
-    )
-    .takes::<asks::AnswerBody>()
-    .gives::<aye_core::AskView>();
-    t.get("/api/alarms", Viewer, asks::alarms, "Disputed answers that nobody has marked as seen")
-        .gives::<asks::Asks>();
-    t.post("/api/asks/{id}/seen", Operator, asks::mark_seen, "Mark a disputed answer as seen");
-    t.post("/api/asks", Agent, asks::raise, "Raise an ask; the same key again returns the same ask")
-        .takes::<asks::RaiseBody>()
-        .gives::<aye_core::AskView>();
-    t.get(
-        "/api/asks/{id}/resolution",
-        Agent,
-        asks::resolution,
-        "Wait for an ask's end; 204 when the wait ends first",
-    )
-    .gives::<crate::hub::Resolution>();
-    t.post("/api/asks/{id}/receipt", Agent, asks::receipt, "Report what became of an outcome")
-        .takes::<asks::ReceiptBody>()
-        .gives::<aye_core::AskView>();
-    t.post("/api/asks/{id}/late", Agent, asks::late, "Record a call that ran before its record was on disk")
-        .takes::<asks::LateBody>()
-        .gives::<asks::RaisedAsk>();
-    t.post("/api/asks/{id}/withdraw", Agent, asks::withdraw, "Take an ask back")
-        .takes::<asks::WithdrawBody>()
-        .gives::<aye_core::AskView>();
+    t.add(calls::ASK, Viewer, asks::get);
+    t.add(calls::ANSWER, Operator, asks::answer);
+    t.add(
+        Gives::<Asks>::get("/api/alarms", "Disputed answers that nobody has marked as seen"),
+        Viewer,
+        asks::alarms,
+    );
+    t.add(Plain::post("/api/asks/{id}/seen", "Mark a disputed answer as seen"), Operator, asks::mark_seen);
+    t.add(calls::RAISE, Agent, asks::raise);
+    t.add(calls::RESOLUTION, Agent, asks::resolution);
+    t.add(calls::RECEIPT, Agent, asks::receipt);
+    t.add(calls::LATE, Agent, asks::late);
+    t.add(calls::WITHDRAW, Agent, asks::withdraw);
 
-    t.get("/api/agents", Viewer, agents::list, "Agents; with all=true, ended ones too")
-        .gives::<agents::Agents>();
-    t.post("/api/agents", Operator, agents::start, "Start a driven run, and wait until it is there")
-        .takes::<crate::hub::NewRun>()
-        .gives::<aye_core::Agent>();
-    t.get("/api/projects", Viewer, agents::projects, "What runs can be started with")
-        .gives::<crate::hub::Projects>();
-    t.get("/api/agents/{id}", Viewer, agents::get, "One agent, by our id or its own session id")
-        .gives::<aye_core::Agent>();
-    t.put("/api/agents/{id}", Agent, agents::register, "Register an agent or report its state")
-        .takes::<crate::hub::Registration>()
-        .gives::<aye_core::Agent>();
-    t.get("/api/agents/{id}/events", Viewer, agents::events, "The conversation, oldest first")
-        .gives::<agents::Events>();
-    t.post("/api/agents/{id}/events", Agent, agents::report_events, "Report the conversation as it goes")
-        .takes::<agents::NewEvents>()
-        .gives::<agents::Reported>();
-    t.get("/api/agents/{id}/commands", Agent, agents::commands, "Wait for prompts, interrupts and stops")
-        .gives::<agents::Commands>();
-    t.post(
-        "/api/agents/{id}/token",
+    t.add(calls::AGENTS, Viewer, agents::list);
+    t.add(
+        Takes::<crate::hub::NewRun, aye_core::Agent>::post(
+            "/api/agents",
+            "Start a driven run, and wait until it is there",
+        ),
+        Operator,
+        agents::start,
+    );
+    t.add(
+        Gives::<crate::hub::Projects>::get("/api/projects", "What runs can be started with"),
+        Viewer,
+        agents::projects,
+    );
+    t.add(calls::AGENT, Viewer, agents::get);
+    t.add(calls::REGISTER, Agent, agents::register);
+    t.add(calls::EVENTS, Viewer, agents::events);
+    t.add(calls::REPORT, Agent, agents::report_events);
+    t.add(calls::COMMANDS, Agent, agents::commands);
+    t.add(
+        Gives::<tokens::Token>::post(
+            "/api/agents/{id}/token",
+            "The agent's own token, for a process of the same user on the Unix socket",
+        ),
         Needs::SameUser,
         tokens::hand_out,
-        "The agent's own token, for a process of the same user on the Unix socket",
-    )
-    .gives::<tokens::Token>();
-    t.post("/api/agents/{id}/prompt", Operator, agents::prompt, "Send the agent a prompt")
-        .takes::<agents::Prompt>()
-        .gives::<agents::Queued>();
-    t.post("/api/agents/{id}/interrupt", Operator, agents::interrupt, "Interrupt the agent's turn")
-        .gives::<agents::Queued>();
-    t.post("/api/agents/{id}/stop", Operator, agents::stop, "End the agent's run").gives::<agents::Queued>();
-    t.put("/api/agents/{id}/title", Operator, agents::rename, "Name the agent")
-        .takes::<agents::Title>()
-        .gives::<aye_core::Agent>();
-    t.get("/api/agents/{id}/pending-questions", Viewer, compat::pending, "The questions an agent waits for")
-        .gives::<compat::Pending>();
-    t.post(
-        "/api/agents/{id}/answer-question",
+    );
+    t.add(calls::PROMPT, Operator, agents::prompt);
+    t.add(calls::INTERRUPT, Operator, agents::interrupt);
+    t.add(calls::STOP, Operator, agents::stop);
+    t.add(calls::RENAME, Operator, agents::rename);
+    t.add(
+        Gives::<compat::Pending>::get(
+            "/api/agents/{id}/pending-questions",
+            "The questions an agent waits for",
+        ),
+        Viewer,
+        compat::pending,
+    );
+    t.add(
+        Takes::<compat::AnswerQuestion, compat::Success>::post(
+            "/api/agents/{id}/answer-question",
+            "Answer a pending question by its tool call",
+        ),
         Operator,
         compat::answer,
-        "Answer a pending question by its tool call",
-    )
-    .takes::<compat::AnswerQuestion>()
-    .gives::<compat::Success>();
+    );
 
-    t.get("/api/tokens", Operator, tokens::list, "All tokens, without their secrets")
-        .gives::<tokens::Tokens>();
-    t.post("/api/tokens", Operator, tokens::create, "Make a token")
-        .takes::<tokens::NewToken>()
-        .gives::<tokens::Token>();
-    t.delete("/api/tokens/{id}", Operator, tokens::revoke, "Revoke a token and close what it opened");
-    t.put("/api/tokens/{id}/label", Operator, tokens::label, "Name the browser that a token belongs to")
-        .takes::<tokens::Label>();
-    t.post("/api/sign-in-links", Operator, tokens::link, "A link that signs one browser in, once")
-        .gives::<tokens::Link>();
+    t.add(
+        Gives::<tokens::Tokens>::get("/api/tokens", "All tokens, without their secrets"),
+        Operator,
+        tokens::list,
+    );
+    t.add(
+        Takes::<tokens::NewToken, tokens::Token>::post("/api/tokens", "Make a token"),
+        Operator,
+        tokens::create,
+    );
+    t.add(
+        Plain::delete("/api/tokens/{id}", "Revoke a token and close what it opened"),
+        Operator,
+        tokens::revoke,
+    );
+    t.add(
+        Takes::<tokens::Label>::put("/api/tokens/{id}/label", "Name the browser that a token belongs to"),
+        Operator,
+        tokens::label,
+    );
+    t.add(
+        Gives::<tokens::Link>::post("/api/sign-in-links", "A link that signs one browser in, once"),
+        Operator,
+        tokens::link,
+    );
 
-    t.get("/api/grants", Viewer, grants::list, "What people allowed for longer than once")
-        .gives::<grants::Grants>();
-    t.delete("/api/grants/{id}", Operator, grants::revoke, "Revoke a grant");
-    t.post(
-        "/api/agents/{id}/plan-approval",
+    t.add(
+        Gives::<grants::Grants>::get("/api/grants", "What people allowed for longer than once"),
+        Viewer,
+        grants::list,
+    );
+    t.add(Plain::delete("/api/grants/{id}", "Revoke a grant"), Operator, grants::revoke);
+    t.add(
+        Takes::<agents::ApprovePlan, aye_core::Agent>::post(
+            "/api/agents/{id}/plan-approval",
+            "Approve or deny the plan that was refused for an outline",
+        ),
         Operator,
         agents::approve_plan,
-        "Approve or deny the plan that was refused for an outline",
-    )
-    .takes::<agents::ApprovePlan>()
-    .gives::<aye_core::Agent>();
+    );
 
-    t.get("/api/passkeys", Viewer, passkeys::list, "The passkeys that can allow").gives::<passkeys::List>();
-    t.post("/api/passkeys", Operator, passkeys::add, "Add a passkey, by the signature of one that is there")
-        .takes::<passkeys::NewPasskey>()
-        .gives::<crate::hub::PasskeyInfo>();
-    t.post(
-        "/api/passkeys/link",
+    t.add(
+        Gives::<passkeys::List>::get("/api/passkeys", "The passkeys that can allow"),
+        Viewer,
+        passkeys::list,
+    );
+    t.add(
+        Takes::<passkeys::NewPasskey, crate::hub::PasskeyInfo>::post(
+            "/api/passkeys",
+            "Add a passkey, by the signature of one that is there",
+        ),
+        Operator,
+        passkeys::add,
+    );
+    t.add(
+        Gives::<tokens::Link>::post(
+            "/api/passkeys/link",
+            "A link that lets one browser add the first passkey; only over the Unix socket",
+        ),
         Operator,
         passkeys::link,
-        "A link that lets one browser add the first passkey; only over the Unix socket",
-    )
-    .gives::<tokens::Link>();
-    t.post(
-        "/api/passkeys/challenge",
+    );
+    t.add(
+        Takes::<passkeys::Wanted, crate::hub::Challenge>::post(
+            "/api/passkeys/challenge",
+            "What a passkey has to sign, once and soon",
+        ),
         Operator,
         passkeys::challenge,
-        "What a passkey has to sign, once and soon",
-    )
-    .takes::<passkeys::Wanted>()
-    .gives::<crate::hub::Challenge>();
-    t.post(
-        "/api/passkeys/{id}/remove",
+    );
+    t.add(
+        Takes::<passkeys::Removal>::post(
+            "/api/passkeys/{id}/remove",
+            "Remove a passkey, by the signature of one that is there",
+        ),
         Operator,
         passkeys::remove,
-        "Remove a passkey, by the signature of one that is there",
-    )
-    .takes::<passkeys::Removal>();
+    );
 
-    t.get("/api/policy", Viewer, policy::view, "The policy in force, and what it decided")
-        .gives::<policy::PolicyView>();
-    t.post(
-        "/api/asks/{id}/preview",
+    t.add(
+        Gives::<policy::PolicyView>::get("/api/policy", "The policy in force, and what it decided"),
+        Viewer,
+        policy::view,
+    );
+    t.add(
+        Takes::<page::previews::Which, page::previews::Address>::post(
+            "/api/asks/{id}/preview",
+            "An address, good for one fetch, under which an option's HTML preview can be framed",
+        ),
         Viewer,
         page::previews::make,
-        "An address, good for one fetch, under which an option's HTML preview can be framed",
-    )
-    .takes::<page::previews::Which>()
-    .gives::<page::previews::Address>();
+    );
 
-    t.get("/metrics", Viewer, metrics::metrics, "Figures, in the text format of Prometheus");
-    t.get("/api/ws", Viewer, ws::upgrade, "WebSocket: a snapshot, then numbered changes; after=N catches up");
-    t.post(
-        "/api/sign-in",
+    t.add(Plain::get("/metrics", "Figures, in the text format of Prometheus"), Viewer, metrics::metrics);
+    t.add(
+        Call::<ws::FollowParams, (), ()>::get(
+            "/api/ws",
+            "WebSocket: a snapshot, then numbered changes; after=N catches up",
+        ),
+        Viewer,
+        ws::upgrade,
+    );
+    t.add(
+        Takes::<sessions::NewSession>::post("/api/sign-in", "Trade a one-time code for a browser's session"),
         Needs::Nothing,
         sessions::sign_in,
-        "Trade a one-time code for a browser's session",
-    )
-    .takes::<sessions::NewSession>();
-    t.post(
-        "/api/session/challenge",
+    );
+    t.add(
+        Gives::<sessions::Challenge>::post(
+            "/api/session/challenge",
+            "Something for the page to sign, once and within a minute",
+        ),
         Needs::Cookie,
         sessions::challenge,
-        "Something for the page to sign, once and within a minute",
-    )
-    .gives::<sessions::Challenge>();
-    t.post(
-        "/api/session/token",
+    );
+    t.add(
+        Takes::<sessions::Signed, sessions::PageToken>::post(
+            "/api/session/token",
+            "Trade a signed challenge for the token that a browser's calls need beside their cookie",
+        ),
         Needs::Cookie,
         sessions::token,
-        "Trade a signed challenge for the token that a browser's calls need beside their cookie",
-    )
-    .takes::<sessions::Signed>()
-    .gives::<sessions::PageToken>();
-    t.get("/sign-in", Needs::Nothing, page::index, "The page, which signs in with what stands behind the #");
-    t.get("/", Needs::Nothing, page::index, "The page");
-    t.get(
-        "/preview/{ticket}",
+    );
+    t.add(
+        Plain::get("/sign-in", "The page, which signs in with what stands behind the #"),
+        Needs::Nothing,
+        page::index,
+    );
+    t.add(Plain::get("/", "The page"), Needs::Nothing, page::index);
+    t.add(
+        Plain::get("/preview/{ticket}", "A preview, once, in a frame without rights"),
         Needs::Nothing,
         page::previews::show,
-        "A preview, once, in a frame without rights",
     );
-    t.get("/assets/{name}", Needs::Nothing, page::asset, "The page's script, style and pictures");
+    t.add(Plain::get("/assets/{name}", "The page's script, style and pictures"), Needs::Nothing, page::asset);
     t
 }
 

@@ -3,14 +3,16 @@
 use super::App;
 use super::caller::authorize;
 use super::json::{Reply, ok};
+use crate::protocol::Call;
 use axum::extract::Request;
 use axum::handler::Handler;
+use axum::http::Method;
 use axum::middleware::{self, Next};
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 use aye_core::Role;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -36,58 +38,22 @@ pub struct Table {
     app: App,
     router: Router<App>,
     schemas: SchemaGenerator,
-    calls: Vec<Call>,
+    calls: Vec<Described>,
 }
 
-struct Call {
-    method: &'static str,
+/// A call as it is described.
+struct Described {
+    method: Method,
     path: &'static str,
-    needs: Needs,
     about: &'static str,
+    needs: Needs,
+    query: Option<Value>,
     takes: Option<Value>,
     gives: Option<Value>,
 }
 
-/// The call just added, to say what it takes and gives.
-pub struct Added<'a> {
-    schemas: &'a mut SchemaGenerator,
-    call: Option<&'a mut Call>,
-}
-
-impl Added<'_> {
-    pub fn takes<T: JsonSchema>(mut self) -> Self {
-        let schema = self.schemas.subschema_for::<T>().to_value();
-        if let Some(call) = &mut self.call {
-            call.takes = Some(schema);
-        }
-        self
-    }
-
-    pub fn gives<T: JsonSchema>(mut self) -> Self {
-        let schema = self.schemas.subschema_for::<T>().to_value();
-        if let Some(call) = &mut self.call {
-            call.gives = Some(schema);
-        }
-        self
-    }
-}
-
 /// The API described, as OpenAPI.
 pub struct Description(pub Value);
-
-macro_rules! methods {
-    ($($name:ident $filter:ident $text:literal;)*) => {
-        $(pub fn $name<H: Handler<T, App>, T: 'static>(
-            &mut self,
-            path: &'static str,
-            needs: impl Into<Needs>,
-            handler: H,
-            about: &'static str,
-        ) -> Added<'_> {
-            self.add($text, path, needs.into(), on(MethodFilter::$filter, handler), about)
-        })*
-    };
-}
 
 impl Table {
     pub fn new(app: App) -> Self {
@@ -97,34 +63,35 @@ impl Table {
         Self { app, router: Router::new(), schemas: settings.into_generator(), calls: Vec::new() }
     }
 
-    methods! {
-        get GET "get";
-        post POST "post";
-        put PUT "put";
-        delete DELETE "delete";
-    }
-
-    fn add(
+    pub fn add<Q: JsonSchema, B: JsonSchema, R: JsonSchema, H: Handler<T, App>, T: 'static>(
         &mut self,
-        method: &'static str,
-        path: &'static str,
-        needs: Needs,
-        handler: MethodRouter<App>,
-        about: &'static str,
-    ) -> Added<'_> {
-        let app = self.app.clone();
+        call: Call<Q, B, R>,
+        needs: impl Into<Needs>,
+        handler: H,
+    ) {
+        let Call { method, path, about, .. } = call;
+        let (app, needs) = (self.app.clone(), needs.into());
         let check = move |request: Request, next: Next| authorize(app.clone(), needs, request, next);
-        let guarded = handler.route_layer(middleware::from_fn(check));
+        let filter = match method {
+            Method::GET => MethodFilter::GET,
+            Method::POST => MethodFilter::POST,
+            Method::PUT => MethodFilter::PUT,
+            // There are no others.
+            _ => MethodFilter::DELETE,
+        };
+        let guarded = on(filter, handler).route_layer(middleware::from_fn(check));
         self.router = std::mem::take(&mut self.router).route(path, guarded);
-        self.calls.push(Call { method, path, needs, about, takes: None, gives: None });
-        Added { schemas: &mut self.schemas, call: self.calls.last_mut() }
+        let query = is_there(Q::json_schema(&mut self.schemas));
+        let takes = is_there(self.schemas.subschema_for::<B>());
+        let gives = is_there(self.schemas.subschema_for::<R>());
+        self.calls.push(Described { method, path, about, needs, query, takes, gives });
     }
 
     pub fn finish(mut self) -> (Router, Description) {
         let mut paths = Map::new();
         for call in &self.calls {
             let operations = paths.entry(call.path).or_insert_with(|| json!({}));
-            operations[call.method] = describe(call);
+            operations[call.method.as_str().to_ascii_lowercase()] = describe(call);
         }
         let openapi = json!({
             "openapi": "3.1.0",
@@ -143,7 +110,12 @@ impl Table {
     }
 }
 
-fn describe(call: &Call) -> Value {
+/// `()` stands for nothing.
+fn is_there(schema: Schema) -> Option<Value> {
+    Some(schema.to_value()).filter(|schema| schema["type"] != "null")
+}
+
+fn describe(call: &Described) -> Value {
     let who = match call.needs {
         Needs::Nothing => "anybody".to_owned(),
         Needs::SameUser => "a process of the same user, on the Unix socket".to_owned(),
@@ -167,12 +139,14 @@ fn describe(call: &Call) -> Value {
     if matches!(call.needs, Needs::Role(_) | Needs::AnyToken) {
         operation["security"] = json!([{ "token": [] }]);
     }
-    let parameters: Vec<_> = call
-        .path
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
-        .collect();
+    let named = call.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let in_path =
+        |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    let mut parameters: Vec<_> = named.map(in_path).collect();
+    let query = call.query.as_ref().and_then(|query| query["properties"].as_object());
+    for (name, schema) in query.into_iter().flatten() {
+        parameters.push(json!({ "name": name, "in": "query", "required": false, "schema": schema }));
+    }
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }

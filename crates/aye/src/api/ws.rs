@@ -15,6 +15,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use aye_core::invalid::decode;
 use aye_core::{AnswerKey, Ask, AskId, Digest};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(60);
 /// does not notice, and many clients cost one write for many changes.
 const PACE: Duration = Duration::from_millis(25);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowParams {
     after: Option<u64>,

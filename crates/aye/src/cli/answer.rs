@@ -1,10 +1,11 @@
 use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
+use crate::protocol::calls;
 use crate::surfaces::terminal::{answer_lines, whole};
 use anyhow::Context;
 use aye_core::visible::visible;
-use aye_core::{AskId, AskView, Body, Question};
+use aye_core::{AskId, AskState, AskView, Body, Question};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -87,7 +88,7 @@ impl Answer {
         let (_, ask) = client.find_ask(&self.id).await?;
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
-            Err(_) if ask.state != "open" => {
+            Err(_) if ask.state != AskState::Open => {
                 anstream::eprintln!("{}\naye: this ask has already ended", whole(&ask, Timestamp::now()));
                 return Ok(ExitCode::from(ALREADY_ENDED));
             }
@@ -98,7 +99,7 @@ impl Answer {
             }
         };
         let call = json!({ "answer": answer, "digest": ask.digest });
-        let recorded = client.post(&format!("/api/asks/{}/answer", ask.id), call).await?;
+        let recorded = client.post(&calls::ANSWER.at(ask.id.as_str()), call).await?;
         if self.json {
             say_json(&recorded)?;
         } else {

@@ -1,13 +1,15 @@
 use super::{DECLINED, Done, ERROR, INTERRUPTED, NOBODY_IN_TIME, say_json};
 use crate::agents::script::Script;
+use crate::client::Withdrawn;
 use crate::home::Home;
+use crate::protocol::Resolution;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::answer_lines;
 use aye_core::visible::visible;
-use aye_core::{Answer, Body, Kind, Offer, Question, QuestionDraft, Questions};
+use aye_core::{AskState, Body, Decision, Offer, Question, QuestionDraft, Questions, Receipt};
 use clap::Args;
 use jiff::SignedDuration;
-use serde_json::Value;
+use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -52,7 +54,7 @@ impl Ask {
             why = signals.wait() => return Ok(interrupted(why)),
         };
         let ask = tokio::select! {
-            ask = script.raise(&body, timeout.as_deref()) => ask,
+            ask = script.raise(&body, timeout) => ask,
             why = signals.wait() => {
                 // Should the ask be there after all, it goes with its agent.
                 script.end().await;
@@ -66,13 +68,13 @@ impl Ask {
                 return Err(error);
             }
         };
-        let id = ask["id"].as_str().unwrap_or_default();
         let resolution = tokio::select! {
-            resolution = script.resolution(id) => resolution?,
+            resolution = script.resolution(&ask) => resolution?,
             why = signals.wait() => {
                 // An answer that came in this very moment stays recorded, as undelivered.
-                match script.withdraw(id).await {
-                    Ok(_) => anstream::eprintln!("aye: {why}: the question was taken back"),
+                match script.withdraw(&ask).await {
+                    Ok(Withdrawn::TakenBack) => anstream::eprintln!("aye: {why}: the question was taken back"),
+                    Ok(Withdrawn::TooLate) => anstream::eprintln!("aye: {why}, but the question had already been answered"),
                     Err(error) => anstream::eprintln!("aye: {why}, but the question could not be taken back: {}", visible(&error.to_string())),
                 }
                 script.end().await;
@@ -80,8 +82,8 @@ impl Ask {
             }
         };
         let code = self.tell(&resolution)?;
-        if resolution["state"] != "withdrawn" {
-            let told = script.receipt(id, "delivered", "written to the script's standard output");
+        if resolution.state != AskState::Withdrawn {
+            let told = script.receipt(&ask, Receipt::Delivered, "written to the script's standard output");
             // The answer is out: nothing that happens from here on makes it a failure.
             tokio::select! {
                 told = told => if let Err(error) = told {
@@ -114,25 +116,24 @@ impl Ask {
     }
 
     /// Prints the answer and says how to exit. The agent behind this script must never take silence for an answer.
-    fn tell(&self, resolution: &Value) -> anyhow::Result<u8> {
-        let outcome = &resolution["outcome"];
-        let code = match outcome["decision"].as_str() {
-            Some("answered") => 0,
-            Some("declined") => DECLINED,
-            Some("expired") => NOBODY_IN_TIME,
-            _ => ERROR,
+    fn tell(&self, resolution: &Resolution) -> anyhow::Result<u8> {
+        let outcome = &resolution.outcome;
+        let code = match outcome.decision {
+            Decision::Answered => 0,
+            Decision::Declined => DECLINED,
+            Decision::Expired => NOBODY_IN_TIME,
+            Decision::Allow | Decision::Deny | Decision::Outline | Decision::Withdrawn => ERROR,
         };
         if self.json {
-            say_json(&outcome["answer"])?;
-        } else if code == 0 {
-            let answer = Answer::decode(Kind::Question, outcome["answer"].clone())?;
+            say_json(&json!(outcome.answer))?;
+        } else if let (0, Some(answer)) = (code, &outcome.answer) {
             let mut out = std::io::stdout().lock();
-            for line in answer_lines(&answer) {
+            for line in answer_lines(answer) {
                 writeln!(out, "{line}")?;
             }
             out.flush()?;
         } else {
-            let message = outcome["message"].as_str().unwrap_or("the person declined to answer");
+            let message = outcome.message.as_deref().unwrap_or("the person declined to answer");
             anstream::eprintln!("aye: {}", visible(message));
         }
         Ok(code)

@@ -1,13 +1,14 @@
 use super::{Done, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
+use crate::protocol::{Asks, AsksQuery, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use crate::surfaces::terminal::{age, shorten, summary};
-use aye_core::AskView;
 use aye_core::visible::one_line;
+use aye_core::{AskState, AskView};
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// List the open asks, oldest first.
@@ -28,18 +29,18 @@ pub struct List {
 impl List {
     pub async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
-        let reply: Value = match self.all {
-            true => client.get("/api/asks?state=all&limit=200").await?,
-            false => client.list_asks("state=open", "after").await?,
+        let all = AsksQuery { state: Some("all".into()), limit: Some(200), ..AsksQuery::default() };
+        let found: Asks<Value> = match self.all {
+            true => client.get(&calls::ASKS.path_with("", &all)).await?,
+            false => client.open_asks().await?,
         };
         if self.json {
-            say_json(&reply)?;
+            say_json(&json!(found))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let asks = reply["asks"].as_array().cloned().unwrap_or_default();
-        let asks = asks.into_iter().map(AskView::from_json).collect::<Result<Vec<_>, _>>()?;
+        let asks = found.asks.into_iter().map(AskView::from_json).collect::<Result<Vec<_>, _>>()?;
         say(&table(&asks, Timestamp::now()))?;
-        if !reply["next"].is_null() {
+        if found.next.is_some() {
             say(&format!("{}\n", paint(DIM, "There are older ones: the page's history has them all.")))?;
         }
         Ok(ExitCode::SUCCESS)
@@ -52,7 +53,8 @@ fn table(asks: &[AskView], now: Timestamp) -> String {
     }
     let mut out = String::new();
     for ask in asks {
-        let state = if ask.state == "open" { String::new() } else { format!("{} ", ask.state) };
+        let state =
+            if ask.state == AskState::Open { String::new() } else { format!("{} ", ask.state.as_str()) };
         let agent = shorten(&one_line(ask.agent.as_str()), 24);
         out += &format!(
             "{}  {:>4}  {:<10}  {}  {}\n",

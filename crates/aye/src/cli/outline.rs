@@ -1,6 +1,7 @@
 use super::{Done, say};
 use crate::client::Client;
 use crate::home::Home;
+use crate::protocol::calls;
 use crate::surfaces::terminal::style::{DIM, paint};
 use crate::surfaces::terminal::whole;
 use anyhow::Context;
@@ -28,7 +29,7 @@ pub struct Outline {
 impl Outline {
     pub async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
-        let agent: Agent = client.get(&format!("/api/agents/{}", self.agent)).await?;
+        let agent: Agent = client.get(&calls::AGENT.at(&self.agent)).await?;
         let now = Timestamp::now();
         let pause = agent.outline.filter(|pause| now < pause.until);
         let pause = pause.context("no outline is awaited from this agent")?;

@@ -213,7 +213,7 @@ impl Replay {
                 ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, home: &places };
             let ours = policy.decide(&call);
             let theirs = match (ask.state.by(), ask.state.answer()) {
-                (Some(By::Person { .. }), Some(answer)) => answer.decision(),
+                (Some(By::Person { .. }), Some(answer)) => answer.decision().as_str(),
                 (Some(By::Rule { .. }), _) => "decided by a rule",
                 (None, _) | (Some(By::Person { .. }), None) => "not answered",
             };

@@ -4,99 +4,21 @@ use super::change::{change, publish_agent};
 use super::settle::take_receipt;
 use super::{Hub, Problem, names};
 use crate::processes::Process;
+use crate::protocol::{Command, Registration};
 use crate::store::{self, AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Text, Withdrawal};
-use data_encoding::BASE64;
+use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Withdrawal};
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What an adapter says of its agent. What is left out stays as it was.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Registration {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reach: Option<Reach>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The agent's own name for its session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The agent's process. What runs inside it can never answer over the Unix socket. Taken over the Unix socket
-    /// only, and only for a process below the caller's, or for the program above it that called it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// The parent of that process, if it is there to adopt what the agent leaves behind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub supervisor: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Report>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-}
-
-/// What an adapter is to do with its agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Command {
-    Prompt {
-        text: Text,
-        /// A picture that belongs to it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        image: Option<Image>,
-    },
-    Interrupt,
-    Stop,
-}
-
-/// A picture as agents take it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Image {
-    /// Such as `image/jpeg`.
-    pub media_type: String,
-    /// In base64.
-    pub data: String,
-}
-
-impl Command {
-    /// As the trail has it: that there was a picture, and how large.
-    fn in_the_trail(&self) -> Value {
-        let mut body = json!(self);
-        if let Command::Prompt { image: Some(image), .. } = self {
-            body["image"] = image.in_the_trail();
-        }
-        body
+/// A command as the trail has it: that there was a picture, and how large.
+fn in_the_trail(command: &Command) -> Value {
+    let mut body = json!(command);
+    if let Command::Prompt { image: Some(image), .. } = command {
+        body["image"] = image.in_the_trail();
     }
-}
-
-impl Image {
-    /// Larger ones are refused.
-    pub const LARGEST: usize = 1024 * 1024;
-
-    /// None where it is no picture that agents take. The first bytes tell, whatever else is said of it.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let media_type = match bytes {
-            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-            [0x89, b'P', b'N', b'G', ..] => "image/png",
-            [b'G', b'I', b'F', b'8', ..] => "image/gif",
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-            _ => return None,
-        };
-        Some(Self { media_type: media_type.to_owned(), data: BASE64.encode(bytes) })
-    }
-
-    pub(super) fn in_the_trail(&self) -> Value {
-        json!({ "media_type": self.media_type, "characters": self.data.len() })
-    }
+    body
 }
 
 impl Hub {
@@ -227,7 +149,7 @@ pub(super) fn queue_command(
         return Err(Problem::Conflict("this agent has ended"));
     }
     let n = tx.put_command(agent, &json!(command))?;
-    tx.audit(now, "agent.command", who, Some(agent), None, command.in_the_trail())?;
+    tx.audit(now, "agent.command", who, Some(agent), None, in_the_trail(&command))?;
     Ok(n)
 }
 

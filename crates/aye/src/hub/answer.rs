@@ -4,7 +4,7 @@ use super::{Hub, Problem, grants, outline};
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{
-    Answer, AnswerKey, Ask, AskId, By, Digest, Event, Expiry, Invalid, Proof, Refused, State, step,
+    Answer, AnswerKey, Ask, AskId, By, Decision, Digest, Event, Expiry, Invalid, Proof, Refused, State, step,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn record(
     let was_open = ask.state.is_open();
     let proof = proof.max(ask.proof);
     let subject = allow_subject(&ask, &answer);
-    let allows = was_open && answer.decision() == "allow";
+    let allows = was_open && answer.decision() == Decision::Allow;
     let event = Event::Answer { answer, by: call.by, key: call.key };
     let comes_late = matches!(step(&ask.state, ask.deadline, event.clone(), now), Err(Refused::Expired));
     if allows && proof == Proof::Passkey && !comes_late {

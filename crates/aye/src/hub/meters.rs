@@ -4,7 +4,7 @@
 
 use super::{Hub, Problem};
 use crate::store::{self, AskCount};
-use aye_core::{AgentState, Ask, By, Kind, State};
+use aye_core::{AgentState, Ask, By, Decision, Kind, State};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -94,7 +94,7 @@ impl Meters {
     pub fn raised(&self, ask: &Ask, asking: Option<String>) {
         let (rule, verdict) = match (&ask.state, asking) {
             (State::Answered { by: By::Rule { rule }, answer, .. }, _) => {
-                (family(rule.as_str()), if answer.decision() == "allow" { "allow" } else { "deny" })
+                (family(rule.as_str()), if answer.decision() == Decision::Allow { "allow" } else { "deny" })
             }
             (_, Some(rule)) => (rule, "ask"),
             (_, None) => return,

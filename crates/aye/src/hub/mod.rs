@@ -33,8 +33,8 @@ mod raise;
 mod settle;
 mod timers;
 
+pub use crate::protocol::{Command, Image, Registration};
 pub use crate::store::{AskFilter, AskPage, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
-pub use agents::{Command, Image, Registration};
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
@@ -50,7 +50,6 @@ pub use passkeys::{Challenge, PasskeyInfo};
 pub use policy::Trouble;
 pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
-pub use settle::Resolution;
 
 use crate::home::Home;
 use crate::store::{self, Store, StoreError};

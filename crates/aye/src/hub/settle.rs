@@ -3,74 +3,13 @@
 
 use super::change::change;
 use super::{Hub, Problem, alarms};
+use crate::protocol::Resolution;
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{
-    AgentId, Answer, Ask, AskId, By, Event, Expiry, Invalid, PlanVerdict, Receipt, State, Withdrawal,
-};
+use aye_core::{AgentId, Answer, Ask, AskId, Event, Invalid, Receipt, Withdrawal};
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
-
-/// How an ask ended, as its adapter needs it.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Resolution {
-    pub state: &'static str,
-    pub outcome: Outcome,
-    /// Who answered, a person or a rule.
-    pub by: Option<By>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Outcome {
-    /// `answered` or `declined` for a question, `allow`, `deny` or `outline`; `expired` or `withdrawn`: not approved.
-    pub decision: &'static str,
-    pub answer: Option<Answer>,
-    /// What the agent should be told in words, where there is something to tell.
-    pub message: Option<String>,
-}
-
-/// What an agent is told whose plan is to be outlined first.
-const WRITE_AN_OUTLINE: &str = "Not approved yet: the person wants to read an outline first. Write the outline of \
-    your plan as plain text in your reply, and do not send a new plan until you are asked to.";
-
-impl Resolution {
-    pub fn of(ask: &Ask) -> Option<Self> {
-        let outcome = match &ask.state {
-            State::Open => return None,
-            State::Answered { answer, .. } => Outcome {
-                decision: answer.decision(),
-                answer: Some(answer.clone()),
-                message: match answer {
-                    Answer::Plan(PlanVerdict::Outline) => Some(WRITE_AN_OUTLINE.to_owned()),
-                    Answer::Question(_) | Answer::Permission(_) | Answer::Plan(_) => {
-                        answer.message().map(str::to_owned)
-                    }
-                },
-            },
-            State::Expired { why: Expiry::Deadline, .. } => Outcome {
-                decision: "expired",
-                answer: None,
-                message: Some(
-                    "Nobody answered in time. This was not approved; do not take it as an answer.".into(),
-                ),
-            },
-            State::Expired { why: Expiry::Unattended, .. } => Outcome {
-                decision: "expired",
-                answer: None,
-                message: Some(
-                    "Nobody is there to answer. This was not approved; do not take it as an answer.".into(),
-                ),
-            },
-            State::Withdrawn { .. } => {
-                Outcome { decision: "withdrawn", answer: None, message: ask.state.note().map(str::to_owned) }
-            }
-        };
-        Some(Resolution { state: ask.state.name(), outcome, by: ask.state.by().cloned() })
-    }
-}
 
 impl Hub {
     /// Waits until the ask has ended, but no longer than `wait`.

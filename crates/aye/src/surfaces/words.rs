@@ -1,12 +1,12 @@
 //! What every surface says in the same words: how a request ended, what became of its answer, and what agents do.
 
-use aye_core::{AgentState, Answer, PlanVerdict, Receipt, Reply, Verdict};
+use aye_core::{AgentState, Answer, Decision, PlanVerdict, Receipt, Reply, Verdict};
 
 /// What was decided, in a word or two.
 pub fn decided(answer: &Answer) -> String {
     match answer {
         Answer::Question(Reply::Skip { .. }) => "Declined".into(),
-        Answer::Question(_) if answer.decision() == "declined" => "Skipped".into(),
+        Answer::Question(_) if answer.decision() == Decision::Declined => "Skipped".into(),
         Answer::Question(_) => "Answered".into(),
         Answer::Permission(Verdict::Allow { scope, input }) => {
             format!("Allowed ({scope}){}", if input.is_some() { ", edited" } else { "" })

@@ -160,7 +160,7 @@ fn picks_are_joined_so_that_commas_stay_readable() {
 #[test]
 fn an_answer_that_skips_everything_is_a_decline() {
     let decision = |answer: Value| Answer::decode(Kind::Question, answer).unwrap().decision();
-    assert_eq!(decision(json!({"skip": true})), "declined");
-    assert_eq!(decision(json!({"answers": [{"skip": true}, {"skip": true}]})), "declined");
-    assert_eq!(decision(json!({"answers": [{"skip": true}, {"selected": ["a"]}]})), "answered");
+    assert_eq!(decision(json!({"skip": true})), Decision::Declined);
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"skip": true}]})), Decision::Declined);
+    assert_eq!(decision(json!({"answers": [{"skip": true}, {"selected": ["a"]}]})), Decision::Answered);
 }

@@ -7,10 +7,11 @@ use super::crew::Crew;
 use super::receipts::Expected;
 use super::told::Told;
 use super::translate;
-use super::wire::{self, Block, CanUseTool, Frame, Picture};
+use super::wire::{self, Block, CanUseTool, Frame};
 use crate::config::AsksBy;
-use aye_core::{AskView, Body, Receipt};
-use serde_json::{Value, json};
+use crate::protocol::{Image, Registration, Resolution};
+use aye_core::{AskId, AskView, Body, Key, Receipt, Report, Withdrawal};
+use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -38,11 +39,11 @@ pub enum Event {
     /// An ask of ours has ended.
     Resolved {
         request: String,
-        resolution: Value,
+        resolution: Resolution,
     },
     Prompt {
         text: String,
-        image: Option<Picture>,
+        image: Option<Image>,
     },
     Interrupt,
     /// The run is to end, whatever the agent is doing.
@@ -64,7 +65,7 @@ pub enum Effect {
     Write(String),
     /// A line for the agent that carries an outcome; once written, that outcome is delivered.
     Deliver {
-        ask: String,
+        ask: AskId,
         line: String,
         /// Whether a person waits to see it delivered.
         awaited: bool,
@@ -72,24 +73,24 @@ pub enum Effect {
     Raise {
         request: String,
         /// Unique for ever; the same each time this is raised, and never that of another request.
-        key: String,
+        key: Key,
         body: Body,
         tool_use_id: Option<String>,
         sub_agent: Option<String>,
     },
     Withdraw {
-        ask: String,
-        why: &'static str,
+        ask: AskId,
+        why: Withdrawal,
     },
     Receipt {
-        ask: String,
+        ask: AskId,
         receipt: Receipt,
         evidence: String,
     },
     /// Something for the account of the run.
     Tell(Told),
     /// What is now known of the agent, for the hub.
-    Register(Value),
+    Register(Registration),
     /// The run is over.
     End,
 }
@@ -105,7 +106,7 @@ pub struct Driver {
     /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
     over: VecDeque<String>,
     /// What the transcript must still show, by tool call.
-    expected: HashMap<String, (String, Expected)>,
+    expected: HashMap<String, (AskId, Expected)>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
     crew: Crew,
@@ -120,7 +121,7 @@ pub struct Driver {
 struct Waiting {
     tool: CanUseTool,
     body: Body,
-    ask: Option<String>,
+    ask: Option<AskId>,
     by_tool_use: bool,
 }
 
@@ -150,7 +151,7 @@ impl Driver {
     }
 
     /// The first lines for the agent.
-    pub fn begin(&mut self, prompt: &str, image: Option<&Picture>) -> Vec<Effect> {
+    pub fn begin(&mut self, prompt: &str, image: Option<&Image>) -> Vec<Effect> {
         let id = self.next_request();
         let mut effects = vec![Effect::Write(wire::initialize_line(&id))];
         effects.extend(self.prompt(prompt, image));
@@ -161,18 +162,18 @@ impl Driver {
         self.activity.rest()
     }
 
-    fn state(&self) -> &'static str {
+    fn state(&self) -> Report {
         match self.rest() {
-            Rest::Working => "working",
-            Rest::Lingering | Rest::Idle => "idle",
+            Rest::Working => Report::Working,
+            Rest::Lingering | Rest::Idle => Report::Idle,
         }
     }
 
-    fn prompt(&mut self, text: &str, image: Option<&Picture>) -> Vec<Effect> {
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<Effect> {
         self.activity.prompted();
         vec![
             Effect::Write(wire::prompt_line(text, image)),
-            Effect::Register(json!({ "state": "working" })),
+            Effect::Register(Registration::state(Report::Working)),
             Effect::Tell(Told::Prompt(text.to_owned())),
         ]
     }
@@ -221,8 +222,9 @@ impl Driver {
             Frame::Cancel { id } => self.cancelled(&id),
             Frame::Init(init) => {
                 self.activity.begins();
-                let told = json!({ "session": init.session_id, "cwd": init.cwd, "state": "working" });
-                vec![Effect::Register(without_nulls(told))]
+                let (session, cwd) = (init.session_id, init.cwd);
+                let told = Registration { session, cwd, ..Registration::state(Report::Working) };
+                vec![Effect::Register(told)]
             }
             Frame::TextBegins => {
                 self.activity.begins();
@@ -246,7 +248,7 @@ impl Driver {
             }
             Frame::Background { sub_agents } => {
                 self.activity.sub_agents(sub_agents);
-                vec![Effect::Register(json!({ "state": self.state() }))]
+                vec![Effect::Register(Registration::state(self.state()))]
             }
             Frame::Result(result) => self.turn_ended(result),
             Frame::Response { error: Some(error), .. } => {
@@ -312,11 +314,4 @@ impl Driver {
 
 fn trouble(words: String) -> Effect {
     Effect::Tell(Told::Trouble(words))
-}
-
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        other => other,
-    }
 }

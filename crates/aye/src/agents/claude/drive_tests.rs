@@ -3,7 +3,8 @@
 use super::drive::{Driver, Effect, Event};
 use super::told::Told;
 use crate::config::AsksBy;
-use aye_core::{AskView, Receipt};
+use crate::protocol::Resolution;
+use aye_core::{AskView, Body, Kind, Receipt, Withdrawal};
 use serde_json::{Value, json};
 
 fn driver() -> Driver {
@@ -31,6 +32,9 @@ fn recorded(driver: &mut Driver, effects: &[Effect]) -> Vec<Effect> {
 }
 
 fn resolve(driver: &mut Driver, request: &str, resolution: Value) -> Vec<Effect> {
+    let body = json!({"tool": "Bash", "input": {"command": "ls"}});
+    let body = Body::decode(Kind::Permission, body).unwrap();
+    let resolution = Resolution::read(&body, resolution);
     driver.handle(Event::Resolved { request: request.into(), resolution })
 }
 
@@ -54,7 +58,7 @@ fn replies(effects: &[Effect]) -> Vec<Value> {
     lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["response"].clone()).collect()
 }
 
-fn withdrawn(effects: &[Effect]) -> Vec<(&str, &str)> {
+fn withdrawn(effects: &[Effect]) -> Vec<(&str, Withdrawal)> {
     let found = effects.iter().filter_map(|effect| match effect {
         Effect::Withdraw { ask, why } => Some((ask.as_str(), *why)),
         _ => None,
@@ -116,7 +120,7 @@ fn a_cancelled_request_is_withdrawn_and_gets_no_answer() {
     let raised = ask_for(&mut driver, "r1", "ls");
     recorded(&mut driver, &raised);
     let effects = line(&mut driver, json!({"type": "control_cancel_request", "request_id": "r1"}));
-    assert_eq!((withdrawn(&effects), replies(&effects)), (vec![("ask1", "cancelled")], vec![]));
+    assert_eq!((withdrawn(&effects), replies(&effects)), (vec![("ask1", Withdrawal::Cancelled)], vec![]));
     assert_eq!(replies(&resolve(&mut driver, "r1", allowed())), Vec::<Value>::new());
 }
 
@@ -125,7 +129,7 @@ fn a_request_cancelled_before_the_hub_recorded_it_is_withdrawn_as_soon_as_it_has
     let mut driver = driver();
     let raised = ask_for(&mut driver, "r1", "ls");
     line(&mut driver, json!({"type": "control_cancel_request", "request_id": "r1"}));
-    assert_eq!(withdrawn(&recorded(&mut driver, &raised)), [("ask1", "cancelled")]);
+    assert_eq!(withdrawn(&recorded(&mut driver, &raised)), [("ask1", Withdrawal::Cancelled)]);
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn the_end_of_the_agent_withdraws_what_is_open_and_leaves_what_was_delivered_unk
     let mut driver = driver();
     let raised = ask_for(&mut driver, "r1", "ls");
     recorded(&mut driver, &raised);
-    assert_eq!(withdrawn(&driver.handle(Event::Closed)), [("ask1", "gone")]);
+    assert_eq!(withdrawn(&driver.handle(Event::Closed)), [("ask1", Withdrawal::Gone)]);
     let raised = ask_for(&mut driver, "r2", "ls");
     recorded(&mut driver, &raised);
     resolve(&mut driver, "r2", allowed());

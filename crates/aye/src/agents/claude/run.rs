@@ -6,17 +6,15 @@ use super::courier::{self, Raising, Report};
 use super::drive::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Input, Start};
 use super::told::Told;
-use super::wire::Picture;
-use crate::agents::before;
 use crate::agents::lines::{LONGEST, Line, next_line};
-use crate::client::Client;
+use crate::agents::{before, host};
+use crate::client::{AgentClient, Try};
 use crate::config::{AsksBy, Stdin};
 use crate::home::Home;
+use crate::protocol::{Image, NewAsk, Registration};
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::{AgentId, Receipt};
-use hyper::Method;
-use serde_json::{Value, json};
+use aye_core::{AgentId, AskId, Reach, Receipt, Text};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -57,7 +55,7 @@ pub struct Run {
     pub cwd: PathBuf,
     pub prompt: String,
     /// A picture that belongs to the prompt.
-    pub image: Option<Picture>,
+    pub image: Option<Image>,
     pub mode: Option<String>,
     pub resume: Option<String>,
     pub stdin: Stdin,
@@ -70,7 +68,7 @@ pub struct Run {
 struct Outgoing {
     line: String,
     /// And whether a person waits to see it delivered.
-    delivers: Option<(String, bool)>,
+    delivers: Option<(AskId, bool)>,
 }
 
 /// A run whose agent has been started and whom the hub knows.
@@ -84,7 +82,7 @@ pub struct Running {
     reporter: JoinSet<()>,
     process: AgentProcess,
     stays: bool,
-    prompt: (String, Option<Picture>),
+    prompt: (String, Option<Image>),
 }
 
 struct Desk {
@@ -106,7 +104,7 @@ struct Desk {
 
 /// Starts the agent and registers it. `told` gets the account of the run as it goes.
 pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::Result<Running> {
-    let client = Client::for_agent(home, &run.id).await?;
+    let client = AgentClient::of(home, run.id.clone()).await?;
     let ourselves = std::env::current_exe().context("cannot find this program itself")?;
     let start = Start {
         ourselves: &ourselves,
@@ -118,25 +116,29 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
         stdin: run.stdin,
     };
     let Agent { process, input, output, errors } = process::spawn(&start)?;
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let profile = json!({
-        "kind": run.kind, "reach": "driven", "host": host, "cwd": run.cwd.to_string_lossy(), "state": "working",
-        "title": title(&run.prompt), "pid": process.id(),
-    });
-    client.put(&format!("/api/agents/{}", run.id), profile).await?;
+    let profile = Registration {
+        kind: Some(Text::try_from(run.kind).map_err(anyhow::Error::msg)?),
+        reach: Some(Reach::Driven),
+        host: Some(host()),
+        cwd: Some(run.cwd.to_string_lossy().into_owned()),
+        title: Some(title(&run.prompt)),
+        pid: process.id(),
+        ..Registration::state(aye_core::Report::Working)
+    };
+    client.register(&profile, Try::Once).await?;
 
     let (events, incoming) = mpsc::channel(QUEUE);
     let (from_agent, lines) = mpsc::channel(UNREAD);
     let (outgoing, to_agent) = mpsc::channel(MOST_LINES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
-    let reports = courier::reports(client.another(), run.id.clone(), &mut reporter);
+    let reports = courier::reports(client.another(), &mut reporter);
     tasks.spawn(read_agent(output, from_agent));
     let (complain, complaints) = mpsc::channel(UNREAD);
     tasks.spawn(read_errors(errors, complain));
     tasks.spawn(write_agent(input, to_agent, reports.clone()));
-    tasks.spawn(courier::take_commands(home.clone(), client.another(), run.id.clone(), events.clone()));
-    tasks.spawn(courier::raise_asks(client, to_raise, reports.clone(), events.clone()));
+    tasks.spawn(courier::take_commands(home.clone(), client.another(), events.clone()));
+    tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let desk = Desk {
         cwd: run.cwd.to_string_lossy().into_owned(),
         driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
@@ -245,12 +247,14 @@ impl Desk {
             Effect::Write(line) => return self.write(line, None).await,
             Effect::Deliver { ask, line, awaited } => return self.write(line, Some((ask, awaited))).await,
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
-                let ask = json!({
-                    "key": key, "agent": self.agent, "kind": body.kind(), "cwd": self.cwd,
-                    "body": before::raised(&body, self.driver.cwd()),
-                    "tool_use_id": tool_use_id, "sub_agent": sub_agent,
-                });
-                if let Err(error) = self.asks.try_send(Raising { request, ask }) {
+                let before = before::of(&body, self.driver.cwd());
+                let ask = NewAsk {
+                    cwd: Some(self.cwd.clone()),
+                    tool_use_id,
+                    sub_agent,
+                    ..NewAsk::new(key, self.agent.clone(), &body).with_before(before)
+                };
+                if let Err(error) = self.asks.try_send(Raising { request, body, ask }) {
                     let (TrySendError::Full(Raising { request, .. })
                     | TrySendError::Closed(Raising { request, .. })) = error;
                     let why = "too many asks at once".to_owned();
@@ -267,7 +271,8 @@ impl Desk {
                 self.report(Report::Receipt { ask, receipt, evidence, awaited: false }).await;
             }
             Effect::Register(what) => {
-                self.call(Method::PUT, format!("/api/agents/{}", self.agent), what).await;
+                self.breathe().await;
+                self.report(Report::Register(what)).await;
             }
             Effect::Tell(told) => self.tell(told).await,
             Effect::End => return true,
@@ -276,7 +281,7 @@ impl Desk {
     }
 
     /// An agent that reads nothing while thousands of lines wait for it is beyond help.
-    async fn write(&mut self, line: String, delivers: Option<(String, bool)>) -> bool {
+    async fn write(&mut self, line: String, delivers: Option<(AskId, bool)>) -> bool {
         let Some(outgoing) = &self.outgoing else { return false };
         let full = outgoing.try_send(Outgoing { line, delivers }).is_err();
         if full {
@@ -341,11 +346,6 @@ impl Desk {
             }
             other => other,
         }
-    }
-
-    async fn call(&mut self, method: Method, path: String, body: Value) {
-        self.breathe().await;
-        self.report(Report::Call { method, path, body }).await;
     }
 
     /// Closes the agent's input, waits for it, and says the last things to the hub.

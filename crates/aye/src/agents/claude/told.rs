@@ -1,7 +1,8 @@
 //! The account of a run, in the order of events: for the terminal it runs in, and for every other surface.
 
-use super::wire::{Image, TurnResult, Usage};
-use aye_core::{AskView, Receipt};
+use super::wire::{TurnResult, Usage};
+use crate::protocol::{Image, Resolution};
+use aye_core::{AskId, AskView, Decision, Receipt};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -43,21 +44,21 @@ pub enum Told {
     Asked(Box<AskView>),
     /// How an ask ended, in the words of the hub.
     AskEnded {
-        ask: String,
-        resolution: Value,
+        ask: AskId,
+        resolution: Resolution,
     },
     /// The agent no longer wants to know.
     Withdrawn {
-        ask: String,
+        ask: AskId,
     },
     /// A rule decided, and nobody was asked.
     Decided {
         tool: String,
-        resolution: Value,
+        decision: Decision,
         rule: String,
     },
     Doubt {
-        ask: String,
+        ask: AskId,
         receipt: Receipt,
         evidence: String,
     },

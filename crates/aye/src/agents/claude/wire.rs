@@ -1,7 +1,8 @@
 //! The lines Claude Code writes and reads on its control channel. Read tolerantly: new kinds and fields
 //! come with every release. Written strictly: one bad line ends the agent.
 
-use serde::{Deserialize, Serialize};
+use crate::protocol::Image;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -99,13 +100,6 @@ pub struct ToolResult {
     pub text: String,
     pub is_error: bool,
     pub images: Vec<Image>,
-}
-
-/// A picture that a tool returned, in base64.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Image {
-    pub media_type: String,
-    pub data: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -452,18 +446,10 @@ fn control_line(request_id: &str, request: Value) -> String {
     json!({ "type": "control_request", "request_id": request_id, "request": request }).to_string()
 }
 
-/// A picture that belongs to a prompt; an absent field is none.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Picture {
-    pub media_type: String,
-    /// In base64.
-    pub data: String,
-}
-
-pub fn prompt_line(text: &str, picture: Option<&Picture>) -> String {
+pub fn prompt_line(text: &str, picture: Option<&Image>) -> String {
     let content = match picture {
         None => json!(text),
-        Some(Picture { media_type, data }) => {
+        Some(Image { media_type, data }) => {
             let source = json!({ "type": "base64", "media_type": media_type, "data": data });
             json!([{ "type": "image", "source": source }, { "type": "text", "text": text }])
         }

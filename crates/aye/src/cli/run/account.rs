@@ -7,12 +7,12 @@ use super::typing::{Typed, hint, read};
 use crate::agents::claude::told::Told;
 use crate::agents::claude::wire::TurnResult;
 use crate::client::Client;
+use crate::protocol::{NewAnswer, Resolution, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::{answer_lines, body_text, shorten};
 use aye_core::visible::{one_line, visible};
-use aye_core::{Answer, AskView, Body, By, Receipt};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use aye_core::{AskId, AskView, Receipt};
+use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -70,8 +70,8 @@ async fn answer(screen: &mut Screen, line: &str, person: &Client) {
         Typed::Nothing => {}
         Typed::Unclear(words) => screen.line(&paint(DIM, words)),
         Typed::Answer(answer) => {
-            let call = json!({ "answer": answer, "digest": ask.digest });
-            if let Err(error) = person.post(&format!("/api/asks/{}/answer", ask.id), call).await {
+            let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
+            if let Err(error) = person.call(&calls::ANSWER, ask.id.as_str(), &(), &call).await {
                 screen.line(&format!("{} not recorded: {}", paint(BAD, "!"), one_line(&error.to_string())));
             }
         }
@@ -126,8 +126,8 @@ impl Screen {
             }
             Told::Asked(ask) => self.asks.push_back(*ask),
             Told::AskEnded { ask, resolution } => {
-                let body = self.take(&ask).map(|ask| ask.body);
-                let words = outcome_words(&resolution, body.as_ref());
+                self.take(&ask);
+                let words = outcome_words(&resolution);
                 self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, words)));
             }
             Told::Withdrawn { ask } => {
@@ -147,9 +147,8 @@ impl Screen {
                     self.line(&format!("{mark} {} {}", one_line(&name), paint(DIM, took)));
                 }
             }
-            Told::Decided { tool, resolution, rule } => {
-                let decision = resolution["outcome"]["decision"].as_str().unwrap_or_default();
-                let words = format!("{decision} by the rule {rule}");
+            Told::Decided { tool, decision, rule } => {
+                let words = format!("{} by the rule {rule}", decision.as_str());
                 self.line(&format!("  {}: {}", one_line(&tool), paint(DIM, one_line(&words))));
             }
             Told::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
@@ -168,9 +167,8 @@ impl Screen {
         another
     }
 
-    fn take(&mut self, id: &str) -> Option<AskView> {
-        let place = self.asks.iter().position(|ask| ask.id.as_str() == id)?;
-        self.asks.remove(place)
+    fn take(&mut self, id: &AskId) {
+        self.asks.retain(|ask| ask.id != *id);
     }
 
     /// The whole ask, because it can be approved here.
@@ -242,20 +240,18 @@ fn about(input: &Value) -> String {
 }
 
 /// What was decided, and by whom.
-fn outcome_words(resolution: &Value, body: Option<&Body>) -> String {
-    let outcome = &resolution["outcome"];
-    let answer = body.and_then(|body| Answer::read(body, outcome["answer"].clone()).ok());
-    let mut words = match answer {
-        Some(answer) => answer_lines(&answer).join(" · "),
-        None => outcome["decision"].as_str().unwrap_or_default().to_owned(),
+fn outcome_words(resolution: &Resolution) -> String {
+    let mut words = match &resolution.outcome.answer {
+        Some(answer) => answer_lines(answer).join(" · "),
+        None => resolution.outcome.decision.as_str().to_owned(),
     };
-    if let Ok(by) = By::deserialize(&resolution["by"]) {
+    if let Some(by) = &resolution.by {
         words += &format!(", by {by}");
     }
     one_line(&words).into_owned()
 }
 
-fn doubt_words(ask: &str, receipt: Receipt, evidence: &str) -> String {
+fn doubt_words(ask: &AskId, receipt: Receipt, evidence: &str) -> String {
     format!("{} {ask} is {}: {}", paint(BAD, "!"), receipt.as_str(), one_line(evidence))
 }
 

@@ -6,12 +6,11 @@ mod typing;
 
 use super::{Done, ERROR};
 use crate::agents::claude::run::{self, Run as Claude};
-use crate::agents::claude::wire::Picture;
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{Config, Stdin};
 use crate::home::Home;
-use crate::hub::Command;
+use crate::protocol::{Command, Image};
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::AgentId;
@@ -139,15 +138,12 @@ impl Run {
     }
 
     /// The prompt, and the picture that belongs to it.
-    fn prompt(&self) -> anyhow::Result<(String, Option<Picture>)> {
+    fn prompt(&self) -> anyhow::Result<(String, Option<Image>)> {
         if !self.prompt_in_json {
             return Ok((self.prompt.clone(), None));
         }
         match serde_json::from_str(&self.prompt).context("the prompt is not JSON")? {
-            Command::Prompt { text, image } => {
-                let image = image.map(|image| Picture { media_type: image.media_type, data: image.data });
-                Ok((text.to_string(), image))
-            }
+            Command::Prompt { text, image } => Ok((text.to_string(), image)),
             Command::Interrupt | Command::Stop => anyhow::bail!("a run begins with a prompt"),
         }
     }

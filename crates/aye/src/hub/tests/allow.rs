@@ -81,7 +81,7 @@ async fn what_its_adapter_says_of_it_meanwhile_finds_the_ask() {
     let release = async { drop(stall) };
     let (receipt, resolution, ()) = tokio::join!(receipt, resolution, release);
     assert_eq!(receipt.unwrap().state.receipt(), Some(Receipt::Delivered));
-    assert_eq!(resolution.unwrap().unwrap().outcome.decision, "allow");
+    assert_eq!(resolution.unwrap().unwrap().outcome.decision.as_str(), "allow");
     let none = AskId::try_from("none").unwrap();
     assert!(matches!(desk.hub.ask(&none).await, Err(Problem::NoSuchAsk)));
 }

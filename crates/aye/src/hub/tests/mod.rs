@@ -145,7 +145,7 @@ async fn the_timers_end_an_ask_by_themselves() {
     call.timeout = Some(SignedDuration::from_millis(30));
     let ask = hub.raise(call).await.unwrap().ask;
     let ended = hub.resolution(&ask.id, &agent("agent"), Duration::from_secs(10)).await.unwrap().unwrap();
-    assert_eq!(ended.outcome.decision, "expired");
+    assert_eq!(ended.outcome.decision.as_str(), "expired");
     assert!(ended.outcome.message.unwrap().contains("not approved"));
     stop.cancel();
     tasks.close();

@@ -68,7 +68,7 @@ pub(super) fn rule(ask: &Ask) -> Option<&str> {
 }
 
 pub(super) fn decision(ask: &Ask) -> &str {
-    ask.state.answer().map_or("open", aye_core::Answer::decision)
+    ask.state.answer().map_or("open", |answer| answer.decision().as_str())
 }
 
 pub(super) const RULES: &str = r#"
@@ -279,7 +279,7 @@ async fn a_plan_that_comes_while_an_outline_is_awaited_is_refused_by_itself() {
     let first = desk.plan("1", "a").await;
     desk.decide(&first, json!({"decision": "outline"})).await.unwrap();
     let told = desk.hub.resolution(&first.id, &agent("agent"), Duration::ZERO).await.unwrap().unwrap();
-    assert_eq!(told.outcome.decision, "outline");
+    assert_eq!(told.outcome.decision.as_str(), "outline");
     assert!(told.outcome.message.unwrap().contains("outline"));
     desk.pass(10).await;
     let second = desk.plan("2", "b").await;

@@ -5,7 +5,7 @@ use super::html::{Page, label};
 use super::plan::{beginning, plan_text};
 use super::render::{Asker, Shown, button, guarded, passkey_note, whence};
 use crate::surfaces::words;
-use aye_core::{Answer, Ask, Body, Choice, Display, Extras, Receipt, Reply, State};
+use aye_core::{Answer, Ask, Body, Choice, Decision, Display, Extras, Receipt, Reply, State};
 
 const QUESTION: usize = 300;
 const WORDS: usize = 600;
@@ -74,9 +74,9 @@ fn outcome(page: Page, ask: &Ask) -> Page {
 
 fn mark(answer: &Answer) -> &'static str {
     match answer.decision() {
-        "allow" | "answered" => "✅ ",
-        "outline" => "⏸ ",
-        _ => "⛔ ",
+        Decision::Allow | Decision::Answered => "✅ ",
+        Decision::Outline => "⏸ ",
+        Decision::Declined | Decision::Deny | Decision::Expired | Decision::Withdrawn => "⛔ ",
     }
 }
 

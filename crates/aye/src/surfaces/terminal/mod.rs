@@ -6,7 +6,9 @@ pub mod style;
 
 use super::words;
 use aye_core::visible::{one_line, visible};
-use aye_core::{Answer, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict};
+use aye_core::{
+    Answer, AskState, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict,
+};
 use jiff::Timestamp;
 use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 
@@ -52,8 +54,8 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         out.push('\n');
     };
     let state = match ask.receipt {
-        Some(receipt) => format!("{}, {}", ask.state, receipt.as_str()),
-        None => ask.state.clone(),
+        Some(receipt) => format!("{}, {}", ask.state.as_str(), receipt.as_str()),
+        None => ask.state.as_str().to_owned(),
     };
     line(format!("{}  {} · {state} · {} ago", paint(NAME, &ask.id), ask.kind, age(ask.created_at, now)));
     let folder = match (ask.cwd.as_str(), ask.cwd_checked) {
@@ -66,14 +68,14 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         None => one_line(ask.agent.as_str()).into_owned(),
     };
     line(paint(DIM, format!("asked by {who}{folder}")));
-    if let Some(deadline) = ask.deadline.filter(|_| ask.state == "open") {
+    if let Some(deadline) = ask.deadline.filter(|_| ask.state == AskState::Open) {
         let left = deadline.duration_since(now).as_secs().max(0);
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
     line(body_text(ask).trim_end().to_owned());
     line(String::new());
-    if ask.state == "open" {
+    if ask.state == AskState::Open {
         line(paint(DIM, how_to_answer(ask)));
     } else {
         line(outcome(ask));
@@ -161,7 +163,7 @@ fn how_to_answer(ask: &AskView) -> String {
 fn outcome(ask: &AskView) -> String {
     let mut out = String::new();
     let by = ask.by.as_ref().map(|by| format!(" by {}", one_line(&by.to_string()))).unwrap_or_default();
-    put(&mut out, format_args!("{}{by}", paint(HEAD, &ask.state)));
+    put(&mut out, format_args!("{}{by}", paint(HEAD, ask.state.as_str())));
     if let Some(answer) = &ask.answer {
         for line in answer_lines(answer) {
             put(&mut out, format_args!("  {}", visible(&line)));

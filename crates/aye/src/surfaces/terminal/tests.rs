@@ -24,7 +24,7 @@ fn view(kind: Kind, body: Value) -> AskView {
         proof: aye_core::Proof::None,
         display: None,
         body,
-        state: "open".into(),
+        state: AskState::Open,
         receipt: None,
         answer: None,
         by: None,
@@ -92,7 +92,7 @@ fn a_permission_shows_the_change_the_whole_input_and_the_scopes() {
 #[test]
 fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
     let mut ask = view(Kind::Plan, json!({"plan": "# Do it\n\n1. now"}));
-    ask.state = "answered".into();
+    ask.state = AskState::Answered;
     ask.receipt = Some(Receipt::Disputed);
     ask.answer = Some(Answer::read(&ask.body, json!({"decision": "deny", "message": "not now"})).unwrap());
     ask.by = Some(serde_json::from_value(json!({"name": "ann", "surface": "terminal"})).unwrap());

@@ -5,9 +5,10 @@ use super::super::receipts::{Expected, judge};
 use super::super::told::Told;
 use super::super::translate;
 use super::super::wire::{self, Block, CanUseTool, Request, TurnResult, permit_line};
-use super::{Driver, Effect, Waiting, trouble, without_nulls};
-use aye_core::{Answer, AskView, By, Receipt};
-use serde_json::{Value, json};
+use super::{Driver, Effect, Waiting, trouble};
+use crate::protocol::{Registration, Resolution};
+use aye_core::{AskId, AskState, AskView, By, Key, Receipt, Withdrawal};
+use serde_json::Value;
 
 /// More open asks than this cannot be meant for a person.
 const MOST_OPEN: usize = 500;
@@ -62,7 +63,7 @@ impl Driver {
                 let sub_agent = self.crew.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
                 self.waiting.insert(request.clone(), Waiting { tool, body, ask: None, by_tool_use });
                 self.asked += 1;
-                let key = format!("{}/{}", self.nonce, self.asked);
+                let key = Key::from_displayed(&format_args!("{}/{}", self.nonce, self.asked));
                 vec![Effect::Raise { request, key, body: raised, tool_use_id, sub_agent }]
             }
             Err(why) => {
@@ -115,17 +116,17 @@ impl Driver {
     pub(super) fn raised(&mut self, request: &str, ask: AskView) -> Vec<Effect> {
         let Some(waiting) = self.waiting.get_mut(request) else {
             // Taken back before the hub had recorded it.
-            return vec![Effect::Withdraw { ask: ask.id.to_string(), why: "cancelled" }];
+            return vec![Effect::Withdraw { ask: ask.id, why: Withdrawal::Cancelled }];
         };
-        waiting.ask = Some(ask.id.to_string());
-        match decided_by_rule(&ask) {
-            Some((rule, resolution)) => {
-                let tool = waiting.tool.tool_name.clone();
+        waiting.ask = Some(ask.id.clone());
+        match (Resolution::by_rule(&ask), &ask.by) {
+            (Some(resolution), Some(By::Rule { rule })) => {
+                let (tool, decision) = (waiting.tool.tool_name.clone(), resolution.outcome.decision);
                 let mut effects = self.deliver(request, &resolution, false);
-                effects.push(Effect::Tell(Told::Decided { tool, resolution, rule }));
+                effects.push(Effect::Tell(Told::Decided { tool, decision, rule: rule.to_string() }));
                 effects
             }
-            None => vec![Effect::Tell(Told::Asked(Box::new(ask)))],
+            _ => vec![Effect::Tell(Told::Asked(Box::new(ask)))],
         }
     }
 
@@ -133,50 +134,43 @@ impl Driver {
         let Some(waiting) = self.finish(request) else { return Vec::new() };
         let mut effects =
             vec![Effect::Write(refusal_line(request, why, waiting.by_tool_use)), trouble(why.to_owned())];
-        effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+        effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)));
         effects
     }
 
-    pub(super) fn resolved(&mut self, request: &str, resolution: Value) -> Vec<Effect> {
+    pub(super) fn resolved(&mut self, request: &str, resolution: Resolution) -> Vec<Effect> {
         let Some(ask) = self.waiting.get(request).and_then(|waiting| waiting.ask.clone()) else {
             return Vec::new();
         };
-        let mut effects = match resolution["state"].as_str() {
+        let mut effects = match resolution.state {
             // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
-            Some("withdrawn") => {
+            AskState::Withdrawn => {
                 self.finish(request);
                 Vec::new()
             }
-            _ => self.deliver(request, &resolution, true),
+            AskState::Open | AskState::Answered | AskState::Expired => {
+                self.deliver(request, &resolution, true)
+            }
         };
         effects.push(Effect::Tell(Told::AskEnded { ask, resolution }));
         effects
     }
 
-    fn deliver(&mut self, request: &str, resolution: &Value, awaited: bool) -> Vec<Effect> {
+    fn deliver(&mut self, request: &str, resolution: &Resolution, awaited: bool) -> Vec<Effect> {
         let Some(Waiting { tool, body, ask: Some(ask), by_tool_use }) = self.finish(request) else {
             return Vec::new();
         };
-        let outcome = &resolution["outcome"];
-        let message = outcome["message"].as_str();
-        let answer = match resolution["state"].as_str() {
-            Some("answered") => Answer::read(&body, outcome["answer"].clone()).map(Some),
-            _ => Ok(None),
-        };
-        // An answer that cannot be read is no approval.
-        let lost = |why: String| unanswered(Some(&format!("The answer was lost: {why}")));
-        let (line, expected) = match answer {
-            Ok(Some(answer)) if by_tool_use => told_as_result(request, &body, &answer),
-            Ok(Some(answer)) => {
-                let (permit, expected) =
-                    permit(&tool, &body, &answer, message).unwrap_or_else(|error| lost(error.to_string()));
+        let message = resolution.outcome.message.as_deref();
+        let (line, expected) = match &resolution.outcome.answer {
+            Some(answer) if by_tool_use => told_as_result(request, &body, answer),
+            Some(answer) => {
+                // An answer that cannot be told is no approval.
+                let lost = |error| unanswered(Some(&format!("The answer was lost: {error}")));
+                let (permit, expected) = permit(&tool, &body, answer, message).unwrap_or_else(lost);
                 (permit_line(request, &permit), expected)
             }
-            other => {
-                let (permit, expected) = match other {
-                    Err(invalid) => lost(invalid.to_string()),
-                    Ok(_) => unanswered(message),
-                };
+            None => {
+                let (permit, expected) = unanswered(message);
                 match &expected {
                     Expected::Refused { message, .. } if by_tool_use => {
                         (refusal_line(request, message, true), expected)
@@ -212,7 +206,7 @@ impl Driver {
 
     pub(super) fn cancelled(&mut self, request: &str) -> Vec<Effect> {
         let ask = self.finish(request).and_then(|waiting| waiting.ask);
-        ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")).collect()
+        ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)).collect()
     }
 
     /// Sub-agents go on after the turn in which they were started, and so do their asks. Whatever else is
@@ -222,18 +216,18 @@ impl Driver {
         for (request, waiting) in self.waiting.extract_if(|_, waiting| waiting.tool.agent_id.is_none()) {
             let why = "The turn ended before anybody answered.";
             effects.push(Effect::Write(refusal_line(&request, why, waiting.by_tool_use)));
-            effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, "cancelled")));
+            effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)));
         }
         self.speaking = None;
         self.activity.turn_ended();
-        let told = json!({ "state": self.state(), "cost": result.total_cost_usd });
-        effects.extend([Effect::Register(without_nulls(told)), Effect::Tell(Told::Turn(result))]);
+        let told = Registration { cost: result.total_cost_usd, ..Registration::state(self.state()) };
+        effects.extend([Effect::Register(told), Effect::Tell(Told::Turn(result))]);
         effects
     }
 
     pub(super) fn withdraw_all(&mut self) -> Vec<Effect> {
         let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
-        open.flat_map(|ask| withdraw(ask, "gone")).collect()
+        open.flat_map(|ask| withdraw(ask, Withdrawal::Gone)).collect()
     }
 
     pub(super) fn closed(&mut self) -> Vec<Effect> {
@@ -246,15 +240,6 @@ impl Driver {
     }
 }
 
-/// What a rule decided at once, which nobody needs to wait for.
-fn decided_by_rule(ask: &AskView) -> Option<(String, Value)> {
-    let Some(By::Rule { rule }) = &ask.by else { return None };
-    let answer = ask.answer.as_ref()?;
-    let outcome =
-        json!({ "decision": answer.decision(), "answer": answer.to_json(), "message": answer.message() });
-    Some((rule.to_string(), json!({ "state": ask.state, "outcome": outcome })))
-}
-
 fn refusal_line(request: &str, why: &str, by_tool_use: bool) -> String {
     match by_tool_use {
         true => wire::tool_result_line(request, why, true),
@@ -262,12 +247,12 @@ fn refusal_line(request: &str, why: &str, by_tool_use: bool) -> String {
     }
 }
 
-fn withdraw(ask: String, why: &'static str) -> [Effect; 2] {
+fn withdraw(ask: AskId, why: Withdrawal) -> [Effect; 2] {
     [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(Told::Withdrawn { ask })]
 }
 
 /// Whatever is not confirmed, the person is told as well.
-fn doubt(ask: String, receipt: Receipt, evidence: String) -> [Effect; 2] {
+fn doubt(ask: AskId, receipt: Receipt, evidence: String) -> [Effect; 2] {
     let told = Told::Doubt { ask: ask.clone(), receipt, evidence: evidence.clone() };
     [Effect::Tell(told), Effect::Receipt { ask, receipt, evidence }]
 }

@@ -8,17 +8,17 @@ use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
 use super::notes::{Asked, Call, Notes, Printed};
 use super::process;
-use super::settle::{PRINTED, receipt_is};
+use super::settle::PRINTED;
 use super::watch::{Dialog, Seen, Watch};
 use super::{PATIENCE, profile, reach};
 use crate::agents::{before, random_name};
-use crate::client::{CallError, Client};
+use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::processes::Process;
+use crate::protocol::{NewAsk, Registration, Resolution, Withdraw};
 use crate::shutdown::Signals;
 use aye_core::digest::sha256_hex;
-use aye_core::{AgentId, Answer, Body, PlanVerdict, Receipt, Verdict};
-use hyper::Method;
+use aye_core::{Answer, AskId, AskState, Body, Key, PlanVerdict, Receipt, Report, Verdict, Withdrawal};
 use serde_json::{Value, json};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -34,8 +34,7 @@ const LAST_LOOK: Duration = Duration::from_millis(450);
 
 struct Asking<'a> {
     session: &'a Session,
-    agent: AgentId,
-    client: Client,
+    client: AgentClient,
     notes: Notes,
     tool: CanUseTool,
     body: Body,
@@ -44,7 +43,7 @@ struct Asking<'a> {
 
 enum End {
     /// The hub says how it ended.
-    Resolved(Value),
+    Resolved(Resolution),
     Terminal(Seen),
     /// The agent ends us, as it does when the person interrupts the turn.
     Stopped,
@@ -67,54 +66,50 @@ pub async fn ask(
         Some(id) => id.clone(),
         None => format!("{}/{}", session.id, random_name()?),
     };
-    let (agent, client) = reach(home, session, PATIENCE).await?;
+    let key = Key::try_from(key).map_err(anyhow::Error::msg)?;
+    let client = reach(home, session, PATIENCE).await?;
     let process = process::of_agent();
-    let news = json!({ "state": "working" });
-    client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
+    let news = Registration::state(Report::Working);
+    client.register(&profile(session, process.as_ref(), news), Try::Once).await?;
 
-    let raise = json!({
-        "key": key, "agent": agent, "kind": body.kind(), "cwd": session.cwd,
-        "body": before::raised(&body, Path::new(&session.cwd)),
-        "tool_use_id": tool_use_id, "sub_agent": session.sub_agent_kind,
-    });
+    let before = before::of(&body, Path::new(&session.cwd));
+    let raise = NewAsk {
+        cwd: Some(session.cwd.clone()),
+        tool_use_id: tool_use_id.clone(),
+        sub_agent: session.sub_agent_kind.clone(),
+        ..NewAsk::new(key, client.agent().clone(), &body).with_before(before)
+    };
     let sub_agent = session.sub_agent.as_deref();
     // For a sub-agent in the background the terminal opens no dialog before we end.
     let dialog = process.as_ref().zip(session.config_dir()).filter(|_| sub_agent.is_none());
     let dialog = dialog.map(|(process, config_dir)| Dialog::new(config_dir, process.pid));
     let watch = Watch::new(session.transcript(), call, &tool.tool_name, sub_agent, tool_use_id, dialog);
     let mut signals = Signals::listen()?;
-    let mut asking = Asking { session, agent, client, notes, tool, body, watch };
+    let mut asking = Asking { session, client, notes, tool, body, watch };
     // The hub was there a moment ago: from here on the ask may be on its disk, and is not given up.
-    let raised = asking.client.insist(Method::POST, "/api/asks", Some(raise.clone()));
     let early = tokio::select! {
-        raised = raised => Ok(raised?),
+        raised = asking.client.raise(&raise) => Ok(raised?.ask),
         seen = asking.watch.until_answered() => Err(End::Terminal(seen)),
         () = gone(process.as_ref()) => return Ok(()),
         _ = signals.wait() => Err(End::Stopped),
     };
     let (id, end) = match early {
         Ok(ask) => {
-            let mut id = ask["id"].as_str().unwrap_or_default().to_owned();
+            let mut id = ask.id;
             let end = loop {
                 asking.note(&id, None)?;
                 match asking.end_of(&id, process.as_ref(), &mut signals).await {
                     // A hub that was killed had not written it yet: nothing was printed, so it is decided anew.
-                    Err(error) if error.status().is_some_and(|status| status.as_u16() == 404) => {
+                    Err(error) if error.is_unknown() => {
                         asking.notes.settled(&asking.asked(&id, None));
-                        let raised = asking.client.insist(Method::POST, "/api/asks", Some(raise.clone()));
-                        let ask = tokio::time::timeout(LONGEST_GOODBYE, raised).await??;
-                        id = ask["id"].as_str().unwrap_or_default().to_owned();
+                        id = asking.raise_again(&raise).await?;
                     }
                     other => break other?,
                 }
             };
             (id, end)
         }
-        Err(end) => {
-            let raised = asking.client.insist(Method::POST, "/api/asks", Some(raise));
-            let ask = tokio::time::timeout(LONGEST_GOODBYE, raised).await??;
-            (ask["id"].as_str().unwrap_or_default().to_owned(), end)
-        }
+        Err(end) => (asking.raise_again(&raise).await?, end),
     };
     let end = match end {
         End::Stopped => match tokio::time::timeout(LAST_LOOK, asking.watch.until_answered()).await {
@@ -127,8 +122,7 @@ pub async fn ask(
         // The hub sees it, too.
         End::Gone => return Ok(()),
         End::Stopped => {
-            let withdrawal = json!({ "why": "cancelled" });
-            asking.client.post(&format!("/api/asks/{id}/withdraw"), withdrawal).await?;
+            asking.client.withdraw(&id, Withdrawal::Cancelled.into(), Try::Once).await?;
         }
         End::Terminal(seen) => {
             tokio::time::timeout(LONGEST_GOODBYE, asking.settled_in_terminal(&id, seen)).await??;
@@ -159,15 +153,23 @@ async fn gone(process: Option<&Process>) {
 }
 
 impl Asking<'_> {
+    async fn raise_again(&self, raise: &NewAsk) -> anyhow::Result<AskId> {
+        Ok(tokio::time::timeout(LONGEST_GOODBYE, self.client.raise(raise)).await??.ask.id)
+    }
+
+    async fn resolution(&self, id: &AskId) -> Result<Resolution, CallError> {
+        self.client.resolution(id, &self.body, Waits::Alone).await
+    }
+
     /// Waits through restarts of the hub.
     async fn end_of(
         &mut self,
-        id: &str,
+        id: &AskId,
         process: Option<&Process>,
         signals: &mut Signals,
     ) -> Result<End, CallError> {
         tokio::select! {
-            resolution = self.client.resolution(id) => resolution.map(End::Resolved),
+            resolution = self.client.resolution(id, &self.body, Waits::Alone) => resolution.map(End::Resolved),
             seen = self.watch.until_answered() => Ok(End::Terminal(seen)),
             () = gone(process) => Ok(End::Gone),
             _ = signals.wait() => Ok(End::Stopped),
@@ -175,9 +177,9 @@ impl Asking<'_> {
     }
 
     /// What the hooks after us need to know of this ask.
-    fn asked(&self, id: &str, printed: Option<Printed>) -> Asked {
+    fn asked(&self, id: &AskId, printed: Option<Printed>) -> Asked {
         Asked {
-            ask: id.to_owned(),
+            ask: id.clone(),
             tool_use_id: self.watch.tool_use_id().map(str::to_owned),
             kind: self.body.kind(),
             body: self.body.to_json(),
@@ -189,13 +191,13 @@ impl Asking<'_> {
         }
     }
 
-    fn note(&self, id: &str, printed: Option<Printed>) -> io::Result<()> {
+    fn note(&self, id: &AskId, printed: Option<Printed>) -> io::Result<()> {
         self.notes.note(&self.asked(id, printed))
     }
 
     /// Takes the ask back, with what the terminal answered. If somebody else's answer was recorded in the
     /// same moment, nothing is printed any more, and its receipt says what became of it.
-    async fn settled_in_terminal(&self, id: &str, seen: Seen) -> Result<(), CallError> {
+    async fn settled_in_terminal(&self, id: &AskId, seen: Seen) -> Result<(), CallError> {
         let answer = match &seen {
             Seen::Result(shown) => shown.answer(&self.body),
             Seen::Running => match &self.body {
@@ -203,26 +205,22 @@ impl Asking<'_> {
                 Body::Question(_) | Body::Plan(_) => None,
             },
         };
-        let withdrawal = json!({ "why": "terminal", "answer": answer });
-        let path = format!("/api/asks/{id}/withdraw");
-        match self.client.insist(Method::POST, &path, Some(withdrawal)).await {
-            Ok(_) => {}
-            Err(error) if error.status().is_some_and(|status| status.as_u16() == 409) => {
-                self.too_late(id, &seen).await?;
-            }
-            Err(error) => return Err(error),
+        let terminal = Withdraw { why: Withdrawal::Terminal, answer };
+        match self.client.withdraw(id, terminal, Try::UntilHeard).await? {
+            Withdrawn::TakenBack => {}
+            Withdrawn::TooLate => self.too_late(id, &seen).await?,
         }
         if let Seen::Result(shown) = &seen
             && shown.ends_turn()
             && self.session.sub_agent.is_none()
         {
-            self.client.put(&format!("/api/agents/{}", self.agent), json!({ "state": "idle" })).await?;
+            self.client.register(&Registration::state(Report::Idle), Try::Once).await?;
         }
         Ok(())
     }
 
-    async fn too_late(&self, id: &str, seen: &Seen) -> Result<(), CallError> {
-        let resolution = self.client.resolution(id).await?;
+    async fn too_late(&self, id: &AskId, seen: &Seen) -> Result<(), CallError> {
+        let resolution = self.resolution(id).await?;
         let (receipt, evidence) = match (seen, self.told_of(&resolution)) {
             (Seen::Result(shown), Some((_, expected, edited))) => {
                 shown.receipt(&self.body, &expected, edited)
@@ -231,18 +229,15 @@ impl Asking<'_> {
                 (Receipt::Superseded, "the terminal was first".to_owned())
             }
         };
-        receipt_is(&self.client, id, receipt, &evidence).await
+        self.client.receipt(id, receipt, &evidence, Try::Once).await
     }
 
     /// What an answer means for the agent; nothing for an end that brought none.
-    fn told_of(&self, resolution: &Value) -> Option<(Permit, Expected, bool)> {
-        if resolution["state"] != "answered" {
-            return None;
-        }
-        let outcome = &resolution["outcome"];
-        let answer = Answer::read(&self.body, outcome["answer"].clone()).ok()?;
-        let (permit, expected) = permit(&self.tool, &self.body, &answer, outcome["message"].as_str()).ok()?;
-        let edited = match &answer {
+    fn told_of(&self, resolution: &Resolution) -> Option<(Permit, Expected, bool)> {
+        let outcome = &resolution.outcome;
+        let answer = outcome.answer.as_ref()?;
+        let (permit, expected) = permit(&self.tool, &self.body, answer, outcome.message.as_deref()).ok()?;
+        let edited = match answer {
             Answer::Permission(Verdict::Allow { input, .. }) => input.is_some(),
             Answer::Plan(PlanVerdict::Allow { plan }) => plan.is_some(),
             Answer::Question(_) | Answer::Permission(_) | Answer::Plan(_) => false,
@@ -253,11 +248,11 @@ impl Asking<'_> {
     /// Says whether the hooks after us have something left to tell of it.
     async fn resolved(
         &mut self,
-        id: &str,
-        resolution: &Value,
+        id: &AskId,
+        resolution: &Resolution,
         print: impl FnOnce(&str) -> io::Result<()>,
     ) -> anyhow::Result<bool> {
-        if resolution["state"] == "withdrawn" {
+        if resolution.state == AskState::Withdrawn {
             return Ok(false);
         }
         // The last look before we speak: of two answers only one may be given.
@@ -267,7 +262,7 @@ impl Asking<'_> {
         }
         let Some((permit, expected, edited)) = self.told_of(resolution) else {
             let evidence = "nothing was approved; the dialog in the terminal decides";
-            let reported = receipt_is(&self.client, id, Receipt::Superseded, evidence);
+            let reported = self.client.receipt(id, Receipt::Superseded, evidence, Try::Once);
             tokio::time::timeout(LONGEST_GOODBYE, reported).await??;
             return Ok(false);
         };
@@ -277,11 +272,11 @@ impl Asking<'_> {
         let with_input = edited || matches!(self.body, Body::Question(_) | Body::Plan(_));
         if let Err(error) = print(&decision_line(&permit, with_input)) {
             let evidence = format!("the agent no longer listens: {error}");
-            receipt_is(&self.client, id, Receipt::Undelivered, &evidence).await?;
+            self.client.receipt(id, Receipt::Undelivered, &evidence, Try::Once).await?;
             return Ok(false);
         }
         // The agent goes on once we end, so the hub must not hold it up; the next hook would say the same.
-        let reported = receipt_is(&self.client, id, Receipt::Delivered, PRINTED);
+        let reported = self.client.receipt(id, Receipt::Delivered, PRINTED, Try::Once);
         if let Ok(Ok(())) = tokio::time::timeout(LONGEST_DELAY, reported).await {
             self.note(id, Some(Printed { delivered: true, ..printed }))?;
         }

@@ -8,13 +8,14 @@ mod process;
 mod settle;
 mod watch;
 
-use crate::client::{CallError, Client};
+use crate::agents::host;
+use crate::client::{AgentClient, CallError, Client, Try};
 use crate::home::Home;
 use crate::processes::Process;
-use aye_core::AgentId;
+use crate::protocol::Registration;
+use aye_core::{AgentId, Reach, Report, Text};
 use events::{Event, Session};
 use notes::{Call, Notes};
-use serde_json::{Value, json};
 use settle::Over;
 use std::io;
 use std::time::{Duration, Instant};
@@ -42,20 +43,21 @@ pub async fn run(
             notes.note_call(&tool_use_id, &Call::new(&tool, &input, session.sub_agent.as_deref()))?;
             match notes.unsettled().is_empty() {
                 true => Ok(()),
-                false => report(home, &session, json!({ "state": "working" })).await,
+                false => report(home, &session, Registration::state(Report::Working)).await,
             }
         }
         Event::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
         Event::SessionStart => {
             // Before the hub knows this process for another agent, which could not speak for those.
             settle::left_behind(home).await;
-            report(home, &session, json!({ "state": "idle" })).await
+            report(home, &session, Registration::state(Report::Idle)).await
         }
         Event::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
             let title = (!notes.has_title()).then(|| title(&prompt)).flatten();
             let is_titled = title.is_some();
-            report(home, &session, json!({ "state": "working", "title": title })).await?;
+            let news = Registration { title, ..Registration::state(Report::Working) };
+            report(home, &session, news).await?;
             if is_titled {
                 notes.titled();
             }
@@ -63,12 +65,12 @@ pub async fn run(
         }
         Event::PostToolUse => {
             Notes::of(home, &session.agent).forget_old_calls();
-            report(home, &session, json!({ "state": "working" })).await
+            report(home, &session, Registration::state(Report::Working)).await
         }
-        Event::Stop | Event::Idle => report(home, &session, json!({ "state": "idle" })).await,
-        Event::Other => report(home, &session, json!({})).await,
+        Event::Stop | Event::Idle => report(home, &session, Registration::state(Report::Idle)).await,
+        Event::Other => report(home, &session, Registration::default()).await,
         Event::SessionEnd => {
-            let reported = report(home, &session, json!({ "state": "ended" })).await;
+            let reported = report(home, &session, Registration::ended()).await;
             Notes::of(home, &session.agent).end();
             reported
         }
@@ -81,7 +83,7 @@ fn title(prompt: &str) -> Option<String> {
 }
 
 /// Who speaks for this session, and over which line. Tries for a moment if nobody answers.
-async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Result<(AgentId, Client)> {
+async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Result<AgentClient> {
     let until = Instant::now() + patience;
     let mut pause = Duration::from_millis(20);
     loop {
@@ -98,24 +100,20 @@ async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Re
     }
 }
 
-async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<(AgentId, Client)> {
+async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<AgentClient> {
     if std::env::var_os("AYE_URL").is_some()
         && let Some(own) = Client::own_agent(home).await?
     {
-        let client = Client::for_agent(home, &own).await?;
-        return Ok((own, client));
+        return AgentClient::of(home, own).await;
     }
-    let agent = session.agent.clone();
-    match Client::for_agent(home, &agent).await {
-        Ok(client) => Ok((agent, client)),
+    match AgentClient::of(home, session.agent.clone()).await {
         // Another session was resumed in this same process, and its agent is still known: this is a new one.
         Err(error) if status(&error) == Some(403) => {
             let process = process::of_agent().map_or(0, |process| process.pid);
-            let again = AgentId::try_from(format!("{agent}-{process}")).map_err(anyhow::Error::msg)?;
-            let client = Client::for_agent(home, &again).await?;
-            Ok((again, client))
+            let again = AgentId::try_from(format!("{}-{process}", session.agent));
+            AgentClient::of(home, again.map_err(anyhow::Error::msg)?).await
         }
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
@@ -124,34 +122,35 @@ fn status(error: &anyhow::Error) -> Option<u16> {
 }
 
 /// What is known of the agent, and what became of earlier answers. A hub that is away hears of it later.
-async fn report(home: &Home, session: &Session, news: Value) -> anyhow::Result<()> {
-    let (agent, client) = reach(home, session, Duration::ZERO).await?;
+async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::Result<()> {
+    let client = reach(home, session, Duration::ZERO).await?;
     let notes = Notes::of(home, &session.agent);
-    let over = match news["state"].as_str() {
-        Some("idle" | "ended") => Over::Turn,
-        _ => Over::Nothing,
+    let over = match news.state {
+        Some(Report::Idle | Report::Ended) => Over::Turn,
+        Some(Report::Working) | None => Over::Nothing,
     };
-    let ends = news["state"] == "ended";
+    let ends = news.state == Some(Report::Ended);
     // Who has ended has nothing more to say.
     if ends {
         settle::settle(&client, &notes, over).await;
     }
     let process = process::of_agent();
-    client.put(&format!("/api/agents/{agent}"), profile(session, process.as_ref(), news)).await?;
+    client.register(&profile(session, process.as_ref(), news), Try::Once).await?;
     if !ends {
         settle::settle(&client, &notes, over).await;
     }
     Ok(())
 }
 
-fn profile(session: &Session, process: Option<&Process>, news: Value) -> Value {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let mut profile = json!({
-        "kind": "claude", "reach": "hooked", "host": host, "cwd": session.cwd, "session": session.id,
-        "pid": process.map(|process| process.pid), "supervisor": process::supervisor(),
-    });
-    if let (Some(profile), Value::Object(news)) = (profile.as_object_mut(), news) {
-        profile.extend(news);
+fn profile(session: &Session, process: Option<&Process>, news: Registration) -> Registration {
+    Registration {
+        kind: Text::try_from("claude").ok(),
+        reach: Some(Reach::Hooked),
+        host: Some(host()),
+        cwd: Some(session.cwd.clone()),
+        session: Some(session.id.clone()),
+        pid: process.map(|process| process.pid),
+        supervisor: process::supervisor(),
+        ..news
     }
-    profile
 }

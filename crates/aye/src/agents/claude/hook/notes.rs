@@ -6,7 +6,7 @@ use super::events::is_plain;
 use crate::home::Home;
 use crate::processes::Process;
 use aye_core::digest::{canonical, sha256_hex};
-use aye_core::{AgentId, Body, Kind};
+use aye_core::{AgentId, AskId, Body, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
@@ -38,7 +38,7 @@ impl Call {
 /// An ask of this session, for whoever comes after the hook that raised it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    pub ask: String,
+    pub ask: AskId,
     pub tool_use_id: Option<String>,
     pub kind: Kind,
     pub body: Value,
@@ -264,7 +264,7 @@ mod tests {
     fn what_was_asked_is_kept_until_it_is_settled_even_past_the_end() {
         let (_dir, home, notes) = notes();
         let mut asked = Asked {
-            ask: "k3".into(),
+            ask: AskId::try_from("k3").unwrap(),
             tool_use_id: Some("toolu_1".into()),
             kind: Kind::Plan,
             body: json!({"plan": "x"}),

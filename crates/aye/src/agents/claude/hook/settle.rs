@@ -3,10 +3,10 @@
 use super::super::transcript::returned::Returned;
 use super::super::transcript::tail::{Found, Tail};
 use super::notes::{Asked, Notes, Printed};
-use crate::client::{CallError, Client};
+use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
-use aye_core::Receipt;
-use serde_json::{Value, json};
+use crate::protocol::Withdraw;
+use aye_core::{Receipt, Withdrawal};
 use std::time::{Duration, Instant};
 
 /// The agent writes its transcript a moment after it went on.
@@ -25,7 +25,7 @@ pub enum Over {
 }
 
 /// Reports what the transcript shows of answers that were printed, and takes back what nobody waits for.
-pub async fn settle(client: &Client, notes: &Notes, over: Over) {
+pub async fn settle(client: &AgentClient, notes: &Notes, over: Over) {
     if over == Over::Turn {
         wait_for_transcript(notes).await;
     }
@@ -61,54 +61,43 @@ async fn wait_for_transcript(notes: &Notes) {
 }
 
 /// Whether nothing more is to be said of it.
-async fn settle_one(client: &Client, notes: &Notes, asked: &Asked, over: Over) -> Result<bool, CallError> {
+async fn settle_one(
+    client: &AgentClient,
+    notes: &Notes,
+    asked: &Asked,
+    over: Over,
+) -> Result<bool, CallError> {
     let Some(body) = asked.body() else { return Ok(true) };
     match (&asked.printed, shown(asked)) {
         (Some(printed), Some(shown)) => {
             let (receipt, evidence) = shown.receipt(&body, &printed.expected, printed.edited);
-            receipt_is(client, &asked.ask, receipt, &evidence).await.map(|()| true)
+            client.receipt(&asked.ask, receipt, &evidence, Try::Once).await.map(|()| true)
         }
         (Some(printed), None) => {
             if !printed.delivered {
-                receipt_is(client, &asked.ask, Receipt::Delivered, PRINTED).await?;
+                client.receipt(&asked.ask, Receipt::Delivered, PRINTED, Try::Once).await?;
                 let printed = Printed { delivered: true, ..printed.clone() };
                 drop(notes.note(&Asked { printed: Some(printed), ..asked.clone() }));
             }
             Ok(false)
         }
         (None, Some(shown)) => {
-            let terminal = json!({ "why": "terminal", "answer": shown.answer(&body) });
-            withdraw(client, asked, terminal, Receipt::Superseded, "the terminal was first").await
+            let terminal = Withdraw { why: Withdrawal::Terminal, answer: shown.answer(&body) };
+            let otherwise = (Receipt::Superseded, "the terminal was first");
+            client.withdraw_or(&asked.ask, terminal, otherwise, Try::Once).await.map(|()| true)
         }
         (None, None) if over == Over::Turn => {
-            let evidence = "the agent went on before it could be told";
-            withdraw(client, asked, json!({ "why": "cancelled" }), Receipt::Undelivered, evidence).await
+            let otherwise = (Receipt::Undelivered, "the agent went on before it could be told");
+            client.withdraw_or(&asked.ask, Withdrawal::Cancelled, otherwise, Try::Once).await.map(|()| true)
         }
         (None, None) => Ok(false),
-    }
-}
-
-/// Takes an ask back whose hook is gone; an answer that came after all reached nobody.
-async fn withdraw(
-    client: &Client,
-    asked: &Asked,
-    why: Value,
-    otherwise: Receipt,
-    evidence: &str,
-) -> Result<bool, CallError> {
-    match client.post(&format!("/api/asks/{}/withdraw", asked.ask), why).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.status().is_some_and(|status| status.as_u16() == 409) => {
-            receipt_is(client, &asked.ask, otherwise, evidence).await.map(|()| true)
-        }
-        Err(error) => Err(error),
     }
 }
 
 /// The same for sessions that ended while the hub was away.
 pub async fn left_behind(home: &Home) {
     for (agent, notes) in Notes::left_behind(home) {
-        match Client::for_agent(home, &agent).await {
+        match AgentClient::of(home, agent.clone()).await {
             Ok(client) => {
                 settle(&client, &notes, Over::Turn).await;
                 for unsettled in notes.unsettled() {
@@ -119,16 +108,6 @@ pub async fn left_behind(home: &Home) {
             Err(error) => tracing::debug!(%error, %agent, "the hub did not hear of an ended session"),
         }
     }
-}
-
-pub async fn receipt_is(
-    client: &Client,
-    ask: &str,
-    receipt: Receipt,
-    evidence: &str,
-) -> Result<(), CallError> {
-    let body = json!({ "receipt": receipt, "evidence": evidence });
-    client.post(&format!("/api/asks/{ask}/receipt"), body).await.map(drop)
 }
 
 fn shown(asked: &Asked) -> Option<Returned> {

@@ -6,11 +6,11 @@ use crate::agents::claude::tmux::pane::Pane;
 use crate::agents::claude::tmux::plan::{Meant, Plan, plan};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::open_calls;
-use crate::client::{CallError, Client};
+use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
-use aye_core::{AgentId, Answer, AskView, Body, Question, Receipt};
-use hyper::{Method, StatusCode};
-use serde_json::{Value, json};
+use crate::protocol::{NewAsk, Resolution, Withdraw};
+use aye_core::{Answer, AskId, AskState, Body, Key, Question, Receipt, Withdrawal};
+use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -21,9 +21,8 @@ const TO_THE_TERMINAL: &str = "answer it in its terminal";
 
 /// What is asked, and where.
 pub struct Asked {
-    pub client: Client,
-    pub agent: AgentId,
-    pub key: String,
+    pub client: AgentClient,
+    pub key: Key,
     pub tool_use_id: String,
     pub tool: String,
     pub body: Body,
@@ -39,40 +38,32 @@ impl Asked {
     pub async fn follow(self, mut ending: Ending) {
         if let Err(error) = self.live(&mut ending).await {
             // Refused for good: another ask has this key, or the agent is no longer ours.
-            tracing::warn!(%error, agent = %self.agent, call = self.tool_use_id, "an ask could not be followed");
+            tracing::warn!(%error, agent = %self.client.agent(), call = self.tool_use_id, "an ask could not be followed");
         }
     }
 
     async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
-        let raise = json!({
-            "key": self.key, "agent": self.agent, "kind": self.body.kind(), "body": self.body,
-            "tool_use_id": self.tool_use_id,
-        });
-        let ask = self.client.insist(Method::POST, "/api/asks", Some(raise)).await?;
-        let ask = AskView::from_json(ask).map_err(|invalid| CallError::Garbled(invalid.to_string()))?;
-        let id = ask.id.as_str();
-        let answer = match ask.state.as_str() {
-            "open" => {
+        let tool_use_id = Some(self.tool_use_id.clone());
+        let new = NewAsk::new(self.key.clone(), self.client.agent().clone(), &self.body);
+        let ask = self.client.raise(&NewAsk { tool_use_id, ..new }).await?.ask;
+        let id = &ask.id;
+        let (state, answer) = match ask.state {
+            AskState::Open => {
                 let resolution = tokio::select! {
-                    resolution = self.client.resolution(id) => resolution?,
+                    resolution = self.resolution(id) => resolution?,
                     closed = closed(ending) => match self.withdraw(id, &closed).await? {
-                        true => return Ok(()),
+                        Withdrawn::TakenBack => return Ok(()),
                         // Somebody answered in the same moment.
-                        false => self.client.resolution(id).await?,
+                        Withdrawn::TooLate => self.resolution(id).await?,
                     },
                 };
-                match resolution["state"].as_str() {
-                    Some("answered") => {
-                        Answer::read(&self.body, resolution["outcome"]["answer"].clone()).ok()
-                    }
-                    Some("withdrawn") => return Ok(()),
-                    _ => None,
-                }
+                (resolution.state, resolution.outcome.answer)
             }
-            "answered" => ask.answer,
-            "withdrawn" => return Ok(()),
-            _ => None,
+            ended => (ended, ask.answer),
         };
+        if state == AskState::Withdrawn {
+            return Ok(());
+        }
         let untouched = matches!(ask.receipt, None | Some(Receipt::Pending));
         match answer {
             None => {
@@ -99,7 +90,7 @@ impl Asked {
 
     async fn type_in(
         &self,
-        id: &str,
+        id: &AskId,
         questions: &[Question],
         plan: Plan,
         ending: &mut Ending,
@@ -115,7 +106,7 @@ impl Asked {
         let typing = "keys were typed into its terminal, and its transcript has not shown the answer yet";
         self.report(id, Receipt::Unknown, typing).await?;
         let typed = deliver(&pane, questions, &plan, || ending.borrow().is_none() && self.is_open()).await;
-        tracing::debug!(agent = %self.agent, ask = id, ?typed, "an answer was typed");
+        tracing::debug!(agent = %self.client.agent(), ask = %id, ?typed, "an answer was typed");
         match typed {
             Typed::All => {
                 self.report(id, Receipt::Delivered, "typed into its terminal").await?;
@@ -145,7 +136,7 @@ impl Asked {
     /// The transcript is the proof, whenever it comes.
     async fn prove(
         &self,
-        id: &str,
+        id: &AskId,
         questions: &[Question],
         meant: &Meant,
         submitted: bool,
@@ -171,34 +162,26 @@ impl Asked {
     }
 
     /// Whether the ask could still be taken back.
-    async fn withdraw(&self, id: &str, closed: &Closed) -> Result<bool, CallError> {
-        let path = format!("/api/asks/{id}/withdraw");
-        let body = match closed {
+    async fn withdraw(&self, id: &AskId, closed: &Closed) -> Result<Withdrawn, CallError> {
+        let what = match closed {
             Closed::Returned(returned) => {
-                json!({ "why": "terminal", "answer": returned.answer(&self.body) })
+                Withdraw { why: Withdrawal::Terminal, answer: returned.answer(&self.body) }
             }
-            Closed::PassedOver => json!({ "why": "cancelled" }),
+            Closed::PassedOver => Withdrawal::Cancelled.into(),
         };
-        match self.client.insist(Method::POST, &path, Some(body)).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.client.withdraw(id, what, Try::UntilHeard).await
     }
 
-    /// What the hub knows already, or knows better, is no failure.
-    async fn report(&self, id: &str, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
-        let body = json!({ "receipt": receipt, "evidence": evidence });
-        match self.client.insist(Method::POST, &format!("/api/asks/{id}/receipt"), Some(body)).await {
-            Err(error) if error.status() != Some(StatusCode::CONFLICT) => Err(error),
-            _ => Ok(()),
-        }
+    async fn resolution(&self, id: &AskId) -> Result<Resolution, CallError> {
+        self.client.resolution(id, &self.body, Waits::Alone).await
+    }
+
+    async fn report(&self, id: &AskId, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
+        self.client.receipt(id, receipt, evidence, Try::UntilHeard).await
     }
 
     async fn complain(&self, words: &str) -> Result<(), CallError> {
-        let event: Value = json!({ "type": "trouble", "text": words });
-        let path = format!("/api/agents/{}/events", self.agent);
-        self.client.insist(Method::POST, &path, Some(json!({ "events": [event] }))).await.map(drop)
+        self.client.event(json!({ "type": "trouble", "text": words }), Try::UntilHeard).await
     }
 }
 

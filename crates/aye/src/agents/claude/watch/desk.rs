@@ -9,12 +9,13 @@ use super::sessions::{ConfigDir, Session};
 use super::watched::Watched;
 use crate::agents::claude::courier;
 use crate::agents::claude::tmux::pane::Pane;
-use crate::client::Client;
+use crate::agents::host;
+use crate::client::{AgentClient, Client};
 use crate::home::Home;
+use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::AgentId;
-use serde_json::json;
+use aye_core::{AgentId, Reach, Text};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -247,7 +248,7 @@ impl Desk {
             Some((id, _)) => id,
             None => AgentId::try_from(format!("watched-{}", session.id)).map_err(anyhow::Error::msg)?,
         };
-        let client = Client::for_agent(&self.home, &agent).await?;
+        let client = AgentClient::of(&self.home, agent.clone()).await?;
         let path = session.transcript.clone();
         let (transcript, open) =
             tokio::task::spawn_blocking(move || Transcript::follow(path)).await?.context("cannot read it")?;
@@ -257,21 +258,23 @@ impl Desk {
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
         let cwd = cwd.unwrap_or_default();
 
-        let reports = courier::reports(client.another(), agent.clone(), &mut self.reporters);
+        let reports = courier::reports(client.another(), &mut self.reporters);
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
-        let mut profile = json!({
-            "kind": "claude", "reach": "watched", "title": title(&session, &cwd, unreachable.as_deref()),
-            "host": rustix::system::uname().nodename().to_string_lossy(), "session": id, "state": session.state(),
-            "pid": session.process.map(|process| process.pid),
-        });
-        // Part of what an ask's digest covers: it stays what it was when the first was raised.
-        if !past.is_known {
-            profile["cwd"] = cwd.to_string_lossy().into();
-        }
+        let profile = Registration {
+            kind: Text::try_from("claude").ok(),
+            reach: Some(Reach::Watched),
+            host: Some(host()),
+            // Part of what an ask's digest covers: it stays what it was when the first was raised.
+            cwd: (!past.is_known).then(|| cwd.to_string_lossy().into_owned()),
+            title: Some(title(&session, &cwd, unreachable.as_deref())),
+            session: Some(id.clone()),
+            pid: session.process.map(|process| process.pid),
+            ..Registration::state(session.state())
+        };
         let mut watched = Watched::new(session, agent.clone(), transcript, client, reports);
         // Known before anything is raised under its name.
-        watched.announce(profile).await?;
+        watched.announce(&profile).await?;
         for (tool_use_id, body, closed) in past.settled(&open, watched.transcript.path()) {
             watched.follow(&tool_use_id, TOOLS[0], body, closed);
         }
@@ -298,7 +301,7 @@ impl Desk {
     async fn leave(&mut self, id: &str, why: &'static str) {
         let Some(mut watched) = self.watched.remove(id) else { return };
         self.transcripts.remove(watched.transcript.path());
-        watched.register(json!({ "state": "ended" }));
+        watched.register(Registration::ended());
         self.tell(Told::Left { agent: watched.agent.clone(), why }).await;
         while self.reporters.try_join_next().is_some() {}
     }

@@ -5,8 +5,8 @@ use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, Open};
 use crate::agents::claude::transcript::tail::{Found, Tail};
 use crate::client::{CallError, Client};
-use aye_core::{AgentId, AskView, Body, Receipt};
-use hyper::{Method, StatusCode};
+use crate::protocol::{AsksQuery, calls};
+use aye_core::{AgentId, AskState, AskView, Body, Receipt};
 use std::path::Path;
 
 pub struct Past {
@@ -17,20 +17,17 @@ pub struct Past {
 }
 
 pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
-    let known = person.insist(Method::GET, &format!("/api/agents/{agent}"), None).await;
-    match known {
+    match person.insist(&calls::AGENT, agent.as_str(), &(), &()).await {
         Ok(_) => {}
-        Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => {
-            return Ok(Past { is_known: false, unsettled: Vec::new() });
-        }
+        Err(error) if error.is_unknown() => return Ok(Past { is_known: false, unsettled: Vec::new() }),
         Err(error) => return Err(error),
     }
     let mut unsettled = Vec::new();
-    for state in ["open", "answered"] {
-        let path = format!("/api/asks?state={state}&agent={agent}&limit=1000");
-        let reply = person.insist(Method::GET, &path, None).await?;
-        let asks = reply["asks"].as_array().into_iter().flatten();
-        unsettled.extend(asks.filter_map(|ask| AskView::from_json(ask.clone()).ok()).filter(is_unsettled));
+    for state in [AskState::Open, AskState::Answered] {
+        let (state, agent) = (Some(state.as_str().to_owned()), Some(agent.clone()));
+        let query = AsksQuery { state, agent, limit: Some(1000), ..AsksQuery::default() };
+        let asks = person.insist(&calls::ASKS, "", &query, &()).await?.asks;
+        unsettled.extend(asks.into_iter().filter(is_unsettled));
     }
     Ok(Past { is_known: true, unsettled })
 }

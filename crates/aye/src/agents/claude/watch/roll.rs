@@ -3,7 +3,8 @@
 use super::desk::Told;
 use crate::client::Client;
 use crate::home::Home;
-use serde_json::Value;
+use crate::protocol::{AgentsQuery, calls};
+use aye_core::{Agent, AgentState, Reach};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -24,13 +25,16 @@ pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sen
         let at = Instant::now();
         // Made anew each time: a hub that starts later brings the token along.
         let reply = match Client::for_person(&home) {
-            Ok(person) => person.get::<Value>("/api/agents").await.map_err(anyhow::Error::from),
+            Ok(person) => {
+                let agents = person.call(&calls::AGENTS, "", &AgentsQuery::default(), &()).await;
+                agents.map_err(anyhow::Error::from)
+            }
             Err(error) => Err(error),
         };
         match reply {
             Ok(reply) => {
                 complained = false;
-                roll.send_replace(Some(Roll { at, known: known(&reply) }));
+                roll.send_replace(Some(Roll { at, known: known(&reply.agents) }));
             }
             Err(error) if !complained => {
                 complained = true;
@@ -43,12 +47,11 @@ pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sen
 }
 
 /// Driven or hooked, and not over.
-fn known(reply: &Value) -> HashSet<String> {
-    let agents = reply["agents"].as_array().into_iter().flatten();
-    let known = agents.filter(|agent| {
-        matches!(agent["reach"].as_str(), Some("driven" | "hooked")) && agent["state"] != "ended"
+fn known(agents: &[Agent]) -> HashSet<String> {
+    let known = agents.iter().filter(|agent| {
+        matches!(agent.reach, Reach::Driven | Reach::Hooked) && agent.state != AgentState::Ended
     });
-    known.filter_map(|agent| agent["session"].as_str().map(str::to_owned)).collect()
+    known.filter_map(|agent| agent.session.clone()).collect()
 }
 
 #[cfg(test)]
@@ -58,10 +61,19 @@ mod tests {
 
     #[test]
     fn driven_and_hooked_sessions_are_known_until_they_end() {
-        let agent = |reach: &str, state: &str, session: &str| json!({"reach": reach, "state": state, "session": session});
-        let reply = json!({"agents": [
-            agent("driven", "working", "a"), agent("hooked", "lost", "b"), agent("hooked", "ended", "c"),
-            agent("watched", "working", "d"), json!({"reach": "driven", "state": "working", "session": null})]});
-        assert_eq!(known(&reply), HashSet::from(["a".to_owned(), "b".to_owned()]));
+        let agent = |reach: &str, state: &str, session: Option<&str>| {
+            let agent = json!({
+                "id": "a", "kind": "claude", "reach": reach, "host": "", "cwd": "", "title": "", "session": session,
+                "state": state, "open_asks": 0, "created_at": "2026-01-01T00:00:00Z"});
+            serde_json::from_value(agent).unwrap()
+        };
+        let agents = [
+            agent("driven", "working", Some("a")),
+            agent("hooked", "lost", Some("b")),
+            agent("hooked", "ended", Some("c")),
+            agent("watched", "working", Some("d")),
+            agent("driven", "working", None),
+        ];
+        assert_eq!(known(&agents), HashSet::from(["a".to_owned(), "b".to_owned()]));
     }
 }

@@ -1,6 +1,7 @@
 //! Which sessions are alive, and where their transcripts are.
 
 use crate::processes::Process;
+use aye_core::Report;
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,10 +54,10 @@ struct IndexEntry {
 
 impl Session {
     /// As the hub is told; that it waits follows from its asks.
-    pub fn state(&self) -> &'static str {
+    pub fn state(&self) -> Report {
         match self.status.as_deref() {
-            Some("idle") => "idle",
-            _ => "working",
+            Some("idle") => Report::Idle,
+            _ => Report::Working,
         }
     }
 }
@@ -223,7 +224,7 @@ mod tests {
         let live = config.live(SystemTime::now());
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].transcript, config.transcripts_of(Path::new("/src/web")).join("s-1.jsonl"));
-        assert_eq!(live[0].state(), "idle");
+        assert_eq!(live[0].state(), Report::Idle);
 
         session(&config, json!({"procStart": "1"}));
         assert_eq!(config.live(SystemTime::now()), []);

@@ -7,11 +7,11 @@ use crate::agents::claude::courier::Report;
 use crate::agents::claude::transcript::pending::{Closed, Open};
 use crate::agents::claude::translate;
 use crate::agents::claude::wire::CanUseTool;
-use crate::client::{CallError, Client};
-use aye_core::{AgentId, Body};
-use hyper::Method;
+use crate::client::{AgentClient, CallError, Try};
+use crate::protocol::Registration;
+use aye_core::{AgentId, Body, Key};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct Watched {
     pub session: Session,
     pub agent: AgentId,
     pub transcript: Transcript,
-    client: Client,
+    client: AgentClient,
     /// Told to the hub, one after another.
     reports: mpsc::Sender<Report>,
     heard: Instant,
@@ -39,7 +39,7 @@ impl Watched {
         session: Session,
         agent: AgentId,
         transcript: Transcript,
-        client: Client,
+        client: AgentClient,
         reports: mpsc::Sender<Report>,
     ) -> Self {
         let (endings, asks) = (HashMap::new(), JoinSet::new());
@@ -47,24 +47,21 @@ impl Watched {
     }
 
     /// What the hub shall know of the agent. A queue that is full means that the hub is away, and hears the rest later.
-    pub fn register(&mut self, what: Value) {
-        let report =
-            Report::Call { method: Method::PUT, path: format!("/api/agents/{}", self.agent), body: what };
-        if self.reports.try_send(report).is_err() {
+    pub fn register(&mut self, what: Registration) {
+        if self.reports.try_send(Report::Register(what)).is_err() {
             tracing::debug!(agent = %self.agent, "the hub is away");
         }
         self.heard = Instant::now();
     }
 
     /// The first word; it must be heard before anything else is said.
-    pub async fn announce(&mut self, profile: Value) -> Result<(), CallError> {
-        let path = format!("/api/agents/{}", self.agent);
-        self.client.insist(Method::PUT, &path, Some(profile)).await.map(drop)
+    pub async fn announce(&mut self, profile: &Registration) -> Result<(), CallError> {
+        self.client.register(profile, Try::UntilHeard).await
     }
 
     pub fn sign_of_life(&mut self) {
         if self.heard.elapsed() >= SIGN_OF_LIFE {
-            self.register(json!({ "state": self.session.state() }));
+            self.register(Registration::state(self.session.state()));
         }
     }
 
@@ -73,7 +70,7 @@ impl Watched {
         let changed = session.state() != self.session.state();
         self.session = session;
         if changed {
-            self.register(json!({ "state": self.session.state() }));
+            self.register(Registration::state(self.session.state()));
         }
     }
 
@@ -107,7 +104,6 @@ impl Watched {
     pub fn follow(&mut self, tool_use_id: &str, tool: &str, body: Body, closed: Option<Closed>) {
         let asked = Asked {
             client: self.client.another(),
-            agent: self.agent.clone(),
             key: key(&self.session.id, tool_use_id),
             tool_use_id: tool_use_id.to_owned(),
             tool: tool.to_owned(),
@@ -122,9 +118,8 @@ impl Watched {
 }
 
 /// Unique for ever, and the same for everybody who watches this session.
-pub fn key(session: &str, tool_use_id: &str) -> String {
-    let key = format!("{session}/{tool_use_id}");
-    key.chars().take(256).map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect()
+pub fn key(session: &str, tool_use_id: &str) -> Key {
+    Key::from_displayed(&format_args!("{session}/{tool_use_id}"))
 }
 
 fn body(open: &Open, cwd: &Path, places: &aye_policy::Home) -> Result<Body, String> {

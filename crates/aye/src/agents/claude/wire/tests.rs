@@ -105,6 +105,6 @@ fn every_line_we_write_is_one_line_of_json_with_the_shape_the_agent_knows() {
 
 #[test]
 fn a_picture_stands_before_its_words() {
-    let picture = Picture { media_type: "image/png".into(), data: "iVBO".into() };
+    let picture = Image { media_type: "image/png".into(), data: "iVBO".into() };
     insta::assert_snapshot!(prompt_line("look", Some(&picture)), @r#"{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"text","text":"look"}]}}"#);
 }

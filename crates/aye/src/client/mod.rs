@@ -1,7 +1,12 @@
 //! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
 
+mod agent;
+
+pub use agent::{AgentClient, Try, Waits, Withdrawn};
+
 use crate::home::Home;
 use crate::own_folder::{self, Links, NotOurs};
+use crate::protocol::{Asks, AsksQuery, Call, WaitQuery, calls};
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -11,6 +16,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
@@ -27,11 +33,11 @@ use tokio_rustls::rustls::pki_types::ServerName;
 /// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 /// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
-pub const WAIT: u32 = 25;
+const WAIT: u64 = 25;
 /// The same for the only call of an adapter that need be made at all, over a line that cannot die unnoticed.
-const WAIT_HERE: u32 = 45;
+const WAIT_HERE: u64 = 45;
 /// The same where another call is the sign of life.
-const LONG_WAIT: u32 = 600;
+const LONG_WAIT: u64 = 600;
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +71,16 @@ impl CallError {
             // Trying again would not make it more trustworthy.
             CallError::Untrusted { .. } | CallError::NotOurs { .. } | CallError::Garbled(_) => false,
         }
+    }
+
+    /// The ask has ended another way, or the hub knows better.
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(StatusCode::CONFLICT)
+    }
+
+    /// The hub has nothing by that name.
+    pub fn is_unknown(&self) -> bool {
+        self.status() == Some(StatusCode::NOT_FOUND)
     }
 
     pub fn status(&self) -> Option<StatusCode> {
@@ -162,25 +178,40 @@ impl Client {
         Ok(me["agent"].as_str().and_then(|agent| AgentId::try_from(agent).ok()))
     }
 
+    /// Makes a call about `id`, where the call is about one.
+    pub async fn call<Q: Serialize, B: Serialize, R: DeserializeOwned>(
+        &self,
+        call: &Call<Q, B, R>,
+        id: &str,
+        query: &Q,
+        body: &B,
+    ) -> Result<R, CallError> {
+        let (path, body) = (call.path_with(id, query), written(body)?);
+        read(self.send(call.method.clone(), &path, body).await?)
+    }
+
+    /// The same until it gets through or is refused. Only for calls that may be repeated.
+    pub async fn insist<Q: Serialize, B: Serialize, R: DeserializeOwned>(
+        &self,
+        call: &Call<Q, B, R>,
+        id: &str,
+        query: &Q,
+        body: &B,
+    ) -> Result<R, CallError> {
+        let (path, body) = (call.path_with(id, query), written(body)?);
+        read(self.insist_for(LONGEST_CALL, call.method.clone(), &path, body).await?)
+    }
+
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        decode(self.send(Method::GET, path, None).await?)
+        read(self.send(Method::GET, path, None).await?)
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, CallError> {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    pub async fn put(&self, path: &str, body: Value) -> Result<Value, CallError> {
-        self.send(Method::PUT, path, Some(body)).await
-    }
-
     pub async fn delete(&self, path: &str) -> Result<Value, CallError> {
         self.send(Method::DELETE, path, None).await
-    }
-
-    /// Calls until it gets through or is refused. Only for calls that may be repeated.
-    pub async fn insist(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
-        self.insist_for(LONGEST_CALL, method, path, body).await
     }
 
     async fn insist_for(
@@ -206,38 +237,32 @@ impl Client {
         }
     }
 
-    /// How an ask ended, whenever that is; the hub may come and go meanwhile.
-    pub async fn resolution(&self, ask: &str) -> Result<Value, CallError> {
-        self.resolution_by(ask, WAIT).await
-    }
-
-    /// The same for an agent whose adapter calls for commands as well: a thousand of them should cost nothing
-    /// while they wait.
-    pub async fn resolution_beside_commands(&self, ask: &str) -> Result<Value, CallError> {
-        self.resolution_by(ask, self.wait_of(LONG_WAIT)).await
-    }
-
-    /// Seconds to wait for commands.
-    pub fn wait_for_commands(&self) -> u32 {
-        self.wait_of(WAIT_HERE)
-    }
-
-    /// The system tells at once when the other end of a Unix socket is gone, and of a network it may never.
-    fn wait_of(&self, here: u32) -> u32 {
-        match self.target {
-            Target::Unix { .. } => here,
-            Target::Tcp { .. } => WAIT,
-        }
-    }
-
-    async fn resolution_by(&self, ask: &str, wait: u32) -> Result<Value, CallError> {
-        let path = format!("/api/asks/{ask}/resolution?wait={wait}");
-        let longest = LONGEST_CALL + Duration::from_secs(wait.into());
+    /// How an ask ended, whenever that is. Beside calls for commands a thousand that wait should cost nothing.
+    async fn resolution(&self, ask: &AskId, waits: Waits) -> Result<Value, CallError> {
+        let wait = match waits {
+            Waits::Alone => WAIT,
+            Waits::BesideCommands => self.wait_of(LONG_WAIT),
+        };
+        let path = calls::RESOLUTION.path_with(ask.as_str(), &WaitQuery { wait: Some(wait) });
+        let longest = LONGEST_CALL + Duration::from_secs(wait);
         loop {
             let resolution = self.insist_for(longest, Method::GET, &path, None).await?;
             if !resolution.is_null() {
                 return Ok(resolution);
             }
+        }
+    }
+
+    /// Seconds to wait for commands.
+    fn wait_for_commands(&self) -> u64 {
+        self.wait_of(WAIT_HERE)
+    }
+
+    /// The system tells at once when the other end of a Unix socket is gone, and of a network it may never.
+    fn wait_of(&self, here: u64) -> u64 {
+        match self.target {
+            Target::Unix { .. } => here,
+            Target::Tcp { .. } => WAIT,
         }
     }
 
@@ -276,7 +301,7 @@ impl Client {
             line = self.connect().await?;
             reply = line.sender.send_request(self.request(&method, path, body.as_ref())).await;
         }
-        let value = self.read(reply.map_err(|error| self.interrupted(error))?).await?;
+        let value = self.take(reply.map_err(|error| self.interrupted(error))?).await?;
         *slot = Some(line);
         value
     }
@@ -307,7 +332,7 @@ impl Client {
     }
 
     /// The outer error means that the connection is spent; the inner one that the hub said no.
-    async fn read(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
+    async fn take(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
         let status = reply.status();
         let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
         let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
@@ -385,31 +410,29 @@ impl Client {
         }
     }
 
-    /// All asks of a list, page by page, in the form of one. `goes_on` is how the next page is asked for.
-    pub async fn list_asks(&self, query: &str, goes_on: &str) -> Result<Value, CallError> {
-        let mut all = self.get::<Value>(&format!("/api/asks?{query}")).await?;
-        while let Some(next) = all["next"].as_str() {
-            let mut page = self.get::<Value>(&format!("/api/asks?{query}&{goes_on}={next}")).await?;
-            if let (Some(asks), Some(more)) = (all["asks"].as_array_mut(), page["asks"].as_array_mut()) {
-                asks.append(more);
+    /// All open asks as they came, page by page.
+    pub async fn open_asks(&self) -> Result<Asks<Value>, CallError> {
+        let mut query = AsksQuery { state: Some("open".into()), ..AsksQuery::default() };
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let page: Asks<Value> = self.get(&calls::ASKS.path_with("", &query)).await?;
+            all.extend(page.asks);
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(Asks { asks: all, next: None }),
             }
-            all["next"] = page["next"].take();
         }
-        if let Some(all) = all.as_object_mut() {
-            all.shift_remove("next");
-        }
-        Ok(all)
     }
 
     /// The ask whose id begins like this, as people type it.
     pub async fn find_ask(&self, prefix: &AskId) -> anyhow::Result<(Value, AskView)> {
-        let found: Value = self.get(&format!("/api/asks?id={prefix}&limit=20")).await?;
-        let asks = found["asks"].as_array().cloned().unwrap_or_default();
+        let query = AsksQuery { id: Some(prefix.clone()), limit: Some(20), ..AsksQuery::default() };
+        let Asks { asks, next } = self.get::<Asks<Value>>(&calls::ASKS.path_with("", &query)).await?;
         let exact = asks.iter().find(|ask| ask["id"] == prefix.as_str());
         let ask = match (exact, asks.as_slice()) {
             (Some(ask), _) => ask.clone(),
             // Of long ones, a list may have the first alone.
-            (None, [ask]) if found["next"].is_null() => ask.clone(),
+            (None, [ask]) if next.is_none() => ask.clone(),
             (None, []) => anyhow::bail!("there is no ask {prefix}; `aye list` shows the open ones"),
             (None, _) => anyhow::bail!("several asks begin with {prefix}: type more of the id"),
         };
@@ -452,7 +475,12 @@ fn target(home: &Home) -> anyhow::Result<Target> {
     Ok(Target::Tcp { authority: url.authority(), url, tls })
 }
 
-fn decode<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
+fn written(body: &impl Serialize) -> Result<Option<Value>, CallError> {
+    let body = serde_json::to_value(body).map_err(|error| CallError::Garbled(error.to_string()))?;
+    Ok(Some(body).filter(|body| !body.is_null()))
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
     serde_json::from_value(value).map_err(|error| CallError::Garbled(error.to_string()))
 }
 
@@ -482,7 +510,8 @@ mod tests {
         };
         let target = Target::Unix { socket: home.socket(), links: home.socket_links() };
         let client = Client::new(target, None);
-        let withdrawn = client.insist(Method::POST, "/api/asks/a/withdraw", Some(json!({})));
+        let call = Call::<(), (), Value>::post("/api/asks/{id}/withdraw", "");
+        let withdrawn = client.insist(&call, "a", &(), &());
         tokio::select! {
             withdrawn = withdrawn => assert_eq!(withdrawn.unwrap(), json!({})),
             () = replies => {}

@@ -1,0 +1,202 @@
+//! The hub as an adapter speaks to it for one agent. What a refusal means is decided here, once for all adapters.
+
+use super::{CallError, Client};
+use crate::home::Home;
+use crate::protocol::{
+    AskReceipt, Call, Command, CommandsQuery, Late, NewAsk, NewReport, RaisedAsk, Registration, Reported,
+    Resolution, Withdraw, calls,
+};
+use aye_core::{AgentId, AskId, Body, Delivery, Receipt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How hard to try: a hub that is away may be back soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Try {
+    Once,
+    UntilHeard,
+}
+
+/// Whether another call of the same agent is its sign of life while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    Alone,
+    BesideCommands,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawn {
+    TakenBack,
+    /// An answer was recorded first, and it waits for a receipt.
+    TooLate,
+}
+
+/// Calls wait for each other; whoever does two things at once uses [`AgentClient::another`].
+pub struct AgentClient {
+    client: Client,
+    agent: AgentId,
+    /// What a rule allowed before it was on disk, by ask, until the hub is known to know it.
+    unrecorded: Arc<Mutex<HashMap<AskId, Late>>>,
+}
+
+impl AgentClient {
+    /// Speaks with that agent's own token.
+    pub async fn of(home: &Home, agent: AgentId) -> anyhow::Result<Self> {
+        let client = Client::for_agent(home, &agent).await?;
+        Ok(Self { client, agent, unrecorded: Arc::default() })
+    }
+
+    /// The same on a line of its own.
+    pub fn another(&self) -> Self {
+        let (agent, unrecorded) = (self.agent.clone(), self.unrecorded.clone());
+        Self { client: self.client.another(), agent, unrecorded }
+    }
+
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    pub async fn register(&self, what: &Registration, how: Try) -> Result<(), CallError> {
+        self.call(&calls::REGISTER, self.agent.as_str(), what, how).await.map(drop)
+    }
+
+    /// Raises an ask, through restarts of the hub: the same key returns the same ask.
+    pub async fn raise(&self, ask: &NewAsk) -> Result<RaisedAsk, CallError> {
+        let raised = self.call(&calls::RAISE, "", ask, Try::UntilHeard).await?;
+        if raised.voucher.is_some() {
+            let late = Late { ask: ask.clone(), voucher: raised.voucher.clone() };
+            self.unrecorded().insert(raised.ask.id.clone(), late);
+        }
+        Ok(raised)
+    }
+
+    /// How an ask ended, whenever that is; the hub may come and go meanwhile.
+    pub async fn resolution(&self, ask: &AskId, body: &Body, waits: Waits) -> Result<Resolution, CallError> {
+        self.client.resolution(ask, waits).await.map(|sent| Resolution::read(body, sent))
+    }
+
+    pub async fn withdraw(&self, ask: &AskId, what: Withdraw, how: Try) -> Result<Withdrawn, CallError> {
+        match self.call(&calls::WITHDRAW, ask.as_str(), &what, how).await {
+            Ok(_) => Ok(Withdrawn::TakenBack),
+            Err(error) if error.is_conflict() => Ok(Withdrawn::TooLate),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes an ask back; of an answer that was faster, this is what became of it.
+    pub async fn withdraw_or(
+        &self,
+        ask: &AskId,
+        what: impl Into<Withdraw>,
+        (receipt, evidence): (Receipt, &str),
+        how: Try,
+    ) -> Result<(), CallError> {
+        match self.withdraw(ask, what.into(), how).await? {
+            Withdrawn::TakenBack => Ok(()),
+            Withdrawn::TooLate => self.receipt(ask, receipt, evidence, how).await,
+        }
+    }
+
+    /// What became of an outcome. What the hub knows already, or knows better, is no failure.
+    pub async fn receipt(
+        &self,
+        ask: &AskId,
+        receipt: Receipt,
+        evidence: &str,
+        how: Try,
+    ) -> Result<(), CallError> {
+        let delivery = Delivery { receipt, evidence: Some(evidence.to_owned()) };
+        let mut told = self.call(&calls::RECEIPT, ask.as_str(), &delivery, how).await;
+        if told.as_ref().is_err_and(CallError::is_unknown) && self.record_late(ask, how).await {
+            told = self.call(&calls::RECEIPT, ask.as_str(), &delivery, how).await;
+        }
+        match told {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => {
+                self.unrecorded().remove(ask);
+                Ok(())
+            }
+        }
+    }
+
+    /// The conversation as it goes. Receipts of asks that the hub lost are told again once those are recorded.
+    pub async fn report(&self, report: &NewReport, how: Try) -> Result<(), CallError> {
+        let unknown = self.try_report(report, how).await?;
+        let mut again: Vec<AskReceipt> = Vec::new();
+        for receipt in &report.receipts {
+            if !unknown.contains(&receipt.ask) {
+                self.unrecorded().remove(&receipt.ask);
+            } else if again.iter().any(|other| other.ask == receipt.ask)
+                || self.record_late(&receipt.ask, how).await
+            {
+                again.push(receipt.clone());
+            }
+        }
+        match again.is_empty() {
+            true => Ok(()),
+            false => {
+                self.try_report(&NewReport { receipts: again, ..NewReport::default() }, how).await.map(drop)
+            }
+        }
+    }
+
+    pub async fn event(&self, event: Value, how: Try) -> Result<(), CallError> {
+        self.report(&NewReport { events: vec![event], ..NewReport::default() }, how).await
+    }
+
+    async fn try_report(&self, report: &NewReport, how: Try) -> Result<Vec<AskId>, CallError> {
+        let reported: Option<Reported> = self.call(&calls::REPORT, self.agent.as_str(), report, how).await?;
+        Ok(reported.unwrap_or_default().unknown)
+    }
+
+    /// Commands after this one, once there are some; those that this version does not know are passed by.
+    pub async fn commands(&self, after: u64) -> Result<Vec<(u64, Option<Command>)>, CallError> {
+        let query = CommandsQuery { after, wait: Some(self.client.wait_for_commands()) };
+        let reply = self.client.call(&calls::COMMANDS, self.agent.as_str(), &query, &()).await?;
+        let read = |command| serde_json::from_value(command).ok();
+        Ok(reply.commands.into_iter().map(|numbered| (numbered.n, read(numbered.command))).collect())
+    }
+
+    /// Says the last of an agent: what it was let do stays on record.
+    pub async fn end(&self) -> Result<(), CallError> {
+        // Of these nothing was reported that the hub could have missed; what it knows stays as it is.
+        let unrecorded: Vec<_> = self.unrecorded().keys().cloned().collect();
+        for ask in unrecorded {
+            self.record_late(&ask, Try::UntilHeard).await;
+        }
+        self.register(&Registration::ended(), Try::UntilHeard).await
+    }
+
+    /// Whether the hub knows the ask now.
+    async fn record_late(&self, ask: &AskId, how: Try) -> bool {
+        let Some(late) = self.unrecorded().remove(ask) else { return false };
+        let recorded = self.call(&calls::LATE, ask.as_str(), &late, how).await;
+        if let Err(error) = &recorded {
+            tracing::warn!(%error, %ask, "what a rule allowed could not be recorded late");
+            if error.is_passing() {
+                self.unrecorded().insert(ask.clone(), late);
+            }
+        }
+        recorded.is_ok()
+    }
+
+    fn unrecorded(&self) -> MutexGuard<'_, HashMap<AskId, Late>> {
+        self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call<B: Serialize, R: DeserializeOwned>(
+        &self,
+        call: &Call<(), B, R>,
+        id: &str,
+        body: &B,
+        how: Try,
+    ) -> Result<R, CallError> {
+        match how {
+            Try::Once => self.client.call(call, id, &(), body).await,
+            Try::UntilHeard => self.client.insist(call, id, &(), body).await,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Asks on the wire: raised, listed, answered, ended, taken back.
+
+use crate::webauthn::Assertion;
+use aye_core::{
+    AgentId, Answer, AnswerKey, Ask, AskId, AskState, AskView, Before, Body, By, Decision, Digest, Expiry,
+    Invalid, Key, Kind, PlanVerdict, State, Withdrawal,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An ask as an adapter raises it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAsk {
+    pub key: Key,
+    pub agent: AgentId,
+    pub kind: Kind,
+    /// With `before` in a permission.
+    #[schemars(with = "aye_core::RaisedBody")]
+    pub body: Value,
+    /// The folder it is asked in. Where that is not the agent's registered one, nothing that is bound to a folder
+    /// allows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
+    #[schemars(with = "Option<String>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Value>,
+    /// The agent's own name for the tool call behind this ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<String>,
+    /// Which of its sub-agents asks, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_agent: Option<String>,
+}
+
+impl NewAsk {
+    pub fn new(key: Key, agent: AgentId, body: &Body) -> Self {
+        let (cwd, timeout, tool_use_id, sub_agent) = Default::default();
+        Self { key, agent, kind: body.kind(), body: body.to_json(), cwd, timeout, tool_use_id, sub_agent }
+    }
+
+    /// What the agent's machine says of the file that would change.
+    pub fn with_before(mut self, before: Option<Before>) -> Self {
+        if let Some(before) = before.and_then(|before| serde_json::to_value(before).ok()) {
+            self.body["before"] = before;
+        }
+        self
+    }
+}
+
+/// An ask that was raised just now, or earlier under the same key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RaisedAsk")]
+pub struct RaisedAsk<A = AskView> {
+    #[serde(flatten)]
+    pub ask: A,
+    /// Set where a rule allowed this and the record is still on its way to the disk. Should the ask be unknown when its
+    /// receipt is reported, send this to `/api/asks/{id}/late` as it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voucher: Option<Value>,
+}
+
+/// A call that ran before its record was on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Late {
+    /// As it was raised.
+    pub ask: NewAsk,
+    /// As it came with the reply. Without it, or with one that is not ours, all that is recorded is that the agent
+    /// says it ran this.
+    pub voucher: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Asks")]
+pub struct Asks<A = AskView> {
+    pub asks: Vec<A>,
+    /// There are more than these: the list goes on with after=, or before= where it begins with the newest, and this id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<AskId>,
+}
+
+/// Which asks are meant.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AsksQuery {
+    /// `open`, `answered`, `expired`, `withdrawn`, `ended` for any but open, or `all`.
+    pub state: Option<String>,
+    pub agent: Option<AgentId>,
+    /// How the id begins.
+    pub id: Option<AskId>,
+    pub kind: Option<Kind>,
+    /// `people`, or `rules`.
+    pub decided_by: Option<String>,
+    /// The rule or grant that decided, as `by.rule` names it.
+    pub rule: Option<String>,
+    /// Words that stand anywhere in the ask, its answer, or who and where it came from.
+    pub words: Option<String>,
+    /// Only asks raised before this one.
+    pub before: Option<AskId>,
+    /// Only asks raised after this one.
+    pub after: Option<AskId>,
+    pub limit: Option<u32>,
+    /// Of an export.
+    pub format: Option<ExportFormat>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    #[default]
+    Json,
+    Csv,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAnswer {
+    #[schemars(with = "aye_core::Answer")]
+    pub answer: Value,
+    /// Of the ask as it was shown.
+    pub digest: Digest,
+    /// The sender's own name for this act: sending it again is not answering again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<AnswerKey>,
+    /// By a passkey, for exactly this answer; needed to allow an ask whose `proof` is `passkey`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<Assertion>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitQuery {
+    /// Seconds.
+    pub wait: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Withdraw {
+    pub why: Withdrawal,
+    /// What was answered in the agent's own terminal.
+    #[schemars(with = "Option<aye_core::Answer>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+}
+
+impl From<Withdrawal> for Withdraw {
+    fn from(why: Withdrawal) -> Self {
+        Self { why, answer: None }
+    }
+}
+
+/// How an ask ended, as its adapter needs it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Resolution")]
+pub struct Resolution<A = Answer> {
+    pub state: AskState,
+    pub outcome: Outcome<A>,
+    /// Who answered, a person or a rule.
+    pub by: Option<By>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Outcome")]
+pub struct Outcome<A = Answer> {
+    pub decision: Decision,
+    pub answer: Option<A>,
+    /// What the agent should be told in words, where there is something to tell.
+    pub message: Option<String>,
+}
+
+/// What an agent is told whose plan is to be outlined first.
+const WRITE_AN_OUTLINE: &str = "Not approved yet: the person wants to read an outline first. Write the outline of \
+    your plan as plain text in your reply, and do not send a new plan until you are asked to.";
+
+impl Resolution {
+    pub fn of(ask: &Ask) -> Option<Self> {
+        let outcome = match &ask.state {
+            State::Open => return None,
+            State::Answered { answer, .. } => Outcome::answered(answer),
+            State::Expired { why: Expiry::Deadline, .. } => Outcome::expired(
+                "Nobody answered in time. This was not approved; do not take it as an answer.",
+            ),
+            State::Expired { why: Expiry::Unattended, .. } => Outcome::expired(
+                "Nobody is there to answer. This was not approved; do not take it as an answer.",
+            ),
+            State::Withdrawn { .. } => Outcome {
+                decision: Decision::Withdrawn,
+                answer: None,
+                message: ask.state.note().map(str::to_owned),
+            },
+        };
+        Some(Self { state: AskState::from(&ask.state), outcome, by: ask.state.by().cloned() })
+    }
+
+    /// What a rule decided at once, which nobody needs to wait for.
+    pub fn by_rule(ask: &AskView) -> Option<Self> {
+        let (Some(By::Rule { .. }), Some(answer)) = (&ask.by, &ask.answer) else { return None };
+        Some(Self { state: ask.state, outcome: Outcome::answered(answer), by: ask.by.clone() })
+    }
+
+    /// As the hub sent it. What does not fit the ask is no approval.
+    pub fn read(body: &Body, sent: Value) -> Self {
+        let lost = |why: String| {
+            let outcome = Outcome::expired(&format!("The answer was lost: {why}"));
+            Self { state: AskState::Expired, outcome, by: None }
+        };
+        match serde_json::from_value(sent) {
+            Ok(sent) => Self::fitting(body, sent).unwrap_or_else(|invalid| lost(invalid.to_string())),
+            Err(error) => lost(error.to_string()),
+        }
+    }
+
+    fn fitting(body: &Body, sent: Resolution<Value>) -> Result<Self, Invalid> {
+        let Resolution { state, outcome: Outcome { decision, answer, message }, by } = sent;
+        let answer = match state {
+            AskState::Answered => Some(Answer::read(body, answer.unwrap_or_default())?),
+            AskState::Open | AskState::Expired | AskState::Withdrawn => None,
+        };
+        Ok(Self { state, outcome: Outcome { decision, answer, message }, by })
+    }
+}
+
+impl Outcome {
+    fn answered(answer: &Answer) -> Self {
+        let message = match answer {
+            Answer::Plan(PlanVerdict::Outline) => Some(WRITE_AN_OUTLINE),
+            Answer::Question(_) | Answer::Permission(_) | Answer::Plan(_) => answer.message(),
+        };
+        Self {
+            decision: answer.decision(),
+            answer: Some(answer.clone()),
+            message: message.map(str::to_owned),
+        }
+    }
+
+    fn expired(message: &str) -> Self {
+        Self { decision: Decision::Expired, answer: None, message: Some(message.to_owned()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_hub_says_is_read_back_and_what_does_not_fit_the_ask_approves_nothing() {
+        let body = Body::decode(Kind::Permission, json!({"tool": "Bash", "input": {}})).unwrap();
+        let answer = Answer::read(&body, json!({"decision": "allow", "scope": "once"})).unwrap();
+        let by = Some(By::Rule { rule: "r".try_into().unwrap() });
+        let allowed = Resolution { state: AskState::Answered, outcome: Outcome::answered(&answer), by };
+        assert_eq!(Resolution::read(&body, serde_json::to_value(&allowed).unwrap()), allowed);
+        let session = json!({"decision": "allow", "scope": "session"});
+        for sent in [
+            json!({}),
+            json!({"state": "new", "outcome": {"decision": "allow"}}),
+            json!({"state": "answered", "outcome": {"decision": "allow"}}),
+            json!({"state": "answered", "outcome": {"decision": "allow", "answer": session}}),
+            json!({"state": "expired", "outcome": {"decision": "expired", "answer": answer}}),
+        ] {
+            let read = Resolution::read(&body, sent.clone());
+            assert_eq!((read.state, read.outcome.answer), (AskState::Expired, None), "{sent}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! One call of the API.
+
+use hyper::Method;
+use serde::Serialize;
+use std::marker::PhantomData;
+
+/// A call with the types of its query, its body and its reply; `()` where there is none. An empty reply is read as
+/// JSON's null.
+pub struct Call<Query = (), Body = (), Reply = ()> {
+    pub method: Method,
+    /// With `{id}` in place of whom it is about.
+    pub path: &'static str,
+    pub about: &'static str,
+    types: PhantomData<fn(Query, Body) -> Reply>,
+}
+
+impl<Query, Body, Reply> Call<Query, Body, Reply> {
+    const fn new(method: Method, path: &'static str, about: &'static str) -> Self {
+        Self { method, path, about, types: PhantomData }
+    }
+
+    pub const fn get(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::GET, path, about)
+    }
+
+    pub const fn post(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::POST, path, about)
+    }
+
+    pub const fn put(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::PUT, path, about)
+    }
+
+    pub const fn delete(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::DELETE, path, about)
+    }
+
+    /// The path for whom it is about; ids have only characters that may stand there.
+    pub fn at(&self, id: &str) -> String {
+        self.path.replace("{id}", id)
+    }
+}
+
+impl<Query: Serialize, Body, Reply> Call<Query, Body, Reply> {
+    pub fn path_with(&self, id: &str, query: &Query) -> String {
+        match serde_urlencoded::to_string(query).unwrap_or_default() {
+            query if query.is_empty() => self.at(id),
+            query => format!("{}?{query}", self.at(id)),
+        }
+    }
+}

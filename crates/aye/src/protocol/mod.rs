@@ -1,0 +1,17 @@
+//! The API as types, for both of its ends: `api/` serves the calls, `client/` makes them, and OpenAPI describes them.
+//! Nothing here does I/O.
+
+pub mod agents;
+pub mod asks;
+pub mod call;
+pub mod calls;
+
+pub use agents::{
+    Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, Image, NewReport,
+    NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
+};
+pub use asks::{
+    Asks, AsksQuery, ExportFormat, Late, NewAnswer, NewAsk, Outcome, RaisedAsk, Resolution, WaitQuery,
+    Withdraw,
+};
+pub use call::Call;
