@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use aye::agents::claude::process::{Agent, Start, spawn};
+use aye::agents::driven::Writer;
+use aye::agents::driven::process::{Agent, Pipes, Start, spawn};
 use aye::config::Stdin;
 use aye_testkit::agent::scripted_agent;
 use std::ffi::OsString;
@@ -28,8 +29,7 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
             program,
             arguments,
             cwd: work.path(),
-            mode: None,
-            resume: None,
+            variable: "AYE_CLAUDE",
             stdin,
         }
     };
@@ -39,16 +39,15 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
     let before = open_descriptors();
     for round in 0..100 {
         let stdin = if round % 2 == 0 { Stdin::Pty } else { Stdin::Pipe };
-        let Agent { mut process, mut input, output, errors } =
+        let Agent { mut process, pipes: Pipes { mut input, output }, errors } =
             spawn(&start(scripted_agent(), &dies, stdin)).unwrap();
-        input.write_line(r#"{"type":"user","message":{"role":"user","content":"go"}}"#).await.unwrap();
+        input.write(r#"{"type":"user","message":{"role":"user","content":"go"}}"#.to_owned()).await.unwrap();
         assert_eq!(process.wait().await.unwrap().code(), Some(3));
         drop((process, input, output, errors));
 
-        let Agent { mut process, input, output, errors } =
-            spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
+        let Agent { mut process, pipes, errors } = spawn(&start(scripted_agent(), &waits, stdin)).unwrap();
         process.kill().await.unwrap();
-        drop((process, input, output, errors));
+        drop((process, pipes, errors));
 
         assert!(spawn(&start(Path::new("/nowhere/agent"), &[], stdin)).is_err());
     }

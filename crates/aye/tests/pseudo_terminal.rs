@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use aye::agents::claude::process::{Agent, Start, spawn};
+use aye::agents::driven::Writer;
+use aye::agents::driven::process::{Agent, Pipes, Start, spawn};
 use aye::config::Stdin;
 use aye_testkit::agent::{heard, scripted_agent};
 use aye_testkit::patience::eventually;
@@ -19,14 +20,13 @@ async fn every_byte_arrives_through_a_pseudo_terminal() {
         program: scripted_agent(),
         arguments: &[],
         cwd: work.path(),
-        mode: None,
-        resume: None,
+        variable: "AYE_CLAUDE",
         stdin: Stdin::Pty,
     };
-    let Agent { mut process, mut input, output, errors } = spawn(&start).unwrap();
+    let Agent { mut process, pipes: Pipes { mut input, output }, errors } = spawn(&start).unwrap();
     let content = format!("\u{3}\u{4}\r\nü{}", "x".repeat(100_000));
     let prompt = json!({"type": "user", "message": {"role": "user", "content": content}});
-    input.write_line(&prompt.to_string()).await.unwrap();
+    input.write(prompt.to_string()).await.unwrap();
     let heard = || heard(&work.path().join("heard.jsonl"));
     eventually("the prompt", || heard().contains(&prompt).then_some(()));
     drop((input, output, errors));

@@ -3,6 +3,7 @@
 pub mod before;
 pub mod claude;
 pub mod demo;
+pub mod driven;
 pub mod lines;
 pub mod script;
 pub mod supervise;

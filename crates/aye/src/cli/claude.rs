@@ -1,6 +1,6 @@
 use super::Done;
-use crate::agents::claude::process::find;
 use crate::agents::claude::settings::{self, HookCommand};
+use crate::agents::driven::process::find;
 use crate::agents::{random_name, supervise};
 use crate::client::Client;
 use crate::config::Config;

@@ -24,7 +24,7 @@ mod up;
 mod verify;
 mod watch;
 
-use crate::agents::claude::process;
+use crate::agents::driven::process;
 use crate::agents::supervise;
 use crate::client::CallError;
 use crate::home::Home;

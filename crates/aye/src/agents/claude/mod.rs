@@ -1,19 +1,12 @@
 //! Claude Code: its wire, what its messages mean, and how it is reached.
 
-mod activity;
-mod courier;
-mod crew;
-pub mod drive;
-#[cfg(test)]
-mod drive_tests;
+pub mod driven;
 pub mod hook;
 mod outcome;
-pub mod process;
 mod receipts;
-pub mod run;
 pub mod settings;
+mod sub_agents;
 pub mod tmux;
-pub mod told;
 pub mod transcript;
 mod translate;
 pub mod watch;

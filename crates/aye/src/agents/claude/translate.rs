@@ -27,6 +27,8 @@ impl From<&str> for Unshowable {
 
 /// The tool that asks questions.
 pub const QUESTIONS: &str = Tool::Questions.name();
+/// The tool that shows a plan.
+pub const PLAN: &str = Tool::Plan.name();
 
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
 pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::Home) -> Result<Body, Unshowable> {

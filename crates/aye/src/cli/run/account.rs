@@ -4,8 +4,7 @@
 use super::keyboard::Keyboard;
 use super::printer::Printer;
 use super::typing::{Typed, hint, read};
-use crate::agents::claude::told::Told;
-use crate::agents::claude::wire::TurnResult;
+use crate::agents::driven::{RunEvent, Turn};
 use crate::client::Client;
 use crate::protocol::{NewAnswer, Resolution, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
@@ -23,11 +22,11 @@ const TICK: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 4] = ["·", "•", "●", "•"];
 
 /// Nobody looks on.
-pub async fn pass_by(mut account: mpsc::Receiver<Told>) {
+pub async fn pass_by(mut account: mpsc::Receiver<RunEvent>) {
     while account.recv().await.is_some() {}
 }
 
-pub async fn show(mut account: mpsc::Receiver<Told>, person: Option<Client>, printer: Printer) {
+pub async fn show(mut account: mpsc::Receiver<RunEvent>, person: Option<Client>, printer: Printer) {
     let keyboard = person.as_ref().and_then(|_| Keyboard::open());
     let mut screen = Screen::new(printer, keyboard.is_some(), std::io::stdout().is_terminal());
     let mut typing = keyboard.is_some();
@@ -111,50 +110,50 @@ impl Screen {
     }
 
     /// Shows it, and says whether another ask than before is now the one that is shown.
-    fn tell(&mut self, told: Told) -> bool {
+    fn tell(&mut self, told: RunEvent) -> bool {
         let shown = self.asks.front().map(|ask| ask.id.clone());
         match told {
-            Told::Prompt(_) => self.working = true,
-            Told::Speaks { id, delta } => self.speak(id, &delta),
-            Told::Said { id, text } => match self.speaking.take_if(|speaking| *speaking == id) {
+            RunEvent::Prompt(_) => self.working = true,
+            RunEvent::Speaks { id, delta } => self.speak(id, &delta),
+            RunEvent::Said { id, text } => match self.speaking.take_if(|speaking| *speaking == id) {
                 Some(_) => self.print("\n"),
                 None => self.line(&visible(&text)),
             },
-            Told::Turn(result) => {
+            RunEvent::Turn(result) => {
                 self.working = false;
                 self.line(&turn_words(result));
             }
-            Told::Asked(ask) => self.asks.push_back(*ask),
-            Told::AskEnded { ask, resolution } => {
+            RunEvent::Asked(ask) => self.asks.push_back(*ask),
+            RunEvent::AskEnded { ask, resolution } => {
                 self.take(&ask);
                 let words = outcome_words(&resolution);
                 self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, words)));
             }
-            Told::Withdrawn { ask } => {
+            RunEvent::Withdrawn { ask } => {
                 self.take(&ask);
                 self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, "withdrawn")));
             }
-            Told::ToolStarted { id, name, input, sub_agent } => {
+            RunEvent::ToolStarted { id, name, input, sub_agent } => {
                 let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
                 let about = shorten(&one_line(&about(&input)), 90);
                 self.line(&format!("{} {}{who} {}", paint(NAME, "●"), one_line(&name), paint(DIM, about)));
                 self.tools.insert(id, name);
             }
-            Told::ToolEnded { id, failed, took, .. } => {
+            RunEvent::ToolEnded { id, failed, took, .. } => {
                 if let Some(name) = self.tools.remove(&id) {
                     let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
                     let took = took.map(|took| format!("{:.1}s", took.as_secs_f32())).unwrap_or_default();
                     self.line(&format!("{mark} {} {}", one_line(&name), paint(DIM, took)));
                 }
             }
-            Told::Decided { tool, decision, rule } => {
+            RunEvent::Decided { tool, decision, rule } => {
                 let words = format!("{} by the rule {rule}", decision.as_str());
                 self.line(&format!("  {}: {}", one_line(&tool), paint(DIM, one_line(&words))));
             }
-            Told::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
-            Told::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), one_line(&words))),
-            Told::Ended { code: Some(0) } => {}
-            Told::Ended { code } => {
+            RunEvent::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
+            RunEvent::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), one_line(&words))),
+            RunEvent::Ended { code: Some(0) } => {}
+            RunEvent::Ended { code } => {
                 let how = code.map_or("was killed".into(), |code| format!("ended with exit code {code}"));
                 self.line(&format!("{} the agent {how}", paint(BAD, "!")));
             }
@@ -255,13 +254,13 @@ fn doubt_words(ask: &AskId, receipt: Receipt, evidence: &str) -> String {
     format!("{} {ask} is {}: {}", paint(BAD, "!"), receipt.as_str(), one_line(evidence))
 }
 
-fn turn_words(result: TurnResult) -> String {
-    let cost = result.total_cost_usd.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
-    let usage = result.usage.unwrap_or_default();
-    let read = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
-    let seconds = result.duration_ms.unwrap_or(0) as f64 / 1000.0;
-    let (turns, written) = (result.num_turns.unwrap_or(0), usage.output_tokens);
-    let end = if result.is_error { "the turn ended with an error" } else { "done" };
+fn turn_words(turn: Turn) -> String {
+    let cost = turn.cost.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
+    let (read, written) =
+        (turn.tokens.input + turn.tokens.cache_read + turn.tokens.cache_written, turn.tokens.output);
+    let seconds = turn.duration_ms.unwrap_or(0) as f64 / 1000.0;
+    let end = if turn.failed { "the turn ended with an error" } else { "done" };
+    let turns = turn.turns.unwrap_or(0);
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
     paint(DIM, format_args!("{end} · {turns} · {read} tokens in, {written} out · {seconds:.1}s{cost}"))
 }

@@ -5,7 +5,8 @@ mod printer;
 mod typing;
 
 use super::{Done, ERROR};
-use crate::agents::claude::run::{self, Run as Claude};
+use crate::agents::claude::driven::ClaudeCode;
+use crate::agents::driven::{self, AgentProtocol};
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{Config, Stdin};
@@ -93,12 +94,12 @@ impl Run {
         let status = if stays {
             detach::leave_session()?;
             printer.spawn(account::pass_by(account));
-            let running = run::start(home, agent, told).await?;
+            let running = driven::start(home, agent, told).await?;
             detach::announce(&id)?;
             running.to_its_end(signals).await?
         } else {
             let person = Client::for_person(home).ok();
-            let running = run::start(home, agent, told).await?;
+            let running = driven::start(home, agent, told).await?;
             let (paper, all_printed) = Printer::start()?;
             printed = Some(all_printed);
             printer.spawn(account::show(account, person, paper));
@@ -148,7 +149,7 @@ impl Run {
         }
     }
 
-    fn described(self, home: &Home, id: AgentId) -> anyhow::Result<Claude> {
+    fn described(self, home: &Home, id: AgentId) -> anyhow::Result<driven::Run<ClaudeCode>> {
         let (prompt, image) = self.prompt()?;
         let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
         let cwd = match self.cwd {
@@ -158,11 +159,15 @@ impl Run {
         anyhow::ensure!(cwd.is_dir(), "{} is not a folder", cwd.display());
         // As the system knows it, which the hub compares it with.
         let cwd = cwd.canonicalize()?;
-        let named = std::env::var_os("AYE_CLAUDE").filter(|_| self.agent == "claude").map(PathBuf::from);
+        let named = std::env::var_os(ClaudeCode::PROGRAM_VARIABLE)
+            .filter(|_| self.agent == "claude")
+            .map(PathBuf::from);
         let program = named.or(profile.command).unwrap_or_else(|| PathBuf::from(&self.agent));
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
         arguments.extend(self.arguments);
-        Ok(Claude {
+        Ok(driven::Run {
+            protocol: ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by),
+            ourselves: std::env::current_exe().context("cannot find this program itself")?,
             id,
             kind: self.agent,
             program,
@@ -174,7 +179,6 @@ impl Run {
             mode: self.mode.filter(|mode| mode != "default"),
             resume: self.resume,
             stdin: self.stdin.unwrap_or(profile.stdin),
-            asks_by: profile.asks_by,
             stays: self.detached.is_some(),
         })
     }

@@ -3,10 +3,10 @@
 use super::ask::Asked;
 use super::follow::{News, Transcript};
 use super::sessions::Session;
-use crate::agents::claude::courier::Report;
 use crate::agents::claude::transcript::pending::{Closed, Open};
 use crate::agents::claude::translate;
 use crate::agents::claude::wire::CanUseTool;
+use crate::agents::driven::courier::Report;
 use crate::client::{AgentClient, CallError, Try};
 use crate::protocol::Registration;
 use aye_core::{AgentId, Body, Key};

@@ -1,15 +1,16 @@
-//! A run of Claude Code without its terminal: the process, its pipes, and the hub on the other side.
+//! A run of an agent without its terminal: its process, the way to it, and the hub on the other side.
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
+use super::account::RunEvent;
 use super::activity::Rest;
 use super::courier::{self, Raising, Report};
-use super::drive::{Driver, Effect, Event};
-use super::process::{self, Agent, AgentProcess, Input, Start};
-use super::told::Told;
-use crate::agents::lines::{LONGEST, Line, next_line};
+use super::driver::{Driver, Effect, Event};
+use super::process::{self, Agent, AgentProcess, Start, read_lines};
+use super::{AgentProtocol, Writer};
+use crate::agents::lines::Line;
 use crate::agents::{before, host};
 use crate::client::{AgentClient, Try};
-use crate::config::{AsksBy, Stdin};
+use crate::config::Stdin;
 use crate::home::Home;
 use crate::protocol::{Image, NewAsk, Registration};
 use crate::shutdown::Signals;
@@ -20,34 +21,36 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
-use tokio::io::BufReader;
-use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 const QUEUE: usize = 256;
-/// One line of the agent may ask several things.
+/// One message of the agent may ask several things.
 const ROOM: usize = QUEUE / 2;
-/// Lines of the agent that nobody has looked at; each may be long.
+/// Messages of the agent that nobody has looked at; each may be long.
 const UNREAD: usize = 4;
 /// How long the output of an agent that has ended is still read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const LONGEST_TITLE: usize = 200;
 const LONGEST_COMPLAINT: usize = 16 * 1024;
-/// Lines that the agent has not read; it may well write for a while before it reads.
-const MOST_LINES: usize = 4096;
+/// Messages that the agent has not read; it may well write for a while before it reads.
+const MOST_MESSAGES: usize = 4096;
+/// An agent that takes longer to be reached will not be.
+const LONGEST_START: Duration = Duration::from_secs(30);
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 /// How long an agent may take to go on by itself.
 const LINGER: Duration = Duration::from_secs(5);
 /// Words of a text that streams in go to the hub together.
-const BREATH: Duration = Duration::from_millis(100);
+const TEXT_GATHERS: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
-pub struct Run {
+pub struct Run<P> {
+    pub protocol: P,
     pub id: AgentId,
+    /// This program itself, which supervises the agent.
+    pub ourselves: PathBuf,
     /// The kind of agent, as config.toml names it.
     pub kind: String,
     pub program: PathBuf,
@@ -59,25 +62,24 @@ pub struct Run {
     pub mode: Option<String>,
     pub resume: Option<String>,
     pub stdin: Stdin,
-    pub asks_by: AsksBy,
     /// Wait for further prompts when there is nothing left to do.
     pub stays: bool,
 }
 
-/// A line for the agent, and the ask whose outcome it carries.
-struct Outgoing {
-    line: String,
+/// A message for the agent, and the ask whose outcome it carries.
+struct Outgoing<M> {
+    message: M,
     /// And whether a person waits to see it delivered.
     delivers: Option<(AskId, bool)>,
 }
 
 /// A run whose agent has been started and whom the hub knows.
-pub struct Running {
-    desk: Desk,
+pub struct Running<P: AgentProtocol> {
+    run: RunLoop<P>,
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
-    lines: mpsc::Receiver<Event>,
-    complaints: mpsc::Receiver<Event>,
+    inputs: mpsc::Receiver<Line>,
+    complaints: mpsc::Receiver<Line>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     process: AgentProcess,
@@ -85,37 +87,48 @@ pub struct Running {
     prompt: (String, Option<Image>),
 }
 
-struct Desk {
+struct RunLoop<P: AgentProtocol> {
     agent: AgentId,
-    cwd: String,
-    driver: Driver,
+    cwd: PathBuf,
+    driver: Driver<P>,
     /// None once the agent's input is closed.
-    outgoing: Option<mpsc::Sender<Outgoing>>,
+    outgoing: Option<mpsc::Sender<Outgoing<P::Message>>>,
     asks: mpsc::Sender<Raising>,
     reports: mpsc::Sender<Report>,
-    told: mpsc::Sender<Told>,
+    account: mpsc::Sender<RunEvent>,
     /// Cancelled when the person will not wait any longer, neither for the hub.
     quit: CancellationToken,
     /// When each tool that runs was started.
     tools: HashMap<String, Instant>,
     /// What was said since the hub was last told, and when it will be.
-    breath: Option<(Instant, String, String)>,
+    unsent_text: Option<(Instant, String, String)>,
 }
 
-/// Starts the agent and registers it. `told` gets the account of the run as it goes.
-pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::Result<Running> {
+/// Starts the agent and registers it. `account` gets what happens, as it happens.
+pub async fn start<P: AgentProtocol>(
+    home: &Home,
+    run: Run<P>,
+    account: mpsc::Sender<RunEvent>,
+) -> anyhow::Result<Running<P>> {
     let client = AgentClient::of(home, run.id.clone()).await?;
-    let ourselves = std::env::current_exe().context("cannot find this program itself")?;
+    let mut arguments = run.protocol.arguments(run.mode.as_deref(), run.resume.as_deref());
+    arguments.extend(run.arguments);
     let start = Start {
-        ourselves: &ourselves,
+        ourselves: &run.ourselves,
         program: &run.program,
-        arguments: &run.arguments,
+        arguments: &arguments,
         cwd: &run.cwd,
-        mode: run.mode.as_deref(),
-        resume: run.resume.as_deref(),
         stdin: run.stdin,
+        variable: P::PROGRAM_VARIABLE,
     };
-    let Agent { process, input, output, errors } = process::spawn(&start)?;
+    let mut protocol = run.protocol;
+    let Agent { process, pipes, errors } = process::spawn(&start)?;
+    let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
+    let (from_agent, inputs) = mpsc::channel(UNREAD);
+    let (complain, complaints) = mpsc::channel(UNREAD);
+    tasks.spawn(read_lines(errors, LONGEST_COMPLAINT, complain));
+    let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
+    let writer = reached.context("the agent was started, and cannot be reached")??;
     let profile = Registration {
         kind: Some(Text::try_from(run.kind).map_err(anyhow::Error::msg)?),
         reach: Some(Reach::Driven),
@@ -128,57 +141,53 @@ pub async fn start(home: &Home, run: Run, told: mpsc::Sender<Told>) -> anyhow::R
     client.register(&profile, Try::Once).await?;
 
     let (events, incoming) = mpsc::channel(QUEUE);
-    let (from_agent, lines) = mpsc::channel(UNREAD);
-    let (outgoing, to_agent) = mpsc::channel(MOST_LINES);
+    let (outgoing, to_agent) = mpsc::channel(MOST_MESSAGES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
-    let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let reports = courier::reports(client.another(), &mut reporter);
-    tasks.spawn(read_agent(output, from_agent));
-    let (complain, complaints) = mpsc::channel(UNREAD);
-    tasks.spawn(read_errors(errors, complain));
-    tasks.spawn(write_agent(input, to_agent, reports.clone()));
+    tasks.spawn(write_agent(writer, to_agent, reports.clone()));
     tasks.spawn(courier::take_commands(home.clone(), client.another(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
-    let desk = Desk {
-        cwd: run.cwd.to_string_lossy().into_owned(),
-        driver: Driver::new(run.cwd, home.places(), run.id.to_string(), run.asks_by),
+    let run_loop = RunLoop {
+        cwd: run.cwd,
+        driver: Driver::new(protocol, run.id.to_string()),
         agent: run.id,
         outgoing: Some(outgoing),
         asks,
         reports,
-        told,
+        account,
         quit: CancellationToken::new(),
         tools: HashMap::new(),
-        breath: None,
+        unsent_text: None,
     };
+    let (stays, prompt) = (run.stays, (run.prompt, run.image));
     Ok(Running {
-        desk,
+        run: run_loop,
         events,
         incoming,
-        lines,
+        inputs,
         complaints,
         tasks,
         reporter,
         process,
-        stays: run.stays,
-        prompt: (run.prompt, run.image),
+        stays,
+        prompt,
     })
 }
 
-impl Running {
+impl<P: AgentProtocol> Running<P> {
     /// Goes on until there is nothing left to do, somebody stops it, or the agent ends.
     pub async fn to_its_end(mut self, signals: Signals) -> anyhow::Result<ExitStatus> {
-        let quit = self.desk.quit.clone();
-        self.tasks.spawn(heed(signals, self.events.clone(), quit.clone()));
+        let quit = self.run.quit.clone();
+        self.tasks.spawn(handle_signals(signals, self.events.clone(), quit.clone()));
         let (prompt, image) = &self.prompt;
-        let begin = self.desk.driver.begin(prompt, image.as_ref());
-        let mut over = self.desk.carry_out(begin).await;
-        let (mut lingering, mut last_words, asks) = (None, None, self.desk.asks.clone());
+        let begin = self.run.driver.begin(prompt, image.as_ref());
+        let mut over = self.run.carry_out(begin).await;
+        let (mut lingering, mut last_words, asks) = (None, None, self.run.asks.clone());
         while !over {
             let event = tokio::select! {
                 event = self.incoming.recv() => event.unwrap_or(Event::Closed),
                 // An agent that asks faster than the hub records is not read until there is room again.
-                line = self.lines.recv(), if asks.capacity() >= ROOM => line.unwrap_or(Event::Closed),
+                input = self.inputs.recv(), if asks.capacity() >= ROOM => input.map_or(Event::Closed, Event::Input),
                 room = asks.reserve_many(ROOM), if asks.capacity() < ROOM => {
                     drop(room);
                     continue;
@@ -188,19 +197,19 @@ impl Running {
                     last_words = Some(Instant::now() + LAST_WORDS);
                     continue;
                 }
-                () = due(last_words) => Event::Closed,
-                Some(complaint) = self.complaints.recv() => complaint,
+                () = sleep_until_opt(last_words) => Event::Closed,
+                Some(complaint) = self.complaints.recv() => Event::Complaint(complaint),
                 () = quit.cancelled() => Event::Stop,
-                () = due(self.desk.breath.as_ref().map(|(when, _, _)| *when)) => {
-                    self.desk.breathe().await;
+                () = sleep_until_opt(self.run.unsent_text.as_ref().map(|(when, _, _)| *when)) => {
+                    self.run.flush_text().await;
                     continue;
                 }
-                () = due(lingering) => break,
+                () = sleep_until_opt(lingering) => break,
             };
             let closed = matches!(event, Event::Closed);
-            let effects = self.desk.driver.handle(event);
-            over = self.desk.carry_out(effects).await || closed;
-            lingering = match self.desk.driver.rest() {
+            let effects = self.run.driver.handle(event);
+            over = self.run.carry_out(effects).await || closed;
+            lingering = match self.run.driver.rest() {
                 Rest::Lingering if !self.stays => lingering.or_else(|| Some(Instant::now() + LINGER)),
                 Rest::Lingering | Rest::Working => None,
                 Rest::Idle => {
@@ -209,13 +218,13 @@ impl Running {
                 }
             };
         }
-        let Self { desk, lines, complaints, tasks, reporter, process, .. } = self;
-        desk.end((lines, complaints), tasks, reporter, process).await
+        let Self { run, inputs, complaints, tasks, reporter, process, .. } = self;
+        run.end((inputs, complaints), tasks, reporter, process).await
     }
 }
 
 /// The first Ctrl-C interrupts the turn; the second, or any other signal, ends the run.
-async fn heed(mut signals: Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
+async fn handle_signals(mut signals: Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
     if signals.wait().await == "interrupted" {
         tokio::select! {
             _ = events.send(Event::Interrupt) => drop(signals.wait().await),
@@ -225,16 +234,16 @@ async fn heed(mut signals: Signals, events: mpsc::Sender<Event>, quit: Cancellat
     quit.cancel();
 }
 
-async fn due(when: Option<Instant>) {
+async fn sleep_until_opt(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
         None => std::future::pending().await,
     }
 }
 
-impl Desk {
+impl<P: AgentProtocol> RunLoop<P> {
     /// Does what follows, and says whether the run is over.
-    async fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
+    async fn carry_out(&mut self, effects: Vec<Effect<P::Message>>) -> bool {
         let mut over = false;
         for effect in effects {
             over |= self.carry_out_one(effect).await;
@@ -242,14 +251,16 @@ impl Desk {
         over
     }
 
-    async fn carry_out_one(&mut self, effect: Effect) -> bool {
+    async fn carry_out_one(&mut self, effect: Effect<P::Message>) -> bool {
         match effect {
-            Effect::Write(line) => return self.write(line, None).await,
-            Effect::Deliver { ask, line, awaited } => return self.write(line, Some((ask, awaited))).await,
+            Effect::Write(message) => return self.write(message, None).await,
+            Effect::Deliver { ask, message, awaited } => {
+                return self.write(message, Some((ask, awaited))).await;
+            }
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
-                let before = before::of(&body, self.driver.cwd());
+                let before = before::of(&body, &self.cwd);
                 let ask = NewAsk {
-                    cwd: Some(self.cwd.clone()),
+                    cwd: Some(self.cwd.to_string_lossy().into_owned()),
                     tool_use_id,
                     sub_agent,
                     ..NewAsk::new(key, self.agent.clone(), &body).with_before(before)
@@ -263,46 +274,48 @@ impl Desk {
                 }
             }
             Effect::Withdraw { ask, why } => {
-                self.breathe().await;
+                self.flush_text().await;
                 self.report(Report::Withdraw { ask, why }).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
-                self.breathe().await;
+                self.flush_text().await;
                 self.report(Report::Receipt { ask, receipt, evidence, awaited: false }).await;
             }
             Effect::Register(what) => {
-                self.breathe().await;
+                self.flush_text().await;
                 self.report(Report::Register(what)).await;
             }
-            Effect::Tell(told) => self.tell(told).await,
+            Effect::Tell(event) => self.tell(event).await,
             Effect::End => return true,
         }
         false
     }
 
-    /// An agent that reads nothing while thousands of lines wait for it is beyond help.
-    async fn write(&mut self, line: String, delivers: Option<(AskId, bool)>) -> bool {
+    /// An agent that reads nothing while thousands of messages wait for it is beyond help.
+    async fn write(&mut self, message: P::Message, delivers: Option<(AskId, bool)>) -> bool {
         let Some(outgoing) = &self.outgoing else { return false };
-        let full = outgoing.try_send(Outgoing { line, delivers }).is_err();
+        let full = outgoing.try_send(Outgoing { message, delivers }).is_err();
         if full {
-            self.tell(Told::Trouble("The agent no longer reads what it is told, so the run ends.".into()))
-                .await;
+            self.tell(RunEvent::Trouble(
+                "The agent no longer reads what it is told, so the run ends.".into(),
+            ))
+            .await;
         }
         full
     }
 
-    async fn tell(&mut self, told: Told) {
-        let told = self.timed(told);
-        match &told {
-            Told::Speaks { id, delta } => match &mut self.breath {
+    async fn tell(&mut self, event: RunEvent) {
+        let event = self.timed(event);
+        match &event {
+            RunEvent::Speaks { id, delta } => match &mut self.unsent_text {
                 Some((_, speaking, words)) if speaking == id => words.push_str(delta),
                 _ => {
-                    self.breathe().await;
-                    self.breath = Some((Instant::now() + BREATH, id.clone(), delta.clone()));
+                    self.flush_text().await;
+                    self.unsent_text = Some((Instant::now() + TEXT_GATHERS, id.clone(), delta.clone()));
                 }
             },
             other => {
-                self.breathe().await;
+                self.flush_text().await;
                 if let Some(event) = other.event() {
                     self.report(Report::Event(event)).await;
                 }
@@ -311,7 +324,7 @@ impl Desk {
         tokio::select! {
             biased;
             // Nobody looking on is not an error.
-            sent = self.told.send(told) => drop(sent),
+            sent = self.account.send(event) => drop(sent),
             () = self.quit.cancelled() => {}
         }
     }
@@ -326,23 +339,23 @@ impl Desk {
     }
 
     /// Tells the hub what was said meanwhile.
-    async fn breathe(&mut self) {
-        if let Some((_, id, delta)) = self.breath.take()
-            && let Some(event) = (Told::Speaks { id, delta }).event()
+    async fn flush_text(&mut self) {
+        if let Some((_, id, delta)) = self.unsent_text.take()
+            && let Some(event) = (RunEvent::Speaks { id, delta }).event()
         {
             self.report(Report::Event(event)).await;
         }
     }
 
-    fn timed(&mut self, told: Told) -> Told {
-        match told {
-            Told::ToolStarted { ref id, .. } => {
+    fn timed(&mut self, event: RunEvent) -> RunEvent {
+        match event {
+            RunEvent::ToolStarted { ref id, .. } => {
                 self.tools.insert(id.clone(), Instant::now());
-                told
+                event
             }
-            Told::ToolEnded { id, failed, text, images, took: _ } => {
+            RunEvent::ToolEnded { id, failed, text, images, took: _ } => {
                 let took = self.tools.remove(&id).map(|since| since.elapsed());
-                Told::ToolEnded { id, failed, text, images, took }
+                RunEvent::ToolEnded { id, failed, text, images, took }
             }
             other => other,
         }
@@ -351,7 +364,7 @@ impl Desk {
     /// Closes the agent's input, waits for it, and says the last things to the hub.
     async fn end(
         mut self,
-        (mut lines, mut complaints): (mpsc::Receiver<Event>, mpsc::Receiver<Event>),
+        (mut inputs, mut complaints): (mpsc::Receiver<Line>, mpsc::Receiver<Line>),
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
         mut process: AgentProcess,
@@ -359,25 +372,28 @@ impl Desk {
         let closing = self.driver.handle(Event::Closing);
         self.carry_out(closing).await;
         self.outgoing = None;
+        if !P::ENDS_WITH_INPUT {
+            process.terminate();
+        }
         let goodbye = async {
             let mut last_words = None;
             loop {
                 // What it says now may still show that it took an answer.
                 let event = tokio::select! {
-                    event = lines.recv() => event,
-                    Some(complaint) = complaints.recv() => Some(complaint),
+                    input = inputs.recv() => input.map(Event::Input),
+                    Some(complaint) = complaints.recv() => Some(Event::Complaint(complaint)),
                     _ = process.wait(), if last_words.is_none() => {
                         last_words = Some(Instant::now() + LAST_WORDS);
                         continue;
                     }
-                    () = due(last_words) => break,
+                    () = sleep_until_opt(last_words) => break,
                 };
-                let Some(event) = event.filter(|event| !matches!(event, Event::Closed)) else { break };
+                let Some(event) = event else { break };
                 let effects = self.driver.handle(event);
                 self.carry_out(effects).await;
             }
             while let Ok(Some(complaint)) = timeout(LAST_WORDS, complaints.recv()).await {
-                let effects = self.driver.handle(complaint);
+                let effects = self.driver.handle(Event::Complaint(complaint));
                 self.carry_out(effects).await;
             }
             process.wait().await
@@ -388,9 +404,9 @@ impl Desk {
         };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;
-        let Self { reports, told, .. } = self;
+        let Self { reports, account, .. } = self;
         tasks.shutdown().await;
-        let ended = Told::Ended { code: status.code() };
+        let ended = RunEvent::Ended { code: status.code() };
         let last_words = async {
             if let Some(event) = ended.event() {
                 drop(reports.send(Report::Event(event)).await);
@@ -402,7 +418,7 @@ impl Desk {
         if timeout(LONGEST_GOODBYE, last_words).await.is_err() {
             tracing::warn!("the hub is away; what became of the last answers could not be reported");
         }
-        drop(told.send(ended).await);
+        drop(account.send(ended).await);
         Ok(status)
     }
 }
@@ -411,36 +427,14 @@ fn title(prompt: &str) -> String {
     prompt.lines().next().unwrap_or_default().chars().take(LONGEST_TITLE).collect()
 }
 
-async fn read_errors(stderr: ChildStderr, events: mpsc::Sender<Event>) {
-    let mut reader = BufReader::new(stderr);
-    while let Ok(Some(line)) = next_line(&mut reader, LONGEST_COMPLAINT).await {
-        let (Line::Whole(words) | Line::TooLong { beginning: words, .. }) = line;
-        let complaint = Event::Complaint(String::from_utf8_lossy(&words).into_owned());
-        if !words.trim_ascii().is_empty() && events.send(complaint).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn read_agent(stdout: ChildStdout, events: mpsc::Sender<Event>) {
-    let mut reader = BufReader::with_capacity(64 * 1024, stdout);
-    loop {
-        let event = match next_line(&mut reader, LONGEST).await {
-            Ok(Some(Line::Whole(line))) => Event::Line(line),
-            Ok(Some(Line::TooLong { beginning, end, length })) => Event::LongLine { beginning, end, length },
-            Ok(None) | Err(_) => Event::Closed,
-        };
-        let closed = matches!(event, Event::Closed);
-        if events.send(event).await.is_err() || closed {
-            return;
-        }
-    }
-}
-
-/// One line at a time, flushed; what carries an outcome is reported as delivered only after that.
-async fn write_agent(mut input: Input, mut lines: mpsc::Receiver<Outgoing>, reports: mpsc::Sender<Report>) {
-    while let Some(Outgoing { line, delivers }) = lines.recv().await {
-        let (receipt, evidence) = match input.write_line(&line).await {
+/// One message at a time; what carries an outcome is reported as delivered only after that.
+async fn write_agent<M: Send>(
+    mut writer: impl Writer<M>,
+    mut messages: mpsc::Receiver<Outgoing<M>>,
+    reports: mpsc::Sender<Report>,
+) {
+    while let Some(Outgoing { message, delivers }) = messages.recv().await {
+        let (receipt, evidence) = match writer.write(message).await {
             Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };

@@ -1,5 +1,7 @@
 //! The agent's process and the pipes to it.
 
+use super::Writer;
+use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
 use anyhow::Context;
@@ -15,9 +17,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long a supervisor may take to end its agent by force.
@@ -31,9 +35,9 @@ pub struct Start<'a> {
     pub program: &'a Path,
     pub arguments: &'a [OsString],
     pub cwd: &'a Path,
-    pub mode: Option<&'a str>,
-    pub resume: Option<&'a str>,
     pub stdin: Stdin,
+    /// The environment variable that names another program.
+    pub variable: &'a str,
 }
 
 /// Our end of what the agent reads. Dropping it tells the agent that nothing more comes.
@@ -43,10 +47,9 @@ pub enum Input {
     Pty(pipe::Sender),
 }
 
-impl Input {
-    pub async fn write_line(&mut self, line: &str) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(line.len() + 1);
-        bytes.extend_from_slice(line.as_bytes());
+impl Writer<String> for Input {
+    async fn write(&mut self, line: String) -> io::Result<()> {
+        let mut bytes = line.into_bytes();
         bytes.push(b'\n');
         match self {
             Input::Pipe(pipe) => {
@@ -58,11 +61,34 @@ impl Input {
     }
 }
 
+/// Our ends of what the agent reads and writes.
+pub struct Pipes {
+    pub input: Input,
+    pub output: ChildStdout,
+}
+
+impl Pipes {
+    /// For agents that read and write a message a line.
+    pub fn by_lines(self, inputs: mpsc::Sender<Line>, tasks: &mut JoinSet<()>) -> Input {
+        tasks.spawn(read_lines(self.output, LONGEST, inputs));
+        self.input
+    }
+}
+
+/// To the end, or until nobody listens.
+pub async fn read_lines(pipe: impl AsyncRead + Unpin, longest: usize, lines: mpsc::Sender<Line>) {
+    let mut reader = BufReader::with_capacity(64 * 1024, pipe);
+    while let Ok(Some(line)) = next_line(&mut reader, longest).await {
+        if lines.send(line).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// An agent that runs, and our ends of its pipes.
 pub struct Agent {
     pub process: AgentProcess,
-    pub input: Input,
-    pub output: ChildStdout,
+    pub pipes: Pipes,
     /// What it complains about; never straight to a terminal on which approvals are typed.
     pub errors: ChildStderr,
 }
@@ -78,6 +104,13 @@ impl AgentProcess {
 
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.0.wait().await
+    }
+
+    /// Asks the agent to end.
+    pub fn terminate(&self) {
+        if let Some(Err(error)) = self.leader().map(|leader| kill_process(leader, Signal::TERM)) {
+            tracing::debug!(%error, "the supervisor has ended");
+        }
     }
 
     /// Ends the agent and whatever it started and left behind in its session.
@@ -140,25 +173,13 @@ pub fn find(program: &Path) -> Option<PathBuf> {
 pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
     let program = find(start.program).with_context(|| {
         format!(
-            "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
-            start.program.display()
+            "cannot start {}; is it installed? {} or `command` in config.toml names another",
+            start.program.display(),
+            start.variable
         )
     })?;
     let mut command = Command::new(start.ourselves);
     command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
-    command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-    command.args([
-        "--permission-prompt-tool",
-        "stdio",
-        "--include-partial-messages",
-        "--replay-user-messages",
-    ]);
-    if let Some(mode) = start.mode {
-        command.arg(format!("--permission-mode={mode}"));
-    }
-    if let Some(session) = start.resume {
-        command.arg(format!("--resume={session}"));
-    }
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env("AYE_DRIVEN", "1");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ours = match start.stdin {
@@ -180,7 +201,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
         (None, Some(pipe)) => Input::Pipe(pipe),
         (None, None) => anyhow::bail!("the agent has no input"),
     };
-    Ok(Agent { process: AgentProcess(child), input, output, errors })
+    Ok(Agent { process: AgentProcess(child), pipes: Pipes { input, output }, errors })
 }
 
 /// Raw, so that no byte is echoed, changed or taken for a command, and no line is too long.

@@ -1,10 +1,10 @@
-//! Who of an agent's crew does what: its sub-agents, by the tool calls that started them and that they made.
+//! An agent's sub-agents, by the tool calls that started them and that they made.
 
 use super::wire::{Block, sub_agent_name};
 use std::collections::HashMap;
 
 #[derive(Debug, Default)]
-pub struct Crew {
+pub struct SubAgents {
     /// Sub-agents by the tool call that started them.
     started: HashMap<String, String>,
     /// Sub-agents by the agent's own name for them: older versions ask before they show the call.
@@ -16,7 +16,7 @@ pub struct Crew {
 /// What the tool that starts a sub-agent is called, in older and newer versions.
 const STARTERS: [&str; 2] = ["Task", "Agent"];
 
-impl Crew {
+impl SubAgents {
     pub fn started(&mut self, tool_use_id: String, agent_id: Option<String>, name: String) {
         self.known.extend(agent_id.map(|id| (id, name.clone())));
         self.started.insert(tool_use_id, name);
@@ -66,26 +66,26 @@ mod tests {
 
     #[test]
     fn a_tool_call_is_known_by_the_sub_agent_that_made_it() {
-        let mut crew = Crew::default();
+        let mut sub_agents = SubAgents::default();
         let start = json!({"subagent_type": "Explore", "description": "find the tests"});
-        crew.says(&[call("t1", "Task", start)], None);
-        crew.says(&[call("t2", "Bash", json!({}))], Some("t1"));
-        assert_eq!(crew.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
-        assert_eq!(crew.behind(Some("t1"), None), None, "the agent itself started it");
-        crew.returned("t2");
-        assert_eq!(crew.behind(Some("t2"), None), None);
+        sub_agents.says(&[call("t1", "Task", start)], None);
+        sub_agents.says(&[call("t2", "Bash", json!({}))], Some("t1"));
+        assert_eq!(sub_agents.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
+        assert_eq!(sub_agents.behind(Some("t1"), None), None, "the agent itself started it");
+        sub_agents.returned("t2");
+        assert_eq!(sub_agents.behind(Some("t2"), None), None);
     }
 
     #[test]
     fn one_that_asks_before_its_call_is_shown_is_known_by_its_introduction() {
-        let mut crew = Crew::default();
-        crew.started("t1".into(), Some("a1".into()), "Explore: find the tests".into());
-        assert_eq!(crew.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
+        let mut sub_agents = SubAgents::default();
+        sub_agents.started("t1".into(), Some("a1".into()), "Explore: find the tests".into());
+        assert_eq!(sub_agents.behind(Some("t2"), Some("a1")).as_deref(), Some("Explore: find the tests"));
     }
 
     #[test]
     fn one_that_nobody_introduced_goes_by_its_own_name() {
-        let crew = Crew::default();
-        assert_eq!(crew.behind(Some("t9"), Some("a4e5")).as_deref(), Some("sub-agent a4e5"));
+        let sub_agents = SubAgents::default();
+        assert_eq!(sub_agents.behind(Some("t9"), Some("a4e5")).as_deref(), Some("sub-agent a4e5"));
     }
 }

@@ -1,6 +1,6 @@
 //! Between a run and the hub: asks there, outcomes back, reports, commands. The hub may come and go.
 
-use super::drive::Event;
+use super::driver::Event;
 use crate::client::{AgentClient, CallError, Try, Waits};
 use crate::home::Home;
 use crate::protocol::{AskReceipt, Command, NewAsk, NewReport, Registration, Resolution};

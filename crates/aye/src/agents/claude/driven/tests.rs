@@ -1,27 +1,31 @@
 //! The driver as what it is: events in, effects out, and nothing else.
 
-use super::drive::{Driver, Effect, Event};
-use super::told::Told;
+use super::ClaudeCode;
+use crate::agents::driven::{Driver, Event, RunEvent};
+use crate::agents::lines::Line;
 use crate::config::AsksBy;
 use crate::protocol::Resolution;
 use aye_core::{AskView, Body, Kind, Receipt, Withdrawal};
 use serde_json::{Value, json};
 
-fn driver() -> Driver {
-    Driver::new("/src".into(), aye_policy::Home::default(), "run".into(), AsksBy::Control)
+type Effect = crate::agents::driven::Effect<String>;
+
+fn driver() -> Driver<ClaudeCode> {
+    let claude = ClaudeCode::new("/src".into(), aye_policy::Home::default(), "run".into(), AsksBy::Control);
+    Driver::new(claude, "run".into())
 }
 
-fn line(driver: &mut Driver, line: Value) -> Vec<Effect> {
-    driver.handle(Event::Line(line.to_string().into_bytes()))
+fn line(driver: &mut Driver<ClaudeCode>, line: Value) -> Vec<Effect> {
+    driver.handle(Event::Input(Line::Whole(line.to_string().into_bytes())))
 }
 
-fn ask_for(driver: &mut Driver, request: &str, command: &str) -> Vec<Effect> {
+fn ask_for(driver: &mut Driver<ClaudeCode>, request: &str, command: &str) -> Vec<Effect> {
     let tool = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": command}, "tool_use_id": "t1"});
     line(driver, json!({"type": "control_request", "request_id": request, "request": tool}))
 }
 
 /// The hub's word that it recorded what was raised.
-fn recorded(driver: &mut Driver, effects: &[Effect]) -> Vec<Effect> {
+fn recorded(driver: &mut Driver<ClaudeCode>, effects: &[Effect]) -> Vec<Effect> {
     let [Effect::Raise { request, body, .. }] = effects else { panic!("{effects:?}") };
     let ask = AskView::from_json(json!({
         "id": "ask1", "key": "k", "agent": "a", "cwd": "/src", "kind": body.kind(), "body": body,
@@ -31,7 +35,7 @@ fn recorded(driver: &mut Driver, effects: &[Effect]) -> Vec<Effect> {
     driver.handle(Event::Raised { request: request.clone(), ask: Box::new(ask) })
 }
 
-fn resolve(driver: &mut Driver, request: &str, resolution: Value) -> Vec<Effect> {
+fn resolve(driver: &mut Driver<ClaudeCode>, request: &str, resolution: Value) -> Vec<Effect> {
     let body = json!({"tool": "Bash", "input": {"command": "ls"}});
     let body = Body::decode(Kind::Permission, body).unwrap();
     let resolution = Resolution::read(&body, resolution);
@@ -43,7 +47,7 @@ fn allowed() -> Value {
     json!({"state": "answered", "outcome": {"decision": "allow", "answer": answer}})
 }
 
-fn returned(driver: &mut Driver, content: &str, is_error: bool) -> Vec<Effect> {
+fn returned(driver: &mut Driver<ClaudeCode>, content: &str, is_error: bool) -> Vec<Effect> {
     let result =
         json!({"type": "tool_result", "tool_use_id": "t1", "content": content, "is_error": is_error});
     line(driver, json!({"type": "user", "message": {"role": "user", "content": [result]}}))
@@ -52,7 +56,7 @@ fn returned(driver: &mut Driver, content: &str, is_error: bool) -> Vec<Effect> {
 /// The lines for the agent among the effects, inner part only.
 fn replies(effects: &[Effect]) -> Vec<Value> {
     let lines = effects.iter().filter_map(|effect| match effect {
-        Effect::Write(line) | Effect::Deliver { line, .. } => Some(line),
+        Effect::Write(line) | Effect::Deliver { message: line, .. } => Some(line),
         _ => None,
     });
     lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["response"].clone()).collect()
@@ -111,7 +115,7 @@ fn what_the_hub_never_records_is_refused() {
     let told = replies(&effects);
     assert_eq!(told[0]["response"]["behavior"], "deny");
     assert!(told[0]["response"]["message"].as_str().unwrap().contains("the hub is full"));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(Told::Trouble(_)))));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(RunEvent::Trouble(_)))));
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn a_refusal_after_an_approval_is_disputed_and_told() {
     resolve(&mut driver, "r1", allowed());
     let effects = returned(&mut driver, "The user doesn't want to proceed with this tool use.", true);
     assert_eq!(receipts(&effects), [Receipt::Disputed]);
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(Told::Doubt { .. }))));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(RunEvent::Doubt { .. }))));
 }
 
 #[test]
@@ -161,5 +165,5 @@ fn a_second_request_under_an_id_that_waits_raises_nothing() {
     let mut driver = driver();
     ask_for(&mut driver, "r1", "ls");
     let effects = ask_for(&mut driver, "r1", "rm -rf /");
-    assert!(matches!(&effects[..], [Effect::Tell(Told::Trouble(_))]), "{effects:?}");
+    assert!(matches!(&effects[..], [Effect::Tell(RunEvent::Trouble(_))]), "{effects:?}");
 }

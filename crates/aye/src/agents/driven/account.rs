@@ -1,6 +1,5 @@
 //! The account of a run, in the order of events: for the terminal it runs in, and for every other surface.
 
-use super::wire::{TurnResult, Usage};
 use crate::protocol::{Image, Resolution};
 use aye_core::{AskId, AskView, Decision, Receipt};
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ const LONGEST_TEXT: usize = 20_000;
 const LARGEST_IMAGES: usize = 150 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum RunEvent {
     /// A prompt went to the agent.
     Prompt(String),
     /// The agent speaks; this is how the text named `id` goes on.
@@ -62,23 +61,45 @@ pub enum Told {
         receipt: Receipt,
         evidence: String,
     },
-    Turn(TurnResult),
+    Turn(Turn),
     Trouble(String),
     Ended {
         code: Option<i32>,
     },
 }
 
-impl Told {
+/// The end of a turn, as far as the agent tells.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    pub failed: bool,
+    pub text: Option<String>,
+    /// In dollars.
+    pub cost: Option<f64>,
+    pub turns: Option<u64>,
+    pub duration_ms: Option<u64>,
+    pub tokens: Tokens,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_written: u64,
+}
+
+impl RunEvent {
     /// As other surfaces get it; asks they see by themselves.
     pub fn event(&self) -> Option<Value> {
         Some(match self {
-            Told::Prompt(text) => cut(json!({ "type": "prompt" }), "text", text, LONGEST_TEXT),
-            Told::Speaks { id, delta } => {
+            RunEvent::Prompt(text) => cut(json!({ "type": "prompt" }), "text", text, LONGEST_TEXT),
+            RunEvent::Speaks { id, delta } => {
                 cut(json!({ "type": "text", "id": id }), "delta", delta, LONGEST_TEXT)
             }
-            Told::Said { id, text } => cut(json!({ "type": "text", "id": id }), "text", text, LONGEST_TEXT),
-            Told::ToolStarted { id, name, input, sub_agent } => {
+            RunEvent::Said { id, text } => {
+                cut(json!({ "type": "text", "id": id }), "text", text, LONGEST_TEXT)
+            }
+            RunEvent::ToolStarted { id, name, input, sub_agent } => {
                 let mut event = json!({ "type": "tool", "id": id, "name": name });
                 if let Some(sub_agent) = sub_agent {
                     event["sub_agent"] = sub_agent.as_str().into();
@@ -92,7 +113,7 @@ impl Told {
                 }
                 event
             }
-            Told::ToolEnded { id, failed, text, images, took } => {
+            RunEvent::ToolEnded { id, failed, text, images, took } => {
                 let (text, left_out) = beginning(text, LONGEST_RESULT);
                 let mut room = LARGEST_IMAGES;
                 let shown = images.iter().take_while(|image| {
@@ -107,33 +128,28 @@ impl Told {
                     "duration_ms": took.map(|took| took.as_millis() as u64),
                 })
             }
-            Told::Turn(turn) => {
-                let Usage {
-                    input_tokens,
-                    output_tokens,
-                    cache_read_input_tokens,
-                    cache_creation_input_tokens,
-                } = turn.usage.clone().unwrap_or_default();
+            RunEvent::Turn(turn) => {
+                let Tokens { input, output, cache_read, cache_written } = turn.tokens;
                 let event = json!({
-                    "type": "turn", "error": turn.is_error, "cost": turn.total_cost_usd, "turns": turn.num_turns,
+                    "type": "turn", "error": turn.failed, "cost": turn.cost, "turns": turn.turns,
                     "duration_ms": turn.duration_ms, "text": null,
                     "tokens": {
-                        "input": input_tokens, "output": output_tokens,
-                        "cache_read": cache_read_input_tokens, "cache_written": cache_creation_input_tokens,
+                        "input": input, "output": output, "cache_read": cache_read,
+                        "cache_written": cache_written,
                     },
                 });
-                match &turn.result {
+                match &turn.text {
                     Some(text) => cut(event, "text", text, LONGEST_TEXT),
                     None => event,
                 }
             }
-            Told::Trouble(words) => cut(json!({ "type": "trouble" }), "text", words, LONGEST_TEXT),
-            Told::Ended { code } => json!({ "type": "ended", "code": code }),
-            Told::Asked(_)
-            | Told::AskEnded { .. }
-            | Told::Withdrawn { .. }
-            | Told::Decided { .. }
-            | Told::Doubt { .. } => return None,
+            RunEvent::Trouble(words) => cut(json!({ "type": "trouble" }), "text", words, LONGEST_TEXT),
+            RunEvent::Ended { code } => json!({ "type": "ended", "code": code }),
+            RunEvent::Asked(_)
+            | RunEvent::AskEnded { .. }
+            | RunEvent::Withdrawn { .. }
+            | RunEvent::Decided { .. }
+            | RunEvent::Doubt { .. } => return None,
         })
     }
 }
@@ -169,7 +185,7 @@ mod tests {
 
     #[test]
     fn pictures_are_told_as_far_as_they_fit() {
-        let told = Told::ToolEnded {
+        let told = RunEvent::ToolEnded {
             id: "t".into(),
             failed: false,
             text: String::new(),
@@ -185,16 +201,22 @@ mod tests {
         // The worst a character can become in JSON, where the input of a tool is a string within a string.
         let long = "\u{1}".repeat(400_000);
         let id = || "t".to_owned();
-        let turn = TurnResult { result: Some(long.clone()), ..TurnResult::default() };
+        let turn = Turn { text: Some(long.clone()), ..Turn::default() };
         let input = json!({ "content": long });
         for told in [
-            Told::Prompt(long.clone()),
-            Told::Speaks { id: id(), delta: long.clone() },
-            Told::Said { id: id(), text: long.clone() },
-            Told::ToolStarted { id: id(), name: "Write".into(), input, sub_agent: None },
-            Told::ToolEnded { id: id(), failed: false, text: long.clone(), images: pictures(), took: None },
-            Told::Turn(turn),
-            Told::Trouble(long.clone()),
+            RunEvent::Prompt(long.clone()),
+            RunEvent::Speaks { id: id(), delta: long.clone() },
+            RunEvent::Said { id: id(), text: long.clone() },
+            RunEvent::ToolStarted { id: id(), name: "Write".into(), input, sub_agent: None },
+            RunEvent::ToolEnded {
+                id: id(),
+                failed: false,
+                text: long.clone(),
+                images: pictures(),
+                took: None,
+            },
+            RunEvent::Turn(turn),
+            RunEvent::Trouble(long.clone()),
         ] {
             let event = told.event().unwrap();
             assert!(event.to_string().len() < MOST_BYTES, "{}", event["type"]);
@@ -206,11 +228,11 @@ mod tests {
     fn what_is_short_is_told_whole() {
         let input = json!({"command": "ls"});
         let told =
-            Told::ToolStarted { id: "t".into(), name: "Bash".into(), input, sub_agent: Some("s".into()) };
+            RunEvent::ToolStarted { id: "t".into(), name: "Bash".into(), input, sub_agent: Some("s".into()) };
         let whole =
             json!({"type": "tool", "id": "t", "name": "Bash", "input": {"command": "ls"}, "sub_agent": "s"});
         assert_eq!(told.event(), Some(whole));
-        let said = Told::Said { id: "x".into(), text: "é".repeat(LONGEST_TEXT) };
+        let said = RunEvent::Said { id: "x".into(), text: "é".repeat(LONGEST_TEXT) };
         assert_eq!(said.event().unwrap().get("left_out"), None);
     }
 }

@@ -1,0 +1,375 @@
+//! Claude Code without its terminal: its lines on standard input and output, and what they mean.
+
+#[cfg(test)]
+mod tests;
+
+use super::outcome::{permit, told_as_result, unanswered};
+use super::receipts::{Expected, judge};
+use super::sub_agents::SubAgents;
+use super::translate;
+use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit_line};
+use crate::agents::driven::account::Tokens;
+use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
+use crate::agents::lines::Line;
+use crate::config::AsksBy;
+use crate::protocol::{Image, Resolution};
+use aye_core::Body;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+pub struct ClaudeCode {
+    cwd: PathBuf,
+    places: aye_policy::Home,
+    /// The ids of our own requests begin with it.
+    nonce: String,
+    asks_by: AsksBy,
+    requests: u64,
+    /// What the transcript must still show, by tool call.
+    expected: HashMap<String, Expected>,
+    /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
+    plans: HashMap<String, Value>,
+    /// Calls that were asked about because they stood in a message.
+    asked_by_tool_use: HashSet<String>,
+    sub_agents: SubAgents,
+    /// The text that is being spoken, and how many there were.
+    speaking: Option<String>,
+    texts: u64,
+}
+
+/// A request to use a tool, and whether it was made by nothing but the call.
+pub struct Request {
+    tool: CanUseTool,
+    by_tool_use: bool,
+}
+
+type Meanings = Vec<Meaning<ClaudeCode>>;
+
+impl AgentProtocol for ClaudeCode {
+    type Message = String;
+    type Request = Request;
+    type Writer = Input;
+
+    const PROGRAM_VARIABLE: &str = "AYE_CLAUDE";
+
+    fn arguments(&self, mode: Option<&str>, resume: Option<&str>) -> Vec<OsString> {
+        let fixed = [
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-prompt-tool",
+            "stdio",
+            "--include-partial-messages",
+            "--replay-user-messages",
+        ];
+        let mode = mode.map(|mode| format!("--permission-mode={mode}"));
+        let session = resume.map(|session| format!("--resume={session}"));
+        let given = mode.into_iter().chain(session).map(OsString::from);
+        fixed.into_iter().map(OsString::from).chain(given).collect()
+    }
+
+    async fn connect(
+        &mut self,
+        pipes: Pipes,
+        inputs: mpsc::Sender<Line>,
+        tasks: &mut JoinSet<()>,
+    ) -> anyhow::Result<Input> {
+        Ok(pipes.by_lines(inputs, tasks))
+    }
+
+    fn begin(&mut self) -> Vec<String> {
+        vec![wire::initialize_line(&self.next_request())]
+    }
+
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<String> {
+        vec![wire::prompt_line(text, image)]
+    }
+
+    fn interrupt(&mut self) -> Vec<String> {
+        vec![wire::interrupt_line(&self.next_request())]
+    }
+
+    fn read(&mut self, input: Line) -> Meanings {
+        match input {
+            Line::Whole(line) => self.read_line(&line),
+            Line::TooLong { beginning, end, length } => pass_by(&beginning, &end, length),
+        }
+    }
+
+    fn outcome(
+        &mut self,
+        id: &str,
+        request: Request,
+        body: &Body,
+        resolution: &Resolution,
+    ) -> Written<String> {
+        let Request { tool, by_tool_use } = request;
+        let message = resolution.outcome.message.as_deref();
+        let (line, expected) = match &resolution.outcome.answer {
+            Some(answer) if by_tool_use => told_as_result(id, body, answer),
+            Some(answer) => {
+                // An answer that cannot be told is no approval.
+                let lost = |error| unanswered(Some(&format!("The answer was lost: {error}")));
+                let (permit, expected) = permit(&tool, body, answer, message).unwrap_or_else(lost);
+                (permit_line(id, &permit), expected)
+            }
+            None => match unanswered(message) {
+                (_, Expected::Refused { message, interrupt }) if by_tool_use => {
+                    let line = wire::tool_result_line(id, &message, true);
+                    (line, Expected::Refused { message, interrupt })
+                }
+                (permit, expected) => (permit_line(id, &permit), expected),
+            },
+        };
+        let shown_by = tool.tool_use_id;
+        self.expected.extend(shown_by.clone().map(|call| (call, expected)));
+        Written { message: line, shown_by }
+    }
+
+    fn refusal(&mut self, id: &str, request: &Request, why: &str) -> String {
+        match request.by_tool_use {
+            true => wire::tool_result_line(id, why, true),
+            false => permit_line(id, &wire::Permit::Deny { message: why.to_owned(), interrupt: false }),
+        }
+    }
+
+    fn fault(&mut self, id: &str, why: &str) -> String {
+        wire::error_line(id, why)
+    }
+}
+
+impl ClaudeCode {
+    pub fn new(cwd: PathBuf, places: aye_policy::Home, nonce: String, asks_by: AsksBy) -> Self {
+        Self {
+            cwd,
+            places,
+            nonce,
+            asks_by,
+            requests: 0,
+            expected: HashMap::new(),
+            plans: HashMap::new(),
+            asked_by_tool_use: HashSet::new(),
+            sub_agents: SubAgents::default(),
+            speaking: None,
+            texts: 0,
+        }
+    }
+
+    fn next_request(&mut self) -> String {
+        self.requests += 1;
+        format!("{}-{}", self.nonce, self.requests)
+    }
+
+    fn next_text(&mut self) -> String {
+        self.texts += 1;
+        format!("t{}", self.texts)
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Meanings {
+        let frame = match wire::decode(line) {
+            Ok(frame) => frame,
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => return Vec::new(),
+            Err(garbage) => {
+                return vec![trouble(format!("The agent wrote something that makes no sense: {garbage}"))];
+            }
+        };
+        match frame {
+            Frame::Request { id, request } => self.requested(id, request),
+            Frame::Cancel { id } => vec![Meaning::Cancels { id }],
+            Frame::Init(init) => {
+                vec![Meaning::Works, Meaning::Session { id: init.session_id, cwd: init.cwd }]
+            }
+            Frame::TextBegins => {
+                self.speaking = Some(self.next_text());
+                vec![Meaning::Works]
+            }
+            Frame::TextDelta(delta) => {
+                let id = self.speaking.clone();
+                id.map(|id| Meaning::Tells(RunEvent::Speaks { id, delta })).into_iter().collect()
+            }
+            Frame::Assistant { blocks, parent } => self.says(blocks, parent.as_deref()),
+            Frame::User { results, detail, echo } => {
+                let took_prompt = echo.then_some(Meaning::TookPrompt);
+                let returned = results.iter().flat_map(|result| self.returned(result, detail.as_ref()));
+                took_prompt.into_iter().chain(returned).collect()
+            }
+            Frame::SubAgent { tool_use_id, agent_id, name } => {
+                self.sub_agents.started(tool_use_id, agent_id, name);
+                Vec::new()
+            }
+            Frame::Background { sub_agents } => vec![Meaning::SubAgents(sub_agents)],
+            Frame::Result(result) => {
+                self.speaking = None;
+                vec![Meaning::TurnEnded(result.into())]
+            }
+            Frame::Response { error: Some(error), .. } => {
+                vec![trouble(format!("The agent refused a request: {error}"))]
+            }
+            Frame::Response { error: None, .. } | Frame::Other => Vec::new(),
+        }
+    }
+
+    fn requested(&mut self, id: String, request: wire::Request) -> Meanings {
+        match request {
+            wire::Request::CanUseTool(tool) => {
+                let tool = self.with_plan(*tool);
+                vec![Meaning::Asks(self.asked(id, tool, false))]
+            }
+            wire::Request::Initialize => {
+                let reply = wire::success_line(&id);
+                vec![Meaning::Wants { id, reply }]
+            }
+            wire::Request::Unknown { subtype } => {
+                let reply = wire::error_line(&id, &format!("aye does not know the request {subtype:?}"));
+                vec![Meaning::Wants { id, reply }]
+            }
+            wire::Request::Malformed { why } => {
+                let error = format!("aye cannot read this request, so nothing is approved: {why}");
+                let reply = wire::error_line(&id, &error);
+                vec![Meaning::Wants { id, reply }, trouble(error)]
+            }
+        }
+    }
+
+    fn asked(&self, id: String, tool: CanUseTool, by_tool_use: bool) -> Asked<Request> {
+        let body = translate::ask(&tool, &self.cwd, &self.places).map_err(|why| why.to_string());
+        let tool_use_id = tool.tool_use_id.clone();
+        let sub_agent = self.sub_agents.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
+        // Sub-agents go on after the turn in which they were started.
+        let outlives_turn = tool.agent_id.is_some();
+        Asked { id, request: Request { tool, by_tool_use }, body, tool_use_id, sub_agent, outlives_turn }
+    }
+
+    fn says(&mut self, blocks: Vec<Block>, parent: Option<&str>) -> Meanings {
+        self.sub_agents.says(&blocks, parent);
+        self.remember_plans(&blocks);
+        let works = parent.is_none().then_some(Meaning::Works);
+        let said = blocks.into_iter().flat_map(|block| self.says_one(block, parent.is_some()));
+        works.into_iter().chain(said).collect()
+    }
+
+    fn says_one(&mut self, block: Block, by_a_sub_agent: bool) -> Meanings {
+        match block {
+            Block::Text(text) if !by_a_sub_agent => {
+                let id = self.speaking.take().unwrap_or_else(|| self.next_text());
+                vec![Meaning::Tells(RunEvent::Said { id, text })]
+            }
+            Block::ToolUse { id, name, input } => {
+                let sub_agent = self.sub_agents.behind(Some(&id), None);
+                let asked = match (self.asks_by, name.as_str()) {
+                    (AsksBy::ToolUse, translate::QUESTIONS) => self.asks_by_tool_use(&id, &input),
+                    (AsksBy::ToolUse | AsksBy::Control, _) => None,
+                };
+                let started = RunEvent::ToolStarted { id, name, input, sub_agent };
+                [Some(Meaning::Tells(started)), asked].into_iter().flatten().collect()
+            }
+            Block::Text(_) | Block::Other => Vec::new(),
+        }
+    }
+
+    fn asks_by_tool_use(&mut self, tool_use_id: &str, input: &Value) -> Option<Meaning<Self>> {
+        let input = serde_json::value::to_raw_value(input).ok()?;
+        // A message may come more than once.
+        if !self.asked_by_tool_use.insert(tool_use_id.to_owned()) {
+            return None;
+        }
+        let tool = CanUseTool {
+            tool_name: translate::QUESTIONS.to_owned(),
+            input,
+            tool_use_id: Some(tool_use_id.to_owned()),
+            agent_id: None,
+            permission_suggestions: None,
+        };
+        Some(Meaning::Asks(self.asked(tool_use_id.to_owned(), tool, true)))
+    }
+
+    fn remember_plans(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            if let Block::ToolUse { id, name, input } = block
+                && name == translate::PLAN
+            {
+                self.plans.insert(id.clone(), input["plan"].clone());
+            }
+        }
+    }
+
+    /// The plan stands in the message before the request, and what is approved must be what is carried out.
+    fn with_plan(&mut self, tool: CanUseTool) -> CanUseTool {
+        let plan = tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)).filter(Value::is_string);
+        let given: Value = serde_json::from_str(tool.input.get()).unwrap_or_default();
+        match plan.filter(|_| tool.tool_name == translate::PLAN && given["plan"].is_null()) {
+            Some(plan) => {
+                match wire::with_fields(&tool.input, [("plan".to_owned(), plan)].into_iter().collect()) {
+                    Ok(input) => CanUseTool { input, ..tool },
+                    Err(_) => tool,
+                }
+            }
+            None => tool,
+        }
+    }
+
+    fn returned(&mut self, result: &ToolResult, detail: Option<&Value>) -> Meanings {
+        let call = result.tool_use_id.clone();
+        self.sub_agents.returned(&call);
+        let ended = Meaning::Tells(RunEvent::ToolEnded {
+            id: call.clone(),
+            failed: result.is_error,
+            text: result.text.clone(),
+            images: result.images.clone(),
+            took: None,
+        });
+        let shows = self.expected.remove(&call).map(|expected| {
+            let (receipt, evidence) = judge(&expected, result, detail);
+            Meaning::Shows { call, receipt, evidence }
+        });
+        [Some(ended), shows].into_iter().flatten().collect()
+    }
+}
+
+impl From<TurnResult> for Turn {
+    fn from(result: TurnResult) -> Self {
+        let usage = result.usage.unwrap_or_default();
+        let tokens = Tokens {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cache_read: usage.cache_read_input_tokens,
+            cache_written: usage.cache_creation_input_tokens,
+        };
+        Self {
+            failed: result.is_error,
+            text: result.result,
+            cost: result.total_cost_usd,
+            turns: result.num_turns,
+            duration_ms: result.duration_ms,
+            tokens,
+        }
+    }
+}
+
+/// A request among what cannot be read must not wait for ever; where its id stands is not agreed on.
+fn pass_by(beginning: &[u8], end: &[u8], length: usize) -> Meanings {
+    let told = trouble(format!("The agent wrote a line of {length} bytes, which is too long to be read."));
+    let ends = [beginning, end].map(String::from_utf8_lossy);
+    let id = ends.iter().find_map(|text| {
+        let (_, rest) = text.split_once("\"request_id\":\"")?;
+        rest.split_once('"').map(|(id, _)| id.to_owned())
+    });
+    let is_request = ends.iter().any(|text| text.contains("\"control_request\""));
+    match id.filter(|_| is_request) {
+        Some(id) => {
+            let reply = wire::error_line(&id, "this request is too long to be shown to a person");
+            vec![Meaning::Wants { id, reply }, told]
+        }
+        None => vec![told],
+    }
+}
+
+fn trouble(words: String) -> Meaning<ClaudeCode> {
+    Meaning::Tells(RunEvent::Trouble(words))
+}

@@ -1,0 +1,360 @@
+//! What follows from each thing that happens to a run, whatever agent it is. No I/O here; see `run.rs`.
+
+use super::account::{RunEvent, Turn};
+use super::activity::{Activity, Rest};
+use super::{AgentProtocol, Asked, Meaning, Written};
+use crate::agents::lines::Line;
+use crate::protocol::{Image, Registration, Resolution};
+use aye_core::{AskId, AskState, AskView, Body, By, Key, Receipt, Report, Withdrawal};
+use std::collections::{HashMap, VecDeque};
+
+/// More open asks than this cannot be meant for a person.
+const MOST_OPEN: usize = 500;
+/// An agent that uses an id again does so soon.
+const REMEMBERED: usize = 1000;
+
+/// What happens to a run.
+#[derive(Debug)]
+pub enum Event {
+    /// The agent said something.
+    Input(Line),
+    /// The hub has recorded an ask of ours, and perhaps decided it by a rule.
+    Raised {
+        request: String,
+        ask: Box<AskView>,
+    },
+    /// The hub will never record it.
+    NotRaised {
+        request: String,
+        why: String,
+    },
+    /// An ask of ours has ended.
+    Resolved {
+        request: String,
+        resolution: Resolution,
+    },
+    Prompt {
+        text: String,
+        image: Option<Image>,
+    },
+    Interrupt,
+    /// The run is to end, whatever the agent is doing.
+    Stop,
+    /// The agent complained about something.
+    Complaint(Line),
+    /// No commands can come any more.
+    Unheard,
+    /// The agent's input is about to be closed.
+    Closing,
+    /// The agent's output has ended.
+    Closed,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq)]
+pub enum Effect<M> {
+    Write(M),
+    /// A message that carries an outcome; once written, that outcome is delivered.
+    Deliver {
+        ask: AskId,
+        message: M,
+        /// Whether a person waits to see it delivered.
+        awaited: bool,
+    },
+    Raise {
+        request: String,
+        /// Unique for ever; the same each time this is raised, and never that of another request.
+        key: Key,
+        body: Body,
+        tool_use_id: Option<String>,
+        sub_agent: Option<String>,
+    },
+    Withdraw {
+        ask: AskId,
+        why: Withdrawal,
+    },
+    Receipt {
+        ask: AskId,
+        receipt: Receipt,
+        evidence: String,
+    },
+    /// Something for the account of the run.
+    Tell(RunEvent),
+    /// What is now known of the agent, for the hub.
+    Register(Registration),
+    /// The run is over.
+    End,
+}
+
+/// The ledger of a run: what waits, what is over, and what is still to be shown.
+pub struct Driver<P: AgentProtocol> {
+    protocol: P,
+    /// The keys of this run's asks begin with it.
+    run: String,
+    /// What the agent waits for, by its request id.
+    waiting: HashMap<String, Waiting<P::Request>>,
+    /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
+    over: VecDeque<String>,
+    /// Outcomes that the agent has still to show, by the call that shows them.
+    unshown: HashMap<String, AskId>,
+    activity: Activity,
+    asked: u64,
+}
+
+struct Waiting<R> {
+    request: R,
+    body: Body,
+    ask: Option<AskId>,
+    outlives_turn: bool,
+}
+
+type Effects<P> = Vec<Effect<<P as AgentProtocol>::Message>>;
+
+impl<P: AgentProtocol> Driver<P> {
+    pub fn new(protocol: P, run: String) -> Self {
+        Self {
+            protocol,
+            run,
+            waiting: HashMap::new(),
+            over: VecDeque::new(),
+            unshown: HashMap::new(),
+            activity: Activity::default(),
+            asked: 0,
+        }
+    }
+
+    /// The first that the agent is told.
+    pub fn begin(&mut self, prompt: &str, image: Option<&Image>) -> Effects<P> {
+        let mut effects = written(self.protocol.begin());
+        effects.extend(self.prompt(prompt, image));
+        effects
+    }
+
+    pub fn rest(&self) -> Rest {
+        self.activity.rest()
+    }
+
+    fn state(&self) -> Report {
+        match self.rest() {
+            Rest::Working => Report::Working,
+            Rest::Lingering | Rest::Idle => Report::Idle,
+        }
+    }
+
+    pub fn handle(&mut self, event: Event) -> Effects<P> {
+        match event {
+            Event::Input(line) => {
+                let meanings = self.protocol.read(line);
+                meanings.into_iter().flat_map(|meaning| self.means(meaning)).collect()
+            }
+            Event::Raised { request, ask } => self.raised(&request, *ask),
+            Event::NotRaised { request, why } => {
+                self.refuse(&request, &format!("Nobody could be asked: {why}"))
+            }
+            Event::Resolved { request, resolution } => self.resolved(&request, resolution),
+            Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
+            Event::Interrupt => written(self.protocol.interrupt()),
+            Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
+            Event::Stop => {
+                let mut effects = written(self.protocol.interrupt());
+                effects.push(Effect::End);
+                effects
+            }
+            Event::Complaint(Line::Whole(words) | Line::TooLong { beginning: words, .. }) => {
+                match words.trim_ascii().is_empty() {
+                    true => Vec::new(),
+                    false => {
+                        vec![trouble(format!("the agent complains: {}", String::from_utf8_lossy(&words)))]
+                    }
+                }
+            }
+            Event::Unheard if self.rest() == Rest::Working => Vec::new(),
+            Event::Unheard => vec![Effect::End],
+            Event::Closing => self.withdraw_all(),
+            Event::Closed => self.closed(),
+        }
+    }
+
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Effects<P> {
+        self.activity.prompted();
+        let mut effects = written(self.protocol.prompt(text, image));
+        effects.push(Effect::Register(Registration::state(Report::Working)));
+        effects.push(Effect::Tell(RunEvent::Prompt(text.to_owned())));
+        effects
+    }
+
+    fn means(&mut self, meaning: Meaning<P>) -> Effects<P> {
+        match meaning {
+            Meaning::Asks(asked) => self.asks(asked),
+            Meaning::Cancels { id } => {
+                let ask = self.finish(&id).and_then(|waiting| waiting.ask);
+                ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)).collect()
+            }
+            Meaning::Shows { call, receipt, evidence } => match (self.unshown.remove(&call), receipt) {
+                (Some(ask), Receipt::Confirmed) => vec![Effect::Receipt { ask, receipt, evidence }],
+                (Some(ask), _) => doubt(ask, receipt, evidence).into(),
+                (None, _) => Vec::new(),
+            },
+            Meaning::Wants { id, .. } if self.waiting.contains_key(&id) => Vec::new(),
+            Meaning::Wants { reply: message, .. } | Meaning::Write(message) => vec![Effect::Write(message)],
+            Meaning::Session { id: session, cwd } => {
+                let known = Registration { session, cwd, ..Registration::state(Report::Working) };
+                vec![Effect::Register(known)]
+            }
+            Meaning::Works => {
+                self.activity.begins();
+                Vec::new()
+            }
+            Meaning::TookPrompt => {
+                self.activity.echoed();
+                Vec::new()
+            }
+            Meaning::SubAgents(working) => {
+                self.activity.sub_agents(working);
+                vec![Effect::Register(Registration::state(self.state()))]
+            }
+            Meaning::TurnEnded(turn) => self.turn_ended(turn),
+            Meaning::Tells(event) => vec![Effect::Tell(event)],
+        }
+    }
+
+    fn asks(&mut self, asked: Asked<P::Request>) -> Effects<P> {
+        let Asked { id, request, body, tool_use_id, sub_agent, outlives_turn } = asked;
+        if self.waiting.contains_key(&id) {
+            // The first one still waits under this id, and gets the answer.
+            let words = format!("The agent asked twice under the id {id}; the second is passed by.");
+            return vec![trouble(words)];
+        }
+        if self.over.contains(&id) {
+            let why = format!("the id {id} was used before, and its answer counts once");
+            return vec![Effect::Write(self.protocol.fault(&id, &why)), trouble(why)];
+        }
+        let body = match body {
+            _ if self.waiting.len() >= MOST_OPEN => {
+                Err(format!("{MOST_OPEN} asks of this agent are open already, so this one was refused"))
+            }
+            body => body,
+        };
+        match body {
+            Ok(body) => {
+                let waiting = Waiting { request, body: body.clone(), ask: None, outlives_turn };
+                self.waiting.insert(id.clone(), waiting);
+                self.asked += 1;
+                let key = Key::from_displayed(&format_args!("{}/{}", self.run, self.asked));
+                vec![Effect::Raise { request: id, key, body, tool_use_id, sub_agent }]
+            }
+            Err(why) => vec![Effect::Write(self.protocol.refusal(&id, &request, &why)), trouble(why)],
+        }
+    }
+
+    /// What waited under this request, which is now over.
+    fn finish(&mut self, request: &str) -> Option<Waiting<P::Request>> {
+        let waiting = self.waiting.remove(request)?;
+        if self.over.len() == REMEMBERED {
+            self.over.pop_front();
+        }
+        self.over.push_back(request.to_owned());
+        Some(waiting)
+    }
+
+    fn raised(&mut self, request: &str, ask: AskView) -> Effects<P> {
+        let Some(waiting) = self.waiting.get_mut(request) else {
+            // Taken back before the hub had recorded it.
+            return vec![Effect::Withdraw { ask: ask.id, why: Withdrawal::Cancelled }];
+        };
+        waiting.ask = Some(ask.id.clone());
+        match (Resolution::by_rule(&ask), &ask.by, &ask.body) {
+            (Some(resolution), Some(By::Rule { rule }), body) => {
+                let tool = aye_policy::tool_and_input(body).0.into_owned();
+                let decision = resolution.outcome.decision;
+                let mut effects = self.deliver(request, &resolution, false);
+                effects.push(Effect::Tell(RunEvent::Decided { tool, decision, rule: rule.to_string() }));
+                effects
+            }
+            _ => vec![Effect::Tell(RunEvent::Asked(Box::new(ask)))],
+        }
+    }
+
+    fn refuse(&mut self, id: &str, why: &str) -> Effects<P> {
+        let Some(waiting) = self.finish(id) else { return Vec::new() };
+        let refusal = self.protocol.refusal(id, &waiting.request, why);
+        let mut effects = vec![Effect::Write(refusal), trouble(why.to_owned())];
+        effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)));
+        effects
+    }
+
+    fn resolved(&mut self, request: &str, resolution: Resolution) -> Effects<P> {
+        let Some(ask) = self.waiting.get(request).and_then(|waiting| waiting.ask.clone()) else {
+            return Vec::new();
+        };
+        let mut effects = match resolution.state {
+            // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
+            AskState::Withdrawn => {
+                self.finish(request);
+                Vec::new()
+            }
+            AskState::Open | AskState::Answered | AskState::Expired => {
+                self.deliver(request, &resolution, true)
+            }
+        };
+        effects.push(Effect::Tell(RunEvent::AskEnded { ask, resolution }));
+        effects
+    }
+
+    fn deliver(&mut self, id: &str, resolution: &Resolution, awaited: bool) -> Effects<P> {
+        let Some(Waiting { request, body, ask: Some(ask), .. }) = self.finish(id) else {
+            return Vec::new();
+        };
+        let Written { message, shown_by } = self.protocol.outcome(id, request, &body, resolution);
+        self.unshown.extend(shown_by.map(|call| (call, ask.clone())));
+        vec![Effect::Deliver { ask, message, awaited }]
+    }
+
+    /// Sub-agents go on after the turn in which they were started, and so do their asks. Whatever else is
+    /// open no longer counts, and the agent is told so in case it still listens.
+    fn turn_ended(&mut self, turn: Turn) -> Effects<P> {
+        let mut effects = Vec::new();
+        let over: Vec<_> = self.waiting.extract_if(|_, waiting| !waiting.outlives_turn).collect();
+        for (id, waiting) in over {
+            let why = "The turn ended before anybody answered.";
+            effects.push(Effect::Write(self.protocol.refusal(&id, &waiting.request, why)));
+            effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)));
+        }
+        self.activity.turn_ended();
+        let known = Registration { cost: turn.cost, ..Registration::state(self.state()) };
+        effects.extend([Effect::Register(known), Effect::Tell(RunEvent::Turn(turn))]);
+        effects
+    }
+
+    fn withdraw_all(&mut self) -> Effects<P> {
+        let open = self.waiting.drain().filter_map(|(_, waiting)| waiting.ask);
+        open.flat_map(|ask| withdraw(ask, Withdrawal::Gone)).collect()
+    }
+
+    fn closed(&mut self) -> Effects<P> {
+        let mut effects = self.withdraw_all();
+        for (_, ask) in self.unshown.drain() {
+            let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
+            effects.extend(doubt(ask, Receipt::Unknown, evidence));
+        }
+        effects
+    }
+}
+
+fn written<M>(messages: Vec<M>) -> Vec<Effect<M>> {
+    messages.into_iter().map(Effect::Write).collect()
+}
+
+fn trouble<M>(words: String) -> Effect<M> {
+    Effect::Tell(RunEvent::Trouble(words))
+}
+
+fn withdraw<M>(ask: AskId, why: Withdrawal) -> [Effect<M>; 2] {
+    [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(RunEvent::Withdrawn { ask })]
+}
+
+/// Whatever is not confirmed, the person is told as well.
+fn doubt<M>(ask: AskId, receipt: Receipt, evidence: String) -> [Effect<M>; 2] {
+    let event = RunEvent::Doubt { ask: ask.clone(), receipt, evidence: evidence.clone() };
+    [Effect::Tell(event), Effect::Receipt { ask, receipt, evidence }]
+}

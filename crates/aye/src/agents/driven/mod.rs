@@ -1,0 +1,126 @@
+//! Driving an agent without its terminal: the process and its pipes, the way to the hub, the account of a run and the
+//! ledger of asks are here once, for every agent. What differs between agents is an [`AgentProtocol`].
+
+pub mod account;
+mod activity;
+pub mod courier;
+mod driver;
+pub mod process;
+mod run;
+
+pub use account::{RunEvent, Turn};
+pub use driver::{Driver, Effect, Event};
+pub use process::{Input, Pipes};
+pub use run::{Run, Running, start};
+
+use crate::agents::lines::Line;
+use crate::protocol::{Image, Resolution};
+use aye_core::{Body, Receipt};
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// What a protocol fills in: how its agent is started and reached, how it begins, what its input means, how an outcome
+/// is written, and what proves it. Only `connect` and its writer do I/O.
+pub trait AgentProtocol: Send + Sized + 'static {
+    /// What the agent is told.
+    type Message: Send + 'static;
+    /// What is needed of a request again to answer it.
+    type Request: Send + 'static;
+    type Writer: Writer<Self::Message>;
+
+    /// The environment variable that names the agent's program.
+    const PROGRAM_VARIABLE: &str;
+    /// Whether the agent ends by itself once its input is closed; a server is told to end instead.
+    const ENDS_WITH_INPUT: bool = true;
+
+    /// What makes the program speak this protocol.
+    fn arguments(&self, mode: Option<&str>, resume: Option<&str>) -> Vec<OsString>;
+
+    /// Reaches the agent that was started. What it says goes to `inputs`, message by message; where that is dropped, it
+    /// has said everything.
+    fn connect(
+        &mut self,
+        pipes: Pipes,
+        inputs: mpsc::Sender<Line>,
+        tasks: &mut JoinSet<()>,
+    ) -> impl Future<Output = anyhow::Result<Self::Writer>> + Send;
+
+    /// What the agent is told before its first prompt.
+    fn begin(&mut self) -> Vec<Self::Message>;
+
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<Self::Message>;
+
+    fn interrupt(&mut self) -> Vec<Self::Message>;
+
+    /// What the agent's input means, in the order in which it shall count.
+    fn read(&mut self, input: Line) -> Vec<Meaning<Self>>;
+
+    /// How a person's answer, a rule's, or the lack of one is written.
+    fn outcome(
+        &mut self,
+        id: &str,
+        request: Self::Request,
+        body: &Body,
+        resolution: &Resolution,
+    ) -> Written<Self::Message>;
+
+    /// How the agent is told that a request is refused, and nobody decided it.
+    fn refusal(&mut self, id: &str, request: &Self::Request, why: &str) -> Self::Message;
+
+    /// How the agent is told that its request is at fault.
+    fn fault(&mut self, id: &str, why: &str) -> Self::Message;
+}
+
+/// The way to an agent. A message that was written has been handed over.
+pub trait Writer<M>: Send + 'static {
+    fn write(&mut self, message: M) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// An outcome as the agent is told it.
+pub struct Written<M> {
+    pub message: M,
+    /// The call by which the agent will show that it took it, if it will; see [`Meaning::Shows`].
+    pub shown_by: Option<String>,
+}
+
+/// What an agent's input means.
+pub enum Meaning<P: AgentProtocol> {
+    /// It asks, and waits.
+    Asks(Asked<P::Request>),
+    /// It no longer wants to know.
+    Cancels { id: String },
+    /// What became of the outcome that this call was to show.
+    Shows { call: String, receipt: Receipt, evidence: String },
+    /// It wants something that no person is asked about. An ask that waits under the same id is not touched.
+    Wants { id: String, reply: P::Message },
+    /// The protocol has something to say by itself.
+    Write(P::Message),
+    /// It names its session and its folder.
+    Session { id: Option<String>, cwd: Option<String> },
+    /// It is at work.
+    Works,
+    /// It has taken up a prompt.
+    TookPrompt,
+    /// So many sub-agents work in the background.
+    SubAgents(usize),
+    /// Its turn is over; what it asked in this turn no longer counts.
+    TurnEnded(Turn),
+    /// Something for the account of the run.
+    Tells(RunEvent),
+}
+
+/// A request that a person is asked about.
+pub struct Asked<R> {
+    /// The agent's name for it.
+    pub id: String,
+    pub request: R,
+    /// Or why it cannot be shown to a person.
+    pub body: Result<Body, String>,
+    pub tool_use_id: Option<String>,
+    pub sub_agent: Option<String>,
+    /// It still counts when the turn ends.
+    pub outlives_turn: bool,
+}
