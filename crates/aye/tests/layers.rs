@@ -49,3 +49,17 @@ fn the_hub_and_the_store_know_nobody_above_them() {
     never_uses("hub", &["agents", "api", "surfaces", "cli", "client"]);
     never_uses("store", &["hub", "agents", "api", "surfaces", "cli", "client"]);
 }
+
+#[test]
+fn the_api_knows_the_store_only_through_the_hub() {
+    never_uses("api", &["store", "agents", "surfaces", "cli", "client"]);
+}
+
+#[test]
+fn the_database_is_named_in_the_store_alone() {
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join("store");
+    for path in sources("").into_iter().filter(|path| !path.starts_with(&store)) {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("rusqlite"), "{} names the database's library", path.display());
+    }
+}

@@ -4,8 +4,8 @@
 use super::App;
 use super::caller::Caller;
 use super::json::{self, Body, Failure, Reply, ok};
+use crate::hub::AskFilter;
 use crate::hub::{AnswerCall, Named, Problem};
-use crate::store::AskFilter;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;

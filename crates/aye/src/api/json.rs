@@ -1,8 +1,7 @@
 //! JSON in and out. What comes in is read strictly; what goes wrong says what and where.
 
 use super::caller::Caller;
-use crate::hub::Problem;
-use crate::store::StoreError;
+use crate::hub::{Problem, StoreError};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;

@@ -113,8 +113,8 @@ fn escape(value: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hub::AskCount;
     use crate::hub::Counted;
-    use crate::store::AskCount;
     use aye_core::{AgentState, Kind};
 
     #[test]

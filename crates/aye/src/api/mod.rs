@@ -4,6 +4,7 @@ mod agents;
 mod asks;
 mod attempts;
 mod caller;
+mod changes;
 mod compat;
 mod grants;
 mod guard;

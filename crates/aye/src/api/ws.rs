@@ -3,11 +3,10 @@
 
 use super::App;
 use super::caller::Caller;
-use super::compat;
 use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
-use crate::hub::AnswerCall;
-use crate::store::{CatchUp, Change};
+use super::{changes, compat};
+use crate::hub::{AnswerCall, CatchUp, Change};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -162,9 +161,9 @@ impl Connection {
             match next {
                 // Between the snapshot and the first change, some may come twice.
                 Some(change) if change.seq <= self.seq => {}
-                Some(change) => match &change.text {
+                Some(change) => match changes::text(&change) {
                     Some(text) => {
-                        self.socket.queue(text.clone()).await?;
+                        self.socket.queue(text).await?;
                         self.seq = change.seq;
                     }
                     // Too large to be held for everybody.
@@ -205,10 +204,10 @@ impl Connection {
             match self.app.hub.catch_up(self.seq).await.map_err(|_| End::Failed)? {
                 CatchUp::Unknown => return self.send_snapshot().await,
                 CatchUp::Missed { changes, more } => {
-                    for (seq, text) in changes {
+                    for change in changes {
                         self.may_go_on()?;
-                        self.socket.queue(text.into()).await?;
-                        self.seq = seq;
+                        self.socket.queue(changes::text(&change).ok_or(End::Failed)?).await?;
+                        self.seq = change.seq;
                     }
                     self.socket.flush().await?;
                     if !more {

@@ -3,10 +3,7 @@ use super::{Done, ERROR, say, say_json};
 use crate::client::{CallError, Client};
 use crate::config::Config;
 use crate::home::Home;
-use crate::store::{
-    self,
-    verify::{Against, verify},
-};
+use crate::store::{self, verify::Against};
 use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, paint};
 use aye_core::visible::one_line;
@@ -189,8 +186,8 @@ async fn telegram(home: &Home) -> Finding {
 /// Without one, what takes a passkey can only be refused.
 fn passkeys(home: &Home) -> Finding {
     let needed = Config::load(&home.config()).map(|config| config.policy.asks_for_proof());
-    let connection = store::open_to_read(&home.database());
-    let there = connection.map(|connection| store::passkeys::in_force(&connection).unwrap_or_default().len());
+    let database = store::open_to_read(&home.database());
+    let there = database.map(|database| database.passkeys().unwrap_or_default().len());
     match (there.unwrap_or_default(), needed.as_ref().is_ok_and(|needed| *needed)) {
         (0, _) if needed.is_err() => Finding::fine("passkeys", "none; config.toml cannot be read"),
         (0, true) => Finding::wrong(
@@ -213,7 +210,7 @@ fn trail(home: &Home) -> Finding {
     }
     let verified = store::open_to_read(&path)
         .map_err(anyhow::Error::from)
-        .and_then(|mut connection| Ok(verify(&mut connection, &Against::in_home(home)?, |_, _| {})?));
+        .and_then(|database| Ok(database.verify(&Against::in_home(home)?, |_, _| {})?));
     match verified {
         Ok(verified) if !verified.unchecked.is_empty() => Finding::wrong(
             "trail",

@@ -1,7 +1,6 @@
 use super::{Done, open_database, say};
 use crate::home::Home;
-use crate::store::StoreError;
-use crate::store::audit::{self, AuditFilter};
+use crate::store::AuditFilter;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use anyhow::Context;
 use aye_core::trail::Line;
@@ -51,7 +50,7 @@ pub struct Log {
 
 impl Log {
     pub fn run(self, home: &Home) -> Done {
-        let connection = open_database(home)?;
+        let database = open_database(home)?;
         let now = Timestamp::now();
         let filter = AuditFilter {
             since: self.since.as_deref().map(|since| moment(since, now)).transpose()?,
@@ -63,21 +62,11 @@ impl Log {
             limit: self.limit,
         };
         let zone = TimeZone::system();
-        let mut failed = None;
-        let read = audit::read(&connection, &filter, |line| {
-            let printed = if self.json { print_json(&line) } else { say(&in_words(&line, &zone)) };
-            printed.map_err(|error| {
-                failed = Some(error);
-                StoreError::Closed
-            })
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => {
-                read?;
-                Ok(ExitCode::SUCCESS)
-            }
-        }
+        database.trail(&filter, |line| match self.json {
+            true => print_json(&line),
+            false => say(&in_words(&line, &zone)),
+        })?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

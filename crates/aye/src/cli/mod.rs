@@ -226,7 +226,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// The database to look at, beside a running hub or without one.
-fn open_database(home: &Home) -> anyhow::Result<rusqlite::Connection> {
+fn open_database(home: &Home) -> anyhow::Result<crate::store::Reader> {
     let path = home.database();
     anyhow::ensure!(
         path.exists(),

@@ -7,7 +7,6 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::home::Home;
 use crate::hub::{GrantInfo, why_asked};
-use crate::store;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
@@ -203,10 +202,10 @@ impl Replay {
     fn run(self, home: &Home) -> Done {
         let policy = self.rules.load(home)?;
         let since = super::log::moment(&self.since, Timestamp::now())?;
-        let connection = open_database(home)?;
+        let database = open_database(home)?;
         let places = home.places();
         let mut compared = Vec::new();
-        store::asks::permissions_since(&connection, since, |ask, kind| {
+        database.permissions_since(since, |ask, kind| {
             let (tool, input) = tool_and_input(&ask.body);
             let (agent_kind, folder) = (&kind, Folder::Claimed);
             let call =

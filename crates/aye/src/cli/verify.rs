@@ -1,6 +1,6 @@
 use super::{Done, UNCHECKED, open_database, say};
 use crate::home::Home;
-use crate::store::verify::{self, Against, Verified};
+use crate::store::verify::{Against, Verified};
 use anyhow::Context;
 use clap::Args;
 use std::io::{IsTerminal, Write};
@@ -28,12 +28,12 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self, home: &Home) -> Done {
-        let mut connection = open_database(home)?;
+        let database = open_database(home)?;
         let against = Against::in_home(home)
             .with_context(|| format!("cannot read {}", home.chain_key_file().display()))?;
         let against = Against { contains: self.contains, ..against };
         let mut bar = Progress::new();
-        let verified = verify::verify(&mut connection, &against, |done, all| bar.show(done, all));
+        let verified = database.verify(&against, |done, all| bar.show(done, all));
         bar.clear();
         let verified = verified.context("the trail is not whole")?;
         say(&in_words(&verified))?;

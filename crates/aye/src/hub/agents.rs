@@ -5,7 +5,7 @@ use super::settle::take_receipt;
 use super::{Hub, Problem, names};
 use crate::processes::Process;
 use crate::protocol::{Command, Registration};
-use crate::store::{self, AgentRow, Profile, Tx};
+use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Withdrawal};
 use jiff::Timestamp;
@@ -124,7 +124,7 @@ impl Hub {
         loop {
             let mut woken = self.inner.feed.wait_for(&commands_of(id));
             let agent = id.clone();
-            let commands = self.inner.store.read(move |db| store::commands::after(db, &agent, after)).await?;
+            let commands = self.inner.store.read(move |db| db.commands_after(&agent, after)).await?;
             if !commands.is_empty() || tokio::time::timeout_at(until, woken.woken()).await.is_err() {
                 return Ok(commands);
             }

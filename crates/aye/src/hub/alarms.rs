@@ -1,7 +1,7 @@
 //! Answers that the agent's own transcript contradicts. Each is an alarm until a person has marked it as seen.
 
 use super::{Hub, Problem};
-use crate::store::{self, Tx};
+use crate::store::Tx;
 use aye_core::{Ask, AskId, Receipt, Surface};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub fn note(tx: &Tx, ask: &Ask) -> Result<(), Problem> {
 impl Hub {
     /// The asks whose alarm nobody has marked as seen, oldest first.
     pub async fn alarms(&self) -> Result<Vec<Ask>, Problem> {
-        let noted = self.inner.store.read(|db| store::memory::recall(db, Surface::Web, KIND)).await?;
+        let noted = self.inner.store.read(|db| db.recall(Surface::Web, KIND)).await?;
         let mut asks = Vec::with_capacity(noted.len());
         for (id, _) in noted {
             if let Ok(id) = AskId::try_from(id) {

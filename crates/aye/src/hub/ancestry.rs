@@ -2,7 +2,7 @@
 
 use super::{Hub, Problem};
 use crate::processes::{Process, Stat};
-use crate::store;
+use crate::store::Reader;
 use aye_core::AgentId;
 use rustix::process::getuid;
 use std::os::unix::fs::MetadataExt;
@@ -91,7 +91,7 @@ impl Hub {
         if cfg!(target_os = "linux") && !is_seen {
             return Err(Problem::NotAllowed("it cannot be seen which process this comes from"));
         }
-        Ok(self.inner.store.read(move |db| store::agents::of_processes(db, &ancestors)).await?)
+        Ok(self.inner.store.read(move |db| db.agent_of_processes(&ancestors)).await?)
     }
 
     /// Whether a caller on the Unix socket may say that this process is its agent's.
@@ -115,10 +115,10 @@ impl Hub {
     pub async fn may_name_above(&self, caller: u32, pid: u32) -> Result<bool, Problem> {
         let Some(mut way) = way_up(caller, pid) else { return Ok(false) };
         let Some(named) = way.pop() else { return Ok(false) };
-        let read = move |db: &rusqlite::Connection| {
-            let is_known = store::agents::of_processes(db, &[named])?.is_some();
+        let read = move |db: &Reader| {
+            let is_known = db.agent_of_processes(&[named])?.is_some();
             // Nothing inside an agent names what is above that agent.
-            Ok(is_known || store::agents::of_processes(db, &way)?.is_none())
+            Ok(is_known || db.agent_of_processes(&way)?.is_none())
         };
         Ok(self.inner.store.read(read).await?)
     }
@@ -126,7 +126,7 @@ impl Hub {
     /// The agent's process, while it is there.
     async fn agent_process(&self, agent: &AgentId) -> Result<Option<(u32, u64)>, Problem> {
         let agent = agent.clone();
-        let row = self.inner.store.read(move |db| store::agents::agent(db, &agent)).await?;
+        let row = self.inner.store.read(move |db| db.agent(&agent)).await?;
         let process = row.and_then(|row| row.profile.process);
         Ok(process.filter(|process| Process::from(*process).is_alive()))
     }

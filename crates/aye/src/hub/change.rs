@@ -41,7 +41,7 @@ pub fn apply(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> 
 
 pub fn publish_agent(tx: &mut Tx, agent: &AgentId) -> Result<(), Problem> {
     let row = tx.agent(agent)?.ok_or(Problem::NoSuchAgent)?;
-    Ok(tx.publish_agent(&row.agent())?)
+    Ok(tx.publish_agent(row.agent())?)
 }
 
 fn audit_line(ask: &Ask, ends: bool) -> (String, Value) {

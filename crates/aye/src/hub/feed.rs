@@ -1,6 +1,6 @@
 //! Who is told of changes: everybody who follows them all, and those who wait for one thing.
 
-use crate::store::{Change, Subject};
+use crate::store::{Change, Large, Subject};
 use aye_core::Receipt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,13 +33,13 @@ impl Feed {
                         self.wake(ask.id.as_str());
                     }
                 }
-                Subject::LargeAsk { id, ended } => {
+                Subject::Large(Large::Ask { id, ended }) => {
                     tracing::info!(ask = %id, ended, "large ask");
                     if *ended {
                         self.wake(id.as_str());
                     }
                 }
-                Subject::Agent(_) | Subject::Event(_) | Subject::Notice => {}
+                Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) | Subject::Large(_) => {}
             }
             // Nobody following is not an error.
             drop(self.changes.send(Arc::new(change)));

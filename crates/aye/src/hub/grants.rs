@@ -1,7 +1,7 @@
 //! "Allow for the session" and "always", kept by the hub where the agent has no rule of its own for it.
 
 use super::{Hub, Problem};
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
 use aye_policy::{Folder, Grant, ToolCall, tool_and_input};
 use jiff::{SignedDuration, Timestamp};
@@ -81,7 +81,7 @@ pub fn keep(
 impl Hub {
     pub async fn grants(&self) -> Result<Vec<GrantInfo>, Problem> {
         let now = self.inner.clock.now();
-        let rows = self.inner.store.read(store::grants::in_force).await?;
+        let rows = self.inner.store.read(Reader::grants_in_force).await?;
         let live = rows.into_iter().filter(|(_, grant)| grant.expires_at.is_none_or(|end| now < end));
         let info = |(id, grant): (String, Grant)| GrantInfo {
             id,

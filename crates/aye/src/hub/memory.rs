@@ -2,7 +2,7 @@
 
 use super::agents::{commands_of, queue_command};
 use super::{Command, Hub, Problem};
-use crate::store::{self, Tx};
+use crate::store::Tx;
 use aye_core::{AgentId, Surface};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ impl Hub {
         surface: Surface,
         kind: &'static str,
     ) -> Result<Vec<(String, Value)>, Problem> {
-        Ok(self.inner.store.read(move |db| store::memory::recall(db, surface, kind)).await?)
+        Ok(self.inner.store.read(move |db| db.recall(surface, kind)).await?)
     }
 
     /// Queues a command and remembers that in the same moment, so that it is not queued twice.

@@ -3,7 +3,7 @@
 //! Prometheus expects.
 
 use super::{Hub, Problem};
-use crate::store::{self, AskCount};
+use crate::store::AskCount;
 use aye_core::{AgentState, Ask, By, Decision, Kind, State};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -125,7 +125,7 @@ fn family(rule: &str) -> String {
 
 impl Hub {
     pub async fn figures(&self) -> Result<Figures, Problem> {
-        let read = self.inner.store.read(|db| Ok((store::counts::asks(db)?, store::counts::agents(db)?)));
+        let read = self.inner.store.read(|db| Ok((db.ask_counts()?, db.agent_counts()?)));
         let (asks, agents) = read.await?;
         let connected = self.inner.attendance.connected();
         Ok(Figures { asks, agents, connected, counted: self.inner.meters.counted() })

@@ -34,7 +34,9 @@ mod settle;
 mod timers;
 
 pub use crate::protocol::{Command, Image, Registration};
-pub use crate::store::{AskFilter, AskPage, CatchUp, Change, Decider, RuleCount, Snapshot, Subject};
+pub use crate::store::{
+    AskCount, AskFilter, AskPage, CatchUp, Change, Decider, Large, RuleCount, Snapshot, StoreError, Subject,
+};
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
@@ -52,7 +54,7 @@ pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
 
 use crate::home::Home;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, Reader, Store};
 use anyhow::Context;
 use attendance::Attendance;
 use aye_core::{Agent, AgentId, Ask, AskId};
@@ -104,11 +106,11 @@ impl Hub {
         };
         let store = Store::open(home, clock.now(), committed)?;
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
-        let agents = store.read(|db| store::agents::list(db, false)).await?;
+        let agents = store.read(|db| db.agents(false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let last = LastTime {
-            proof: store.read(store::audit::last_proof).await?,
-            has_passkey: !store.read(store::passkeys::in_force).await?.is_empty(),
+            proof: store.read(Reader::last_proof).await?,
+            has_passkey: !store.read(Reader::passkeys).await?.is_empty(),
         };
         let (policy, attendance) = (PolicyInForce::read(home, last), Attendance::starting(clock.now()));
         let own_files =
@@ -162,7 +164,7 @@ impl Hub {
     pub async fn ask(&self, id: &AskId) -> Result<Ask, Problem> {
         let find = || {
             let id = id.clone();
-            self.inner.store.read(move |db| store::asks::ask(db, &id))
+            self.inner.store.read(move |db| db.ask(&id))
         };
         // Looked at first: what is no longer under way when it is not found was not there.
         let under_way = self.inner.store.has_unawaited();
@@ -175,23 +177,23 @@ impl Hub {
     }
 
     pub async fn asks(&self, filter: AskFilter) -> Result<AskPage, Problem> {
-        Ok(self.inner.store.read(move |db| store::history::list(db, &filter)).await?)
+        Ok(self.inner.store.read(move |db| db.asks(&filter)).await?)
     }
 
     /// Which rules and grants decided how many of the latest asks, most first.
     pub async fn decided_by_rules(&self) -> Result<Vec<store::RuleCount>, Problem> {
-        Ok(self.inner.store.read(store::history::rule_counts).await?)
+        Ok(self.inner.store.read(Reader::rule_counts).await?)
     }
 
     /// By our id, or by the agent's own session id.
     pub async fn agent(&self, id: &str) -> Result<Agent, Problem> {
         let id = id.to_owned();
-        let row = self.inner.store.read(move |db| store::agents::find(db, &id)).await?;
+        let row = self.inner.store.read(move |db| db.find_agent(&id)).await?;
         Ok(row.ok_or(Problem::NoSuchAgent)?.agent())
     }
 
     pub async fn agents(&self, all: bool) -> Result<Vec<Agent>, Problem> {
-        let rows = self.inner.store.read(move |db| store::agents::list(db, all)).await?;
+        let rows = self.inner.store.read(move |db| db.agents(all)).await?;
         Ok(rows.iter().map(store::AgentRow::agent).collect())
     }
 
@@ -201,7 +203,7 @@ impl Hub {
         after: u64,
         limit: u32,
     ) -> Result<Vec<(u64, serde_json::Value)>, Problem> {
-        Ok(self.inner.store.read(move |db| store::outbox::events(db, &agent, after, limit)).await?)
+        Ok(self.inner.store.read(move |db| db.events(&agent, after, limit)).await?)
     }
 
     /// Changes from now on, in order. A receiver that lags is told so and catches up from the store.
@@ -210,7 +212,7 @@ impl Hub {
     }
 
     pub async fn snapshot(&self) -> Result<Snapshot, Problem> {
-        Ok(self.inner.store.read(store::outbox::snapshot).await?)
+        Ok(self.inner.store.read(Reader::snapshot).await?)
     }
 
     /// The same with every open ask, however much that is.
@@ -227,11 +229,11 @@ impl Hub {
 
     /// The number of the last change that is on disk.
     pub async fn last_seq(&self) -> Result<u64, Problem> {
-        Ok(self.inner.store.read(store::outbox::last_seq).await?)
+        Ok(self.inner.store.read(Reader::last_seq).await?)
     }
 
     pub async fn catch_up(&self, after: u64) -> Result<CatchUp, Problem> {
-        Ok(self.inner.store.read(move |db| store::outbox::catch_up(db, after)).await?)
+        Ok(self.inner.store.read(move |db| db.catch_up(after)).await?)
     }
 }
 

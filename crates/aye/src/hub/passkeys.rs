@@ -4,7 +4,7 @@ use super::first_passkey::FirstPasskey;
 use super::problem::{NO_RANDOMNESS, random_id};
 use super::{Hub, Problem};
 use crate::store::passkeys::{added_detail, used_detail};
-use crate::store::{self, PasskeyRow, Tx};
+use crate::store::{PasskeyRow, Reader, Tx};
 use crate::webauthn::{
     Assertion, Encoded, Pages, Purpose, Registered, Registration, Site, Statement, Unproven, check_assertion,
     check_registration,
@@ -163,7 +163,7 @@ impl Hub {
     }
 
     pub async fn passkeys(&self) -> Result<Vec<PasskeyInfo>, Problem> {
-        let rows = self.inner.store.read(store::passkeys::in_force).await?;
+        let rows = self.inner.store.read(Reader::passkeys).await?;
         Ok(rows.into_iter().map(PasskeyInfo::from).collect())
     }
 
@@ -204,7 +204,7 @@ impl Hub {
         site: &Site,
         by: &str,
     ) -> Result<Challenge, Problem> {
-        let rows = self.inner.store.read(store::passkeys::in_force).await?;
+        let rows = self.inner.store.read(Reader::passkeys).await?;
         let credentials =
             rows.into_iter().filter(|row| row.rp == site.rp).map(|row| row.credential).collect();
         let (nonce, until) = self.inner.passkeys.give(by, self.inner.clock.now())?;

@@ -3,7 +3,7 @@ use super::change::publish_agent;
 use super::decide::{Lookup, Reading, decide};
 use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
-use crate::store::{self, AgentRow, Tx};
+use crate::store::{AgentRow, Tx};
 use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, Proof, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -169,7 +169,7 @@ impl Hub {
         let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
         let quick = lookup.is_quick(&raise.body);
         let find = self.inner.store.read(move |db| {
-            let found = store::asks::asker(db, &raise.agent, &raise.key)?;
+            let found = db.asker(&raise.agent, &raise.key)?;
             Ok(match quick {
                 true => Ok(Look::at(raise, &id, found, &lookup, now)),
                 false => Err((raise, id, found, lookup)),

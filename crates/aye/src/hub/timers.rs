@@ -3,7 +3,7 @@
 use super::change::{change, publish_agent};
 use super::{Hub, Problem};
 use crate::processes::Process;
-use crate::store::{self, AgentRow, Tx};
+use crate::store::{AgentRow, Reader, Tx};
 use aye_core::{Event, Expiry, Reach, Report};
 use aye_policy::WhenUnattended;
 use jiff::SignedDuration;
@@ -47,7 +47,7 @@ impl Hub {
     }
 
     async fn next_nap(&self) -> Duration {
-        let deadline = self.inner.store.read(store::asks::next_deadline).await.ok().flatten();
+        let deadline = self.inner.store.read(Reader::next_deadline).await.ok().flatten();
         let until =
             |deadline| self.inner.clock.now().duration_until(deadline).max(SignedDuration::from_millis(1));
         deadline
@@ -58,7 +58,7 @@ impl Hub {
 
     async fn expire_due(&self) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let next = self.inner.store.read(store::asks::next_deadline).await?;
+        let next = self.inner.store.read(Reader::next_deadline).await?;
         if next.is_none_or(|deadline| deadline > now) {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Hub {
 
     /// An agent whose process is gone has ended, whether or not its adapter could still say so.
     async fn bury_the_dead(&self) -> Result<(), Problem> {
-        let agents = self.inner.store.read(|db| store::agents::list(db, false)).await?;
+        let agents = self.inner.store.read(|db| db.agents(false)).await?;
         let is_gone = |process: (u32, u64)| !Process::from(process).is_alive();
         for agent in agents {
             match agent.profile.process {

@@ -1,9 +1,9 @@
 use super::asks::{name, time, unreadable, unword, word};
 use super::outlines;
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{OptionalExtension, Row, named_params};
 
 /// An agent as the hub knows it: what everybody sees, and what only the hub needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,10 +85,6 @@ const SELECT: &str = "SELECT agents.*,
     FROM agents";
 
 impl Tx<'_> {
-    pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-        agent(self.connection, id)
-    }
-
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
         let mut statement = self.connection.prepare_cached(
@@ -124,49 +120,50 @@ impl Tx<'_> {
     }
 }
 
-/// By our id, or by the agent's own session id.
-pub fn find(connection: &Connection, id: &str) -> Result<Option<AgentRow>, StoreError> {
-    let sql =
-        format!("{SELECT} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1");
-    one(connection, &sql, id)
-}
-
-pub fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-    one(connection, &format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
-}
-
-/// The agent of the first of these processes that has one, by process id and start time.
-pub fn of_processes(
-    connection: &Connection,
-    processes: &[(u32, u64)],
-) -> Result<Option<AgentId>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id FROM processes JOIN agents ON id = agent WHERE processes.pid = ?1 AND started = ?2
-         ORDER BY report = 'ended', created_at DESC LIMIT 1",
-    )?;
-    for process in processes {
-        let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;
-        if found.is_some() {
-            return found.transpose();
-        }
+impl Reader {
+    pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
+        self.one_agent(&format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
     }
-    Ok(None)
-}
 
-/// Agents that have not ended, oldest first; with `all`, the others too.
-pub fn list(connection: &Connection, all: bool) -> Result<Vec<AgentRow>, StoreError> {
-    let condition = if all { "" } else { "WHERE report <> 'ended'" };
-    // Should there ever be more, the newest are the ones that matter.
-    let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-    let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
-    agents.reverse();
-    Ok(agents)
-}
+    /// By our id, or by the agent's own session id.
+    pub fn find_agent(&self, id: &str) -> Result<Option<AgentRow>, StoreError> {
+        let sql = format!(
+            "{SELECT} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1"
+        );
+        self.one_agent(&sql, id)
+    }
 
-fn one(connection: &Connection, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {
-    connection.prepare_cached(sql)?.query_row([id], |row| Ok(read_row(row))).optional()?.transpose()
+    fn one_agent(&self, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.query_row([id], |row| Ok(read_row(row))).optional()?.transpose()
+    }
+
+    /// Agents that have not ended, oldest first; with `all`, the others too.
+    pub fn agents(&self, all: bool) -> Result<Vec<AgentRow>, StoreError> {
+        let condition = if all { "" } else { "WHERE report <> 'ended'" };
+        // Should there ever be more, the newest are the ones that matter.
+        let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+        let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
+        agents.reverse();
+        Ok(agents)
+    }
+
+    /// The agent of the first of these processes that has one, by process id and start time.
+    pub fn agent_of_processes(&self, processes: &[(u32, u64)]) -> Result<Option<AgentId>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id FROM processes JOIN agents ON id = agent WHERE processes.pid = ?1 AND started = ?2
+             ORDER BY report = 'ended', created_at DESC LIMIT 1",
+        )?;
+        for process in processes {
+            let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;
+            if found.is_some() {
+                return found.transpose();
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn read_row(row: &Row) -> Result<AgentRow, StoreError> {

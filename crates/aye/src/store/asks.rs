@@ -1,4 +1,4 @@
-use super::{AgentRow, StoreError, Tx, agents};
+use super::{AgentRow, Reader, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
     AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Extras, Key, Kind, Proof, Receipt,
@@ -6,7 +6,7 @@ use aye_core::{
 };
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
+use rusqlite::{OptionalExtension, Params, Row, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -55,14 +55,6 @@ pub enum Decider {
 }
 
 impl Tx<'_> {
-    pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        ask(self.connection, id)
-    }
-
-    pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        ask_by_key(self.connection, agent, key)
-    }
-
     /// Takes the ask as it is raised, open.
     pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
         let extras = (ask.body.kind() == Kind::Permission).then(|| serde_json::to_string(&ask.extras));
@@ -118,13 +110,6 @@ impl Tx<'_> {
         Ok(changed == 1)
     }
 
-    pub fn permissions_without_extras(&self) -> Result<Vec<Ask>, StoreError> {
-        let sql = "SELECT * FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL";
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-        rows.map(|row| row?).collect()
-    }
-
     pub fn set_extras(&self, id: &AskId, extras: &Extras) -> Result<(), StoreError> {
         let extras = serde_json::to_string(extras).map_err(unreadable)?;
         self.connection.execute("UPDATE asks SET extras = ?2 WHERE id = ?1", (id.as_str(), extras))?;
@@ -138,12 +123,39 @@ impl Tx<'_> {
         let changed = statement.execute((id.as_str(), from.as_str(), to.receipt.as_str(), &to.evidence))?;
         Ok(changed == 1)
     }
+}
+
+impl Reader {
+    pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
+        statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
+    }
+
+    pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT * FROM asks WHERE agent = ?1 AND key = ?2")?;
+        let found =
+            statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
+        found.transpose()
+    }
+
+    /// The agent that raises an ask, and whether it has used this key before.
+    pub fn asker(&self, agent: &AgentId, key: &Key) -> Result<(Option<AgentRow>, bool), StoreError> {
+        let mut used = self.connection.prepare_cached("SELECT 1 FROM asks WHERE agent = ?1 AND key = ?2")?;
+        Ok((self.agent(agent)?, used.exists((agent.as_str(), key.as_str()))?))
+    }
+
+    pub fn permissions_without_extras(&self) -> Result<Vec<Ask>, StoreError> {
+        let sql = "SELECT * FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+        rows.map(|row| row?).collect()
+    }
 
     pub fn open_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        ids(
-            self.connection,
+        self.ask_ids(
             "SELECT id FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
-            &[&agent.as_str()],
+            [agent.as_str()],
         )
     }
 
@@ -165,14 +177,13 @@ impl Tx<'_> {
     }
 
     pub fn some_open_asks(&self) -> Result<Vec<AskId>, StoreError> {
-        ids(self.connection, "SELECT id FROM asks WHERE state = 'open' LIMIT 256", &[])
+        self.ask_ids("SELECT id FROM asks WHERE state = 'open' LIMIT 256", [])
     }
 
     pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        ids(
-            self.connection,
+        self.ask_ids(
             "SELECT id FROM asks INDEXED BY asks_unsettled WHERE receipt = 'pending' AND agent = ?1",
-            &[&agent.as_str()],
+            [agent.as_str()],
         )
     }
 
@@ -199,58 +210,58 @@ impl Tx<'_> {
 
     pub fn due_asks(&self, now: Timestamp) -> Result<Vec<AskId>, StoreError> {
         let sql = "SELECT id FROM asks WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline LIMIT 256";
-        ids(self.connection, sql, &[&now.as_millisecond()])
+        self.ask_ids(sql, [now.as_millisecond()])
     }
-}
 
-pub fn ask(connection: &Connection, id: &AskId) -> Result<Option<Ask>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
-    statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
-}
-
-fn ask_by_key(connection: &Connection, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT * FROM asks WHERE agent = ?1 AND key = ?2")?;
-    let found = statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
-    found.transpose()
-}
-
-/// The agent that raises an ask, and whether it has used this key before.
-pub fn asker(
-    connection: &Connection,
-    agent: &AgentId,
-    key: &Key,
-) -> Result<(Option<AgentRow>, bool), StoreError> {
-    let row = agents::agent(connection, agent)?;
-    let mut statement = connection.prepare_cached("SELECT 1 FROM asks WHERE agent = ?1 AND key = ?2")?;
-    Ok((row, statement.exists((agent.as_str(), key.as_str()))?))
-}
-
-/// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.
-pub fn permissions_since(
-    connection: &Connection,
-    since: Timestamp,
-    mut each: impl FnMut(Ask, String),
-) -> Result<(), StoreError> {
-    let sql = "SELECT asks.*, agents.kind AS agent_kind FROM asks JOIN agents ON agents.id = asks.agent
-         WHERE asks.kind = 'permission' AND asks.created_at >= ?1 ORDER BY n";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([since.as_millisecond()])?;
-    while let Some(row) = rows.next()? {
-        each(read_row(row)?, row.get("agent_kind")?);
+    pub fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "SELECT min(deadline) FROM asks WHERE state = 'open' AND deadline IS NOT NULL";
+        let millis: Option<i64> = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        millis.map(time).transpose()
     }
-    Ok(())
-}
 
-pub fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "SELECT min(deadline) FROM asks WHERE state = 'open' AND deadline IS NOT NULL";
-    let millis: Option<i64> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    millis.map(time).transpose()
-}
+    /// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.
+    pub fn permissions_since(
+        &self,
+        since: Timestamp,
+        mut each: impl FnMut(Ask, String),
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT asks.*, agents.kind AS agent_kind FROM asks JOIN agents ON agents.id = asks.agent
+             WHERE asks.kind = 'permission' AND asks.created_at >= ?1 ORDER BY n";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query([since.as_millisecond()])?;
+        while let Some(row) = rows.next()? {
+            each(read_row(row)?, row.get("agent_kind")?);
+        }
+        Ok(())
+    }
 
-fn ids(connection: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<AskId>, StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
-    rows.map(|id| AskId::try_from(id?).map_err(unreadable)).collect()
+    /// How many asks there are, and how many of them have ended.
+    pub fn count_asks(&self) -> Result<(u64, u64), StoreError> {
+        let sql = "SELECT count(*), count(ended_at) FROM asks";
+        Ok(self.connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    /// Calls `each` with every ask that has a receipt, the receipt and its evidence.
+    pub fn receipts<E: From<StoreError>>(
+        &self,
+        mut each: impl FnMut(String, String, Option<String>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT id, receipt, evidence FROM asks WHERE receipt IS NOT NULL";
+        let mut statement = self.connection.prepare(sql).map_err(StoreError::from)?;
+        let mut rows = statement.query([]).map_err(StoreError::from)?;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            let read = || Ok::<_, StoreError>((row.get(0)?, row.get(1)?, row.get(2)?));
+            let (id, receipt, evidence) = read()?;
+            each(id, receipt, evidence)?;
+        }
+        Ok(())
+    }
+
+    fn ask_ids(&self, sql: &str, params: impl Params) -> Result<Vec<AskId>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
+        rows.map(|id| AskId::try_from(id?).map_err(unreadable)).collect()
+    }
 }
 
 pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {

@@ -1,7 +1,7 @@
 //! The audit trail: written in the same transaction as what it tells of, read back by `log`; `verify/` checks it.
 
 use super::asks::{json, time};
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::trail::{Chain, ChainKey, Line};
 use aye_core::{AgentId, AskId, Proof};
 use jiff::Timestamp;
@@ -78,47 +78,69 @@ pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
     Ok(head.map_or_else(Chain::default, |(seq, head)| Chain { head, lines: seq.cast_unsigned() }))
 }
 
-/// What allowing took by the policy that was last in force; none if an older version wrote the line of it.
-pub fn last_proof(connection: &Connection) -> Result<Option<Proof>, StoreError> {
-    let sql =
-        "SELECT detail FROM audit WHERE kind IN ('hub.started', 'policy.read') ORDER BY seq DESC LIMIT 1";
-    let detail = connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
-    let Some(detail) = detail else { return Ok(None) };
-    Ok(serde_json::from_value(json(&detail)?["proof"].take()).ok())
-}
-
-/// Calls `each` with the lines that fit, oldest first.
-pub fn read(
-    connection: &Connection,
-    filter: &AuditFilter,
-    mut each: impl FnMut(Line) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare(
-        "SELECT * FROM (
-             SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit
-             WHERE (:agent IS NULL OR agent = :agent) AND (:ask IS NULL OR ask = :ask)
-               AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
-               AND (:who IS NULL OR instr(lower(who), lower(:who)) > 0)
-               AND (:kind IS NULL OR substr(kind, 1, length(:kind)) = :kind)
-             ORDER BY seq DESC LIMIT :limit
-         ) ORDER BY seq",
-    )?;
-    let mut rows = statement.query(named_params! {
-        ":agent": filter.agent,
-        ":ask": filter.ask,
-        ":since": filter.since.map(Timestamp::as_millisecond),
-        ":until": filter.until.map(Timestamp::as_millisecond),
-        ":who": filter.who,
-        ":kind": filter.kind,
-        ":limit": filter.limit.map_or(-1, i64::from),
-    })?;
-    while let Some(row) = rows.next()? {
-        each(read_line(row)?)?;
+impl Reader {
+    /// What allowing took by the policy that was last in force; none if an older version wrote the line of it.
+    pub fn last_proof(&self) -> Result<Option<Proof>, StoreError> {
+        let sql =
+            "SELECT detail FROM audit WHERE kind IN ('hub.started', 'policy.read') ORDER BY seq DESC LIMIT 1";
+        let detail = self.connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
+        let Some(detail) = detail else { return Ok(None) };
+        Ok(serde_json::from_value(json(&detail)?["proof"].take()).ok())
     }
-    Ok(())
+
+    /// How many lines the trail has.
+    pub fn count_lines(&self) -> Result<u64, StoreError> {
+        Ok(self.connection.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?)
+    }
+
+    /// Calls `each` with every line and its hash, oldest first.
+    pub fn whole_trail<E: From<StoreError>>(
+        &self,
+        mut each: impl FnMut(Line, String) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq";
+        let mut statement = self.connection.prepare(sql).map_err(StoreError::from)?;
+        let mut rows = statement.query([]).map_err(StoreError::from)?;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            let hash = row.get("hash").map_err(StoreError::from)?;
+            each(read_line(row)?, hash)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the lines that fit, oldest first.
+    pub fn trail<E: From<StoreError>>(
+        &self,
+        filter: &AuditFilter,
+        mut each: impl FnMut(Line) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT * FROM (
+                 SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit
+                 WHERE (:agent IS NULL OR agent = :agent) AND (:ask IS NULL OR ask = :ask)
+                   AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
+                   AND (:who IS NULL OR instr(lower(who), lower(:who)) > 0)
+                   AND (:kind IS NULL OR substr(kind, 1, length(:kind)) = :kind)
+                 ORDER BY seq DESC LIMIT :limit
+             ) ORDER BY seq";
+        let mut statement = self.connection.prepare(sql).map_err(StoreError::from)?;
+        let params = named_params! {
+            ":agent": filter.agent,
+            ":ask": filter.ask,
+            ":since": filter.since.map(Timestamp::as_millisecond),
+            ":until": filter.until.map(Timestamp::as_millisecond),
+            ":who": filter.who,
+            ":kind": filter.kind,
+            ":limit": filter.limit.map_or(-1, i64::from),
+        };
+        let mut rows = statement.query(params).map_err(StoreError::from)?;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            each(read_line(row)?)?;
+        }
+        Ok(())
+    }
 }
 
-pub(super) fn read_line(row: &Row) -> Result<Line, StoreError> {
+fn read_line(row: &Row) -> Result<Line, StoreError> {
     Ok(Line {
         seq: row.get::<_, u64>("seq")?,
         at: time(row.get("at")?)?,

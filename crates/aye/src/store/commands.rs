@@ -1,7 +1,6 @@
 use super::asks::json;
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::AgentId;
-use rusqlite::Connection;
 use serde_json::Value;
 
 impl Tx<'_> {
@@ -13,13 +12,16 @@ impl Tx<'_> {
     }
 }
 
-pub fn after(connection: &Connection, agent: &AgentId, after: u64) -> Result<Vec<(u64, Value)>, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT n, body FROM commands WHERE agent = ?1 AND n > ?2 ORDER BY n LIMIT 100")?;
-    let mut rows = statement.query((agent.as_str(), after))?;
-    let mut commands = Vec::new();
-    while let Some(row) = rows.next()? {
-        commands.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
+impl Reader {
+    pub fn commands_after(&self, agent: &AgentId, after: u64) -> Result<Vec<(u64, Value)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT n, body FROM commands WHERE agent = ?1 AND n > ?2 ORDER BY n LIMIT 100",
+        )?;
+        let mut rows = statement.query((agent.as_str(), after))?;
+        let mut commands = Vec::new();
+        while let Some(row) = rows.next()? {
+            commands.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
+        }
+        Ok(commands)
     }
-    Ok(commands)
 }

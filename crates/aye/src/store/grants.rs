@@ -1,11 +1,11 @@
 use super::asks::{time, unreadable};
 use super::row_mac::{self, GRANTS};
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{OptionalExtension, Params, Row};
 use serde_json::json;
 
 /// A grant as it is kept.
@@ -49,11 +49,6 @@ impl Tx<'_> {
         self.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)
     }
 
-    /// Only those that the hub itself made.
-    pub fn grants_for(&self, folder: &str, tool: &str) -> Result<Vec<(String, Grant)>, StoreError> {
-        ours(self.connection, "folder = ?1 AND tool = ?2 AND ended_at IS NULL", (folder, tool))
-    }
-
     /// Whether there was such a grant in force.
     pub fn revoke_grant(&mut self, id: &str, who: &str, at: Timestamp) -> Result<bool, StoreError> {
         let sql = "UPDATE grants SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
@@ -79,16 +74,42 @@ impl Tx<'_> {
     }
 }
 
-/// Every grant there ever was.
-pub fn all(connection: &Connection) -> Result<Vec<GrantRow>, StoreError> {
-    let mut statement = connection.prepare(ROWS)?;
-    let rows = statement.query_map([], |row| Ok(read_whole(row)))?;
-    rows.map(|row| row?).collect()
-}
+impl Reader {
+    /// Every grant there ever was.
+    pub fn all_grants(&self) -> Result<Vec<GrantRow>, StoreError> {
+        let mut statement = self.connection.prepare(ROWS)?;
+        let rows = statement.query_map([], |row| Ok(read_whole(row)))?;
+        rows.map(|row| row?).collect()
+    }
 
-pub fn find(connection: &Connection, id: &str) -> Result<Option<GrantRow>, StoreError> {
-    let mut statement = connection.prepare_cached(&format!("{ROWS} WHERE id = ?1"))?;
-    statement.query_row([id], |row| Ok(read_whole(row))).optional()?.transpose()
+    pub fn grant(&self, id: &str) -> Result<Option<GrantRow>, StoreError> {
+        let mut statement = self.connection.prepare_cached(&format!("{ROWS} WHERE id = ?1"))?;
+        statement.query_row([id], |row| Ok(read_whole(row))).optional()?.transpose()
+    }
+
+    /// Those that the hub itself made.
+    pub fn grants_in_force(&self) -> Result<Vec<(String, Grant)>, StoreError> {
+        self.our_grants("ended_at IS NULL ORDER BY rowid", ())
+    }
+
+    /// The same for one folder and tool.
+    pub fn grants_for(&self, folder: &str, tool: &str) -> Result<Vec<(String, Grant)>, StoreError> {
+        self.our_grants("folder = ?1 AND tool = ?2 AND ended_at IS NULL", (folder, tool))
+    }
+
+    fn our_grants(&self, which: &str, params: impl Params) -> Result<Vec<(String, Grant)>, StoreError> {
+        let sql = format!("SELECT id, body, row_is_ours(mac, {GRANTS}) AS ours FROM grants WHERE {which}");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params)?;
+        let mut grants = Vec::new();
+        while let Some(row) = rows.next()? {
+            match row.get("ours")? {
+                true => grants.push(read_row(row)?),
+                false => row_mac::report_foreign("grants", &row.get::<_, String>("id")?),
+            }
+        }
+        Ok(grants)
+    }
 }
 
 const ROWS: &str = "SELECT id, body, agent, folder, tool, ended_at FROM grants";
@@ -103,29 +124,6 @@ fn read_whole(row: &Row) -> Result<GrantRow, StoreError> {
         tool: row.get(4)?,
         ended_at: row.get::<_, Option<i64>>(5)?.map(time).transpose()?,
     })
-}
-
-/// Those that the hub itself made.
-pub fn in_force(connection: &Connection) -> Result<Vec<(String, Grant)>, StoreError> {
-    ours(connection, "ended_at IS NULL ORDER BY rowid", ())
-}
-
-fn ours(
-    connection: &Connection,
-    which: &str,
-    params: impl Params,
-) -> Result<Vec<(String, Grant)>, StoreError> {
-    let sql = format!("SELECT id, body, row_is_ours(mac, {GRANTS}) AS ours FROM grants WHERE {which}");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params)?;
-    let mut grants = Vec::new();
-    while let Some(row) = rows.next()? {
-        match row.get("ours")? {
-            true => grants.push(read_row(row)?),
-            false => row_mac::report_foreign("grants", &row.get::<_, String>("id")?),
-        }
-    }
-    Ok(grants)
 }
 
 fn read_row(row: &Row) -> Result<(String, Grant), StoreError> {

@@ -1,9 +1,9 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
 use super::asks::read_row;
-use super::{AskFilter, AskPage, Decider, StoreError};
+use super::{AskFilter, AskPage, Decider, Reader, StoreError};
 use aye_core::{AgentId, AskId, Kind};
-use rusqlite::{Connection, ToSql};
+use rusqlite::ToSql;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,90 +11,103 @@ const OPEN: &str = "state = 'open'";
 /// So far back decisions are counted by rule: further back they are too many to count while somebody waits.
 const COUNTED: i64 = 100_000;
 
-/// Open asks come oldest first, as they should be answered; ended ones newest first.
-pub fn list(connection: &Connection, filter: &AskFilter) -> Result<AskPage, StoreError> {
-    // Only the conditions that are asked for, and the state spelled out: an index serves no others.
-    let mut conditions = Vec::new();
-    let (condition, order) = match filter.state.as_deref() {
-        None => ("TRUE", "n DESC"),
-        Some("open") => (OPEN, "n"),
-        Some("answered") => ("state = 'answered'", "n DESC"),
-        Some("expired") => ("state = 'expired'", "n DESC"),
-        Some("withdrawn") => ("state = 'withdrawn'", "n DESC"),
-        Some("ended") => ("state <> 'open'", "n DESC"),
-        Some(_) => return Ok(AskPage { asks: Vec::new(), more: false }),
-    };
-    conditions.push(condition);
-    // One more than asked for tells whether there are more.
-    let one_more = i64::from(filter.limit) + 1;
-    let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &one_more)];
-    let agent = filter.agent.as_ref().map(AgentId::as_str);
-    if agent.is_some() {
-        conditions.push("agent = :agent");
-        params.push((":agent", &agent));
-    }
-    if filter.id_prefix.is_some() {
-        // Ids are visible ASCII, so DEL comes after all of them.
-        conditions.push("id BETWEEN :prefix AND :prefix || char(127)");
-        params.push((":prefix", &filter.id_prefix));
-    }
-    let kind = filter.kind.map(Kind::as_str);
-    if kind.is_some() {
-        conditions.push("kind = :kind");
-        params.push((":kind", &kind));
-    }
-    let before = filter.before.as_ref().map(AskId::as_str);
-    if before.is_some() {
-        conditions.push("n < (SELECT n FROM asks WHERE id = :before)");
-        params.push((":before", &before));
-    }
-    let after = filter.after.as_ref().map(AskId::as_str);
-    if after.is_some() {
-        conditions.push("n > (SELECT n FROM asks WHERE id = :after)");
-        params.push((":after", &after));
-    }
-    let rule = match &filter.decided_by {
-        Some(Decider::Rule(rule)) => Some(rule),
-        Some(Decider::Person | Decider::AnyRule) | None => None,
-    };
-    match &filter.decided_by {
-        None => {}
-        Some(Decider::Person) => conditions.push("by ->> '$.name' IS NOT NULL"),
-        Some(Decider::AnyRule) => conditions.push("by ->> '$.rule' IS NOT NULL"),
-        Some(Decider::Rule(_)) => {
-            conditions.push("by ->> '$.rule' = :rule");
-            params.push((":rule", &rule));
-        }
-    }
-    let words = filter.words.as_deref().map(as_it_is_stored);
-    if words.is_some() {
-        conditions.push(
-            "(body LIKE :words ESCAPE '\\' OR answer LIKE :words ESCAPE '\\' OR by LIKE :words ESCAPE '\\'
-              OR cwd LIKE :words ESCAPE '\\' OR id LIKE :words ESCAPE '\\'
-              OR agent IN (SELECT id FROM agents WHERE id LIKE :words ESCAPE '\\' OR title LIKE :words ESCAPE '\\'))",
-        );
-        params.push((":words", &words));
-    }
-    let index = if agent.is_some() && condition == OPEN { "INDEXED BY asks_open" } else { "" };
-    let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT * FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params.as_slice())?;
-    let (mut asks, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = rows.next()? {
-        let length = |column| {
-            Ok::<_, StoreError>(
-                row.get_ref(column)?.as_str_or_null().map_or(0, |text| text.map_or(0, str::len)),
-            )
+impl Reader {
+    /// Open asks come oldest first, as they should be answered; ended ones newest first.
+    pub fn asks(&self, filter: &AskFilter) -> Result<AskPage, StoreError> {
+        // Only the conditions that are asked for, and the state spelled out: an index serves no others.
+        let mut conditions = Vec::new();
+        let (condition, order) = match filter.state.as_deref() {
+            None => ("TRUE", "n DESC"),
+            Some("open") => (OPEN, "n"),
+            Some("answered") => ("state = 'answered'", "n DESC"),
+            Some("expired") => ("state = 'expired'", "n DESC"),
+            Some("withdrawn") => ("state = 'withdrawn'", "n DESC"),
+            Some("ended") => ("state <> 'open'", "n DESC"),
+            Some(_) => return Ok(AskPage { asks: Vec::new(), more: false }),
         };
-        bytes += length("body")? + length("extras")?;
-        let is_full = filter.most_bytes.is_some_and(|most| bytes > most) && !asks.is_empty();
-        if is_full || asks.len() == filter.limit as usize {
-            return Ok(AskPage { asks, more: true });
+        conditions.push(condition);
+        // One more than asked for tells whether there are more.
+        let one_more = i64::from(filter.limit) + 1;
+        let mut params: Vec<(&str, &dyn ToSql)> = vec![(":limit", &one_more)];
+        let agent = filter.agent.as_ref().map(AgentId::as_str);
+        if agent.is_some() {
+            conditions.push("agent = :agent");
+            params.push((":agent", &agent));
         }
-        asks.push(read_row(row)?);
+        if filter.id_prefix.is_some() {
+            // Ids are visible ASCII, so DEL comes after all of them.
+            conditions.push("id BETWEEN :prefix AND :prefix || char(127)");
+            params.push((":prefix", &filter.id_prefix));
+        }
+        let kind = filter.kind.map(Kind::as_str);
+        if kind.is_some() {
+            conditions.push("kind = :kind");
+            params.push((":kind", &kind));
+        }
+        let before = filter.before.as_ref().map(AskId::as_str);
+        if before.is_some() {
+            conditions.push("n < (SELECT n FROM asks WHERE id = :before)");
+            params.push((":before", &before));
+        }
+        let after = filter.after.as_ref().map(AskId::as_str);
+        if after.is_some() {
+            conditions.push("n > (SELECT n FROM asks WHERE id = :after)");
+            params.push((":after", &after));
+        }
+        let rule = match &filter.decided_by {
+            Some(Decider::Rule(rule)) => Some(rule),
+            Some(Decider::Person | Decider::AnyRule) | None => None,
+        };
+        match &filter.decided_by {
+            None => {}
+            Some(Decider::Person) => conditions.push("by ->> '$.name' IS NOT NULL"),
+            Some(Decider::AnyRule) => conditions.push("by ->> '$.rule' IS NOT NULL"),
+            Some(Decider::Rule(_)) => {
+                conditions.push("by ->> '$.rule' = :rule");
+                params.push((":rule", &rule));
+            }
+        }
+        let words = filter.words.as_deref().map(as_it_is_stored);
+        if words.is_some() {
+            conditions.push(
+                "(body LIKE :words ESCAPE '\\' OR answer LIKE :words ESCAPE '\\' OR by LIKE :words ESCAPE '\\'
+                  OR cwd LIKE :words ESCAPE '\\' OR id LIKE :words ESCAPE '\\'
+                  OR agent IN (SELECT id FROM agents WHERE id LIKE :words ESCAPE '\\' OR title LIKE :words ESCAPE '\\'))",
+            );
+            params.push((":words", &words));
+        }
+        let index = if agent.is_some() && condition == OPEN { "INDEXED BY asks_open" } else { "" };
+        let conditions = conditions.join(" AND ");
+        let sql = format!("SELECT * FROM asks {index} WHERE {conditions} ORDER BY {order} LIMIT :limit");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params.as_slice())?;
+        let (mut asks, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let length = |column| {
+                Ok::<_, StoreError>(
+                    row.get_ref(column)?.as_str_or_null().map_or(0, |text| text.map_or(0, str::len)),
+                )
+            };
+            bytes += length("body")? + length("extras")?;
+            let is_full = filter.most_bytes.is_some_and(|most| bytes > most) && !asks.is_empty();
+            if is_full || asks.len() == filter.limit as usize {
+                return Ok(AskPage { asks, more: true });
+            }
+            asks.push(read_row(row)?);
+        }
+        Ok(AskPage { asks, more: false })
     }
-    Ok(AskPage { asks, more: false })
+
+    pub fn rule_counts(&self) -> Result<Vec<RuleCount>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT by ->> '$.rule' AS rule, count(*) FROM asks
+             WHERE n > (SELECT max(n) FROM asks) - ?1 AND by IS NOT NULL AND rule IS NOT NULL
+             GROUP BY rule ORDER BY count(*) DESC LIMIT 1000",
+        )?;
+        let rows =
+            statement.query_map([COUNTED], |row| Ok(RuleCount { rule: row.get(0)?, asks: row.get(1)? }))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
 }
 
 /// A pattern that finds these words in JSON, where quotes and line breaks stand escaped.
@@ -116,15 +129,4 @@ fn as_it_is_stored(words: &str) -> String {
 pub struct RuleCount {
     pub rule: String,
     pub asks: u64,
-}
-
-pub fn rule_counts(connection: &Connection) -> Result<Vec<RuleCount>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT by ->> '$.rule' AS rule, count(*) FROM asks
-         WHERE n > (SELECT max(n) FROM asks) - ?1 AND by IS NOT NULL AND rule IS NOT NULL
-         GROUP BY rule ORDER BY count(*) DESC LIMIT 1000",
-    )?;
-    let rows =
-        statement.query_map([COUNTED], |row| Ok(RuleCount { rule: row.get(0)?, asks: row.get(1)? }))?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -1,7 +1,6 @@
 use super::asks::json;
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::Surface;
-use rusqlite::Connection;
 use serde_json::Value;
 
 impl Tx<'_> {
@@ -27,7 +26,9 @@ impl Tx<'_> {
         statement.execute((surface.as_str(), kind, key))?;
         Ok(())
     }
+}
 
+impl Reader {
     pub fn memory(&self, surface: Surface, kind: &str, key: &str) -> Result<Option<Value>, StoreError> {
         let mut statement = self
             .connection
@@ -35,20 +36,17 @@ impl Tx<'_> {
         let mut rows = statement.query((surface.as_str(), kind, key))?;
         rows.next()?.map(|row| json(&row.get::<_, String>(0)?)).transpose()
     }
-}
 
-/// All of a kind, by key.
-pub fn recall(
-    connection: &Connection,
-    surface: Surface,
-    kind: &str,
-) -> Result<Vec<(String, Value)>, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 ORDER BY key")?;
-    let mut rows = statement.query((surface.as_str(), kind))?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push((row.get(0)?, json(&row.get::<_, String>(1)?)?));
+    /// All of a kind, by key.
+    pub fn recall(&self, surface: Surface, kind: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 ORDER BY key")?;
+        let mut rows = statement.query((surface.as_str(), kind))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((row.get(0)?, json(&row.get::<_, String>(1)?)?));
+        }
+        Ok(found)
     }
-    Ok(found)
 }

@@ -1,21 +1,24 @@
 //! The truth: what was asked, what was answered, and the trail of how it came to be.
 
-pub mod agents;
-pub mod asks;
-pub mod audit;
-pub mod commands;
-pub mod counts;
-pub mod grants;
+mod agents;
+mod asks;
+mod audit;
+#[cfg(test)]
+pub mod by_hand;
+mod commands;
+mod counts;
+mod grants;
 mod head;
-pub mod history;
+mod history;
 mod keying;
-pub mod memory;
-pub mod outbox;
-pub mod outlines;
+mod memory;
+mod outbox;
+mod outlines;
 pub mod passkeys;
-pub mod row_mac;
+mod reader;
+mod row_mac;
 mod schema;
-pub mod tokens;
+mod tokens;
 pub mod verify;
 mod writer;
 
@@ -24,8 +27,9 @@ pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use counts::AskCount;
 pub use history::RuleCount;
-pub use outbox::{CatchUp, Change, Snapshot, Subject};
+pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
 pub use passkeys::PasskeyRow;
+pub use reader::Reader;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
@@ -110,7 +114,7 @@ pub struct Store {
 }
 
 struct Readers {
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Reader>>,
     permits: Arc<Semaphore>,
 }
 
@@ -137,7 +141,7 @@ impl Store {
         head.note(&audit::chain_head(&connection)?).map_err(io)?;
         let open_reader = |_| {
             let reader = open_reader(path)?;
-            row_mac::register(&reader, &key).map(|()| reader)
+            row_mac::register(&reader, &key).map(|()| Reader { connection: reader })
         };
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
         let writer = Writer::start(connection, (key.clone(), head), Box::new(committed)).map_err(io)?;
@@ -187,7 +191,7 @@ impl Store {
     /// Reads one consistent state of the database.
     pub async fn read<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -198,9 +202,9 @@ impl Store {
             // Goes with the connection: a caller that leaves early must not let another in without one.
             let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut connection = idle().pop().ok_or(StoreError::Closed)?;
-            let result = caught(|| consistent(&mut connection, work));
-            idle().push(connection);
+            let reader = idle().pop().ok_or(StoreError::Closed)?;
+            let result = caught(|| reader.at_one_moment(work));
+            idle().push(reader);
             result
         });
         read.await.map_err(|_| StoreError::Closed)?
@@ -216,7 +220,7 @@ impl Store {
 }
 
 /// Opens the database only to look, beside a running hub or without one.
-pub fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+pub fn open_to_read(path: &Path) -> Result<Reader, OpenError> {
     let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
     let read = |connection: Connection| Ok((schema_version(&connection)?, connection));
     let (found, connection) = match open_reader(path).and_then(read) {
@@ -227,7 +231,7 @@ pub fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
     };
     match found > MIGRATIONS.len() {
         true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
-        false => Ok(connection),
+        false => Ok(Reader { connection }),
     }
 }
 
@@ -237,14 +241,6 @@ fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result
         tracing::error!("a change or a look at the database panicked; nothing of it is kept");
         Err(StoreError::Panicked.into())
     })
-}
-
-fn consistent<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-    work(&transaction)
 }
 
 fn open_reader(path: &Path) -> rusqlite::Result<Connection> {

@@ -1,32 +1,46 @@
 //! What the surfaces are told: numbered changes, written with what they tell of.
 
 use super::asks::{json, unreadable};
-use super::{AskFilter, StoreError, Tx, agents, asks, history};
-use aye_core::{Agent, AgentId, Answer, Ask, AskId, By, Receipt};
-use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
-use serde::Serialize;
-use serde_json::{Value, json};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
+use super::{AgentRow, AskFilter, Reader, StoreError, Tx};
+use aye_core::lifecycle::Delivery;
+use aye_core::{Agent, AgentId, Ask, AskId, Receipt, State};
+use bytes::Bytes;
+use rusqlite::OptionalExtension;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::sync::OnceLock;
 
 /// One numbered change.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub seq: u64,
     pub subject: Subject,
-    /// Ready to be sent, and shared by all it is sent to; none where it is too large to be held for those
-    /// who are behind.
-    pub text: Option<Utf8Bytes>,
+    /// The change written out, by the first who sends it for all who do.
+    pub text: OnceLock<Bytes>,
+}
+
+impl Change {
+    fn new(seq: u64, subject: Subject) -> Self {
+        Self { seq, subject, text: OnceLock::new() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Ask(Box<Ask>),
-    /// An ask that is too large to be held for those who are behind.
-    LargeAsk {
-        id: AskId,
-        ended: bool,
-    },
+    Agent(Box<Agent>),
+    /// Something that an agent said or did.
+    Event(AgentId, Value),
+    /// Something every operator should know that belongs to no agent.
+    Notice(Value),
+    /// Too large to be held in memory for those who are behind: it is read from the store.
+    Large(Large),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Large {
+    Ask { id: AskId, ended: bool },
     Agent(AgentId),
     Event(AgentId),
     Notice,
@@ -46,8 +60,8 @@ pub struct Snapshot {
 /// What somebody who has seen the changes up to a number must be sent.
 #[derive(Debug)]
 pub enum CatchUp {
-    /// The missed changes as `(seq, text)`, and whether there are more than these.
-    Missed { changes: Vec<(u64, String)>, more: bool },
+    /// The missed changes, none of them held back for its size, and whether there are more than these.
+    Missed { changes: Vec<Change>, more: bool },
     /// The number is not one we can continue from.
     Unknown,
 }
@@ -60,67 +74,78 @@ const SNAPSHOT_BYTES: usize = 8 * 1024 * 1024;
 /// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
 const LARGEST_HELD: usize = 32 * 1024;
 
-/// An ask's part that changes; the rest stands in the asks themselves.
-#[derive(Serialize)]
-struct Standing<'a> {
-    state: &'a str,
+/// An ask's part that changes more than once; the rest stands in the asks themselves.
+#[derive(Serialize, Deserialize)]
+struct Standing {
+    state: String,
     receipt: Option<Receipt>,
-    answer: Option<&'a Answer>,
-    by: Option<&'a By>,
-    ended_at: Option<Timestamp>,
-    note: Option<&'a str>,
+    note: Option<String>,
 }
 
-/// Written as it is, without a tree in between: this runs inside the commit everybody waits for.
-#[derive(Serialize)]
-struct AskMessage<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    seq: u64,
-    ask: &'a Ask,
+impl Standing {
+    fn of(state: &State) -> Self {
+        let note = state.note().map(str::to_owned);
+        Self { state: state.name().to_owned(), receipt: state.receipt(), note }
+    }
+
+    /// The state as it was, made from what became of it: once it has ended, only its receipt changes.
+    fn before(self, mut state: State) -> State {
+        if self.state == State::Open.name() {
+            return State::Open;
+        }
+        let why = state.why_unanswered();
+        let evidence = self.note.filter(|note| Some(note.as_str()) != why);
+        if let (State::Answered { delivery, .. } | State::Expired { delivery, .. }, Some(receipt)) =
+            (&mut state, self.receipt)
+        {
+            *delivery = Delivery { receipt, evidence };
+        }
+        state
+    }
 }
 
 impl Tx<'_> {
     pub fn publish_ask(&mut self, ask: &Ask) -> Result<(), StoreError> {
-        let standing = Standing {
-            state: ask.state.name(),
-            receipt: ask.state.receipt(),
-            answer: ask.state.answer(),
-            by: ask.state.by(),
-            ended_at: ask.state.ended_at(),
-            note: ask.state.note(),
-        };
-        let standing = serde_json::to_string(&standing).map_err(unreadable)?;
+        let standing = serde_json::to_string(&Standing::of(&ask.state)).map_err(unreadable)?;
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
-        let text = held(serde_json::to_string(&AskMessage { kind: "ask", seq, ask }).map_err(unreadable)?);
-        let subject = match text {
-            Some(_) => Subject::Ask(Box::new(ask.clone())),
-            None => Subject::LargeAsk { id: ask.id.clone(), ended: !ask.state.is_open() },
+        let subject = match written_length(ask)? <= LARGEST_HELD {
+            true => Subject::Ask(Box::new(ask.clone())),
+            false => Subject::Large(Large::Ask { id: ask.id.clone(), ended: !ask.state.is_open() }),
         };
-        self.changes.push(Change { seq, subject, text });
+        self.changes.push(Change::new(seq, subject));
         Ok(())
     }
 
-    pub fn publish_agent(&mut self, agent: &Agent) -> Result<(), StoreError> {
-        let detail = serde_json::to_value(agent).map_err(unreadable)?;
-        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail.to_string())?;
-        let text = held(message("agent", seq, "agent", detail));
-        self.changes.push(Change { seq, subject: Subject::Agent(agent.id.clone()), text });
+    pub fn publish_agent(&mut self, agent: Agent) -> Result<(), StoreError> {
+        let detail = serde_json::to_string(&agent).map_err(unreadable)?;
+        let seq = self.put_in_outbox("agent", agent.id.as_str(), &detail)?;
+        let subject = match detail.len() <= LARGEST_HELD {
+            true => Subject::Agent(Box::new(agent)),
+            false => Subject::Large(Large::Agent(agent.id)),
+        };
+        self.changes.push(Change::new(seq, subject));
         Ok(())
     }
 
     pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("event", agent.as_str(), &event.to_string())?;
-        let text = held(event_message(seq, agent.as_str(), event));
-        self.changes.push(Change { seq, subject: Subject::Event(agent.clone()), text });
+        let detail = event.to_string();
+        let seq = self.put_in_outbox("event", agent.as_str(), &detail)?;
+        let subject = match detail.len() <= LARGEST_HELD {
+            true => Subject::Event(agent.clone(), event),
+            false => Subject::Large(Large::Event(agent.clone())),
+        };
+        self.changes.push(Change::new(seq, subject));
         Ok(())
     }
 
-    /// Something every operator should know that belongs to no agent.
     pub fn publish_notice(&mut self, notice: Value) -> Result<(), StoreError> {
-        let seq = self.put_in_outbox("notice", "hub", &notice.to_string())?;
-        let text = held(message("notice", seq, "notice", notice));
-        self.changes.push(Change { seq, subject: Subject::Notice, text });
+        let detail = notice.to_string();
+        let seq = self.put_in_outbox("notice", "hub", &detail)?;
+        let subject = match detail.len() <= LARGEST_HELD {
+            true => Subject::Notice(notice),
+            false => Subject::Large(Large::Notice),
+        };
+        self.changes.push(Change::new(seq, subject));
         Ok(())
     }
 
@@ -142,100 +167,101 @@ impl Tx<'_> {
     }
 }
 
-fn held(text: String) -> Option<Utf8Bytes> {
-    (text.len() <= LARGEST_HELD).then(|| text.into())
-}
-
-fn message(kind: &str, seq: u64, field: &str, content: Value) -> String {
-    json!({ "type": kind, "seq": seq, field: content }).to_string()
-}
-
-fn event_message(seq: u64, agent: &str, event: Value) -> String {
-    json!({ "type": "event", "seq": seq, "agent": agent, "event": event }).to_string()
-}
-
-pub fn snapshot(connection: &Connection) -> Result<Snapshot, StoreError> {
-    let open = AskFilter {
-        state: Some("open".into()),
-        limit: u32::MAX,
-        most_bytes: Some(SNAPSHOT_BYTES),
-        ..AskFilter::default()
-    };
-    let page = history::list(connection, &open)?;
-    Ok(Snapshot {
-        seq: last_seq(connection)?,
-        next: page.next(),
-        asks: page.asks,
-        agents: agents::list(connection, false)?.iter().map(agents::AgentRow::agent).collect(),
-    })
-}
-
-pub fn last_seq(connection: &Connection) -> Result<u64, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'")?;
-    let seq: Option<i64> = statement.query_row([], |row| row.get(0)).optional()?;
-    Ok(seq.unwrap_or(0).cast_unsigned())
-}
-
-pub fn catch_up(connection: &Connection, after: u64) -> Result<CatchUp, StoreError> {
-    let last = last_seq(connection)?;
-    let mut first = connection.prepare_cached("SELECT min(seq) FROM outbox")?;
-    let first: Option<i64> = first.query_row([], |row| row.get(0))?;
-    let first = first.map_or(last + 1, i64::cast_unsigned);
-    if after > last || after + 1 < first {
-        return Ok(CatchUp::Unknown);
-    }
-    let mut statement = connection.prepare_cached(
-        "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2",
-    )?;
-    let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
-    let mut changes = Vec::new();
-    let mut bytes = 0;
-    while let Some(row) = rows.next()? {
-        let seq = row.get::<_, u64>(0)?;
-        let (kind, subject): (String, String) = (row.get(1)?, row.get(2)?);
-        let detail = json(&row.get::<_, String>(3)?)?;
-        let text = match kind.as_str() {
-            "ask" => message("ask", seq, "ask", ask_as_it_stood(connection, &subject, detail)?),
-            "agent" | "notice" => message(&kind, seq, &kind, detail),
-            _ => event_message(seq, &subject, detail),
+impl Reader {
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let open = AskFilter {
+            state: Some("open".into()),
+            limit: u32::MAX,
+            most_bytes: Some(SNAPSHOT_BYTES),
+            ..AskFilter::default()
         };
-        bytes += text.len();
-        changes.push((seq, text));
-        if bytes >= CATCH_UP_BYTES {
-            break;
-        }
+        let page = self.asks(&open)?;
+        Ok(Snapshot {
+            seq: self.last_seq()?,
+            next: page.next(),
+            asks: page.asks,
+            agents: self.agents(false)?.iter().map(AgentRow::agent).collect(),
+        })
     }
-    let more = bytes >= CATCH_UP_BYTES || changes.len() == CATCH_UP_AT_ONCE;
-    Ok(CatchUp::Missed { changes, more })
+
+    /// The number of the last change that is on disk.
+    pub fn last_seq(&self) -> Result<u64, StoreError> {
+        let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let seq: Option<i64> = statement.query_row([], |row| row.get(0)).optional()?;
+        Ok(seq.unwrap_or(0).cast_unsigned())
+    }
+
+    pub fn catch_up(&self, after: u64) -> Result<CatchUp, StoreError> {
+        let last = self.last_seq()?;
+        let mut first = self.connection.prepare_cached("SELECT min(seq) FROM outbox")?;
+        let first: Option<i64> = first.query_row([], |row| row.get(0))?;
+        let first = first.map_or(last + 1, i64::cast_unsigned);
+        if after > last || after + 1 < first {
+            return Ok(CatchUp::Unknown);
+        }
+        let mut statement = self.connection.prepare_cached(
+            "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        )?;
+        let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
+        let mut changes = Vec::new();
+        let mut bytes = 0;
+        while let Some(row) = rows.next()? {
+            let (kind, subject, detail): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            bytes += detail.len();
+            let subject = match kind.as_str() {
+                "ask" => {
+                    let ask = self.ask_as_it_stood(&subject, &detail)?;
+                    bytes += written_length(&ask)?;
+                    Subject::Ask(Box::new(ask))
+                }
+                "agent" => Subject::Agent(Box::new(serde_json::from_str(&detail).map_err(unreadable)?)),
+                "notice" => Subject::Notice(json(&detail)?),
+                _ => Subject::Event(AgentId::try_from(subject).map_err(unreadable)?, json(&detail)?),
+            };
+            changes.push(Change::new(row.get(0)?, subject));
+            if bytes >= CATCH_UP_BYTES {
+                break;
+            }
+        }
+        let more = bytes >= CATCH_UP_BYTES || changes.len() == CATCH_UP_AT_ONCE;
+        Ok(CatchUp::Missed { changes, more })
+    }
+
+    fn ask_as_it_stood(&self, id: &str, standing: &str) -> Result<Ask, StoreError> {
+        let id = AskId::try_from(id).map_err(unreadable)?;
+        let ask = self.ask(&id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
+        let standing: Standing = serde_json::from_str(standing).map_err(unreadable)?;
+        Ok(Ask { state: standing.before(ask.state), ..ask })
+    }
+
+    /// The conversation of one agent, oldest first, as `(seq, event)`.
+    pub fn events(&self, agent: &AgentId, after: u64, limit: u32) -> Result<Vec<(u64, Value)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT seq, detail FROM outbox WHERE type = 'event' AND subject = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )?;
+        let mut rows = statement.query((agent.as_str(), after, limit))?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next()? {
+            events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
+        }
+        Ok(events)
+    }
 }
 
-/// The conversation of one agent, oldest first, as `(seq, event)`.
-pub fn events(
-    connection: &Connection,
-    agent: &AgentId,
-    after: u64,
-    limit: u32,
-) -> Result<Vec<(u64, Value)>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT seq, detail FROM outbox WHERE type = 'event' AND subject = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-    )?;
-    let mut rows = statement.query((agent.as_str(), after, limit))?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
-    }
-    Ok(events)
-}
-
-fn ask_as_it_stood(connection: &Connection, id: &str, standing: Value) -> Result<Value, StoreError> {
-    let id = AskId::try_from(id).map_err(unreadable)?;
-    let ask =
-        asks::ask(connection, &id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
-    let mut ask = serde_json::to_value(ask).map_err(unreadable)?;
-    if let Value::Object(fields) = standing {
-        for (field, value) in fields {
-            ask[field.as_str()] = value;
+/// How many bytes an ask has as JSON, without writing them anywhere: this runs inside the commit everybody waits for.
+fn written_length(ask: &Ask) -> Result<usize, StoreError> {
+    struct Count(usize);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
         }
     }
-    Ok(ask)
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, ask).map_err(unreadable)?;
+    Ok(count.0)
 }

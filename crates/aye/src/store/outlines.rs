@@ -1,24 +1,9 @@
 use super::asks::unreadable;
 use super::row_mac::{self, OUTLINES};
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use aye_core::{AgentId, Outline};
 
 impl Tx<'_> {
-    /// An agent of which none was asked has an empty one, and so has one whose outline the hub did not write.
-    pub fn outline(&self, agent: &AgentId) -> Result<Outline, StoreError> {
-        let sql = format!("SELECT body, row_is_ours(mac, {OUTLINES}) AS ours FROM outlines WHERE agent = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([agent.as_str()])?;
-        match rows.next()? {
-            None => Ok(Outline::default()),
-            Some(row) if row.get("ours")? => read(&row.get::<_, String>("body")?),
-            Some(_) => {
-                row_mac::report_foreign("outlines", agent.as_str());
-                Ok(Outline::default())
-            }
-        }
-    }
-
     pub fn put_outline(&self, agent: &AgentId, outline: &Outline) -> Result<(), StoreError> {
         if *outline == Outline::default() {
             return self.forget_outline(agent);
@@ -33,6 +18,23 @@ impl Tx<'_> {
     pub fn forget_outline(&self, agent: &AgentId) -> Result<(), StoreError> {
         self.connection.prepare_cached("DELETE FROM outlines WHERE agent = ?1")?.execute([agent.as_str()])?;
         Ok(())
+    }
+}
+
+impl Reader {
+    /// An agent of which none was asked has an empty one, and so has one whose outline the hub did not write.
+    pub fn outline(&self, agent: &AgentId) -> Result<Outline, StoreError> {
+        let sql = format!("SELECT body, row_is_ours(mac, {OUTLINES}) AS ours FROM outlines WHERE agent = ?1");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([agent.as_str()])?;
+        match rows.next()? {
+            None => Ok(Outline::default()),
+            Some(row) if row.get("ours")? => read(&row.get::<_, String>("body")?),
+            Some(_) => {
+                row_mac::report_foreign("outlines", agent.as_str());
+                Ok(Outline::default())
+            }
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The public keys of people, and the check that everything which takes a passkey has its signature in the trail.
 
 use super::asks::{time, unreadable};
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{OptionalExtension, Row};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,16 +24,6 @@ pub struct PasskeyRow {
 const COLUMNS: &str = "id, credential, key, name, rp, counter, created_at, used_at";
 
 impl Tx<'_> {
-    pub fn passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
-        in_force(self.connection)
-    }
-
-    pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE credential = ?1 AND removed_at IS NULL");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.query_row([&credential.0], |row| Ok(read_row(row))).optional()?.transpose()
-    }
-
     pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
         let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -63,15 +53,23 @@ impl Tx<'_> {
     }
 }
 
-pub fn in_force(connection: &Connection) -> Result<Vec<PasskeyRow>, StoreError> {
-    // A database that an older version wrote, and no hub has opened since.
-    if !connection.table_exists(None, "passkeys")? {
-        return Ok(Vec::new());
+impl Reader {
+    pub fn passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
+        // A database that an older version wrote, and no hub has opened since.
+        if !self.connection.table_exists(None, "passkeys")? {
+            return Ok(Vec::new());
+        }
+        let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
+        rows.map(|row| row?).collect()
     }
-    let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-    rows.map(|row| row?).collect()
+
+    pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE credential = ?1 AND removed_at IS NULL");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([&credential.0], |row| Ok(read_row(row))).optional()?.transpose()
+    }
 }
 
 fn read_row(row: &Row) -> Result<PasskeyRow, StoreError> {

@@ -14,7 +14,7 @@ fn open(dir: &tempfile::TempDir) -> Store {
     Store::open(&Home::at(dir.path()), now(), |_| {}).unwrap()
 }
 
-fn look(dir: &tempfile::TempDir) -> Connection {
+fn look(dir: &tempfile::TempDir) -> Reader {
     open_to_read(&dir.path().join("aye.db")).unwrap()
 }
 
@@ -34,12 +34,12 @@ async fn a_change_that_fails_leaves_nothing_behind_and_spoils_nobody_elses() {
     let mut kinds = Vec::new();
     let each = |line: aye_core::trail::Line| {
         kinds.push(line.kind);
-        Ok(())
+        Ok::<_, StoreError>(())
     };
-    audit::read(&look(&dir), &AuditFilter::default(), each).unwrap();
+    look(&dir).trail(&AuditFilter::default(), each).unwrap();
     assert_eq!(kinds, ["chain.keyed", "first", "second"]);
     let against = verify::Against::in_home(&Home::at(dir.path())).unwrap();
-    assert_eq!(verify::verify(&mut look(&dir), &against, |_, _| {}).unwrap().lines, 3);
+    assert_eq!(look(&dir).verify(&against, |_, _| {}).unwrap().lines, 3);
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_change_or_a_look_that_panics_is_a_fault_and_spoils_nobody_elses() {
         assert!(matches!(bad.await, Err(StoreError::Panicked)));
     }
     store.write(|tx| note(tx, "second")).await.unwrap();
-    assert_eq!(store.read(audit::chain_head).await.unwrap().lines, 3);
+    assert_eq!(store.read(|db| audit::chain_head(&db.connection)).await.unwrap().lines, 3);
 }
 
 #[tokio::test]
@@ -171,12 +171,8 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
             limit: 10,
             ..AskFilter::default()
         };
-        let found: Vec<_> = history::list(&database, &filter)
-            .unwrap()
-            .asks
-            .into_iter()
-            .map(|ask| String::from(ask.id))
-            .collect();
+        let found: Vec<_> =
+            database.asks(&filter).unwrap().asks.into_iter().map(|ask| String::from(ask.id)).collect();
         assert_eq!(found, expected, "{filter:?}");
     };
     check(None, None, None, &["c", "bz9", "b", "aa", "b7"]);
@@ -191,13 +187,13 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
     check(None, None, Some("bz"), &["bz9"]);
     check(Some("ended"), None, None, &["b", "aa"]);
     let older = AskFilter { before: Some("b".try_into().unwrap()), limit: 10, ..AskFilter::default() };
-    let older = history::list(&database, &older).unwrap().asks;
+    let older = database.asks(&older).unwrap().asks;
     assert_eq!(older.iter().map(|ask| ask.id.as_str()).collect::<Vec<_>>(), ["aa", "b7"]);
     let mut filter =
         AskFilter { state: Some("open".into()), limit: 10, most_bytes: Some(30), ..AskFilter::default() };
     let mut pages = Vec::new();
     loop {
-        let page = history::list(&database, &filter).unwrap();
+        let page = database.asks(&filter).unwrap();
         pages.push(page.asks.iter().map(|ask| ask.id.to_string()).collect::<Vec<_>>().join(" "));
         filter.after = page.next();
         if filter.after.is_none() {
@@ -207,6 +203,6 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
     assert_eq!(pages, ["b7", "bz9", "c"], "19 bytes each: two are too many, and one always fits");
     filter.limit = 2;
     filter.most_bytes = None;
-    let page = history::list(&database, &filter).unwrap();
+    let page = database.asks(&filter).unwrap();
     assert_eq!((page.asks.len(), page.next().unwrap().as_str()), (2, "bz9"));
 }

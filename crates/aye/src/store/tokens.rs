@@ -1,10 +1,9 @@
 use super::asks::{time, unreadable};
-use super::{StoreError, Tx};
+use super::{Reader, StoreError, Tx};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 /// What makes a token a browser's session.
@@ -94,13 +93,6 @@ impl Tx<'_> {
         Ok(new)
     }
 
-    pub fn is_token_revoked(&self, id: &str) -> Result<bool, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
-        Ok(statement.exists([id])?)
-    }
-
     pub fn keep_token(&mut self, id: &str, who: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE tokens SET kept = 1 WHERE id = ?1 AND kept = 0";
         match self.connection.prepare_cached(sql)?.execute([id])? {
@@ -129,38 +121,47 @@ impl Tx<'_> {
     }
 }
 
-/// Every token, and when it was revoked.
-pub fn all(connection: &Connection) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-    // What is read without a hub may not have been brought up to date by one.
-    let column = "SELECT 1 FROM pragma_table_info('tokens') WHERE name = 'public_key'";
-    let session_columns = match connection.prepare(column)?.exists([])? {
-        true => "expires_at, public_key, origin",
-        false => "NULL, NULL, NULL",
-    };
-    let mut statement = connection.prepare(&format!(
-        "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept, {session_columns}
-         FROM tokens ORDER BY created_at"
-    ))?;
-    let mut rows = statement.query([])?;
-    let mut tokens = Vec::new();
-    while let Some(row) = rows.next()? {
-        let agent: Option<String> = row.get(3)?;
-        let surface: Option<String> = row.get(5)?;
-        let token = TokenRow {
-            id: row.get(0)?,
-            hash: row.get(1)?,
-            role: row.get::<_, String>(2)?.parse().map_err(unreadable)?,
-            agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
-            name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
-            surface: surface.as_deref().and_then(Surface::named),
-            session: session(row.get(10)?, row.get(11)?)?,
-            kept: row.get(8)?,
-            created_at: time(row.get(6)?)?,
-            expires_at: row.get::<_, Option<i64>>(9)?.map(time).transpose()?,
-        };
-        tokens.push((token, row.get::<_, Option<i64>>(7)?.map(time).transpose()?));
+impl Reader {
+    pub fn is_token_revoked(&self, id: &str) -> Result<bool, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
+        Ok(statement.exists([id])?)
     }
-    Ok(tokens)
+
+    /// Every token, and when it was revoked.
+    pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
+        // What is read without a hub may not have been brought up to date by one.
+        let column = "SELECT 1 FROM pragma_table_info('tokens') WHERE name = 'public_key'";
+        let session_columns = match self.connection.prepare(column)?.exists([])? {
+            true => "expires_at, public_key, origin",
+            false => "NULL, NULL, NULL",
+        };
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept, {session_columns}
+             FROM tokens ORDER BY created_at"
+        ))?;
+        let mut rows = statement.query([])?;
+        let mut tokens = Vec::new();
+        while let Some(row) = rows.next()? {
+            let agent: Option<String> = row.get(3)?;
+            let surface: Option<String> = row.get(5)?;
+            let token = TokenRow {
+                id: row.get(0)?,
+                hash: row.get(1)?,
+                role: row.get::<_, String>(2)?.parse().map_err(unreadable)?,
+                agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
+                name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
+                surface: surface.as_deref().and_then(Surface::named),
+                session: session(row.get(10)?, row.get(11)?)?,
+                kept: row.get(8)?,
+                created_at: time(row.get(6)?)?,
+                expires_at: row.get::<_, Option<i64>>(9)?.map(time).transpose()?,
+            };
+            tokens.push((token, row.get::<_, Option<i64>>(7)?.map(time).transpose()?));
+        }
+        Ok(tokens)
+    }
 }
 
 fn session(key: Option<Vec<u8>>, origin: Option<String>) -> Result<Option<Session>, StoreError> {

@@ -3,9 +3,10 @@
 
 use super::head::HeadFile;
 use super::outbox::Change;
-use super::{StoreError, audit, caught};
+use super::{Reader, StoreError, audit, caught};
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::Connection;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,10 +20,20 @@ pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
 
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {
+    reader: &'a Reader,
     pub(super) connection: &'a Connection,
     pub(super) key: &'a ChainKey,
     pub(super) chain: Chain,
     pub(super) changes: Vec<Change>,
+}
+
+/// What is read inside a change is what the changes before it left.
+impl Deref for Tx<'_> {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        self.reader
+    }
 }
 
 /// What a commit that is on disk did.
@@ -86,9 +97,10 @@ impl Writer {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let well = Arc::new(AtomicBool::new(true));
         let goes_well = well.clone();
+        let reader = Reader { connection };
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&connection, (&key, &head), receiver, &*committed, &goes_well))?;
+            .spawn(move || write_groups(&reader, (&key, &head), receiver, &*committed, &goes_well))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -158,12 +170,13 @@ where
 }
 
 fn write_groups(
-    connection: &Connection,
+    reader: &Reader,
     (key, head): (&ChainKey, &HeadFile),
     mut jobs: mpsc::Receiver<Job>,
     committed: &dyn Fn(Commit),
     well: &AtomicBool,
 ) {
+    let connection = &reader.connection;
     while let Some(first) = jobs.blocking_recv() {
         let chain = match begin(connection) {
             Ok(chain) => chain,
@@ -175,7 +188,7 @@ fn write_groups(
                 continue;
             }
         };
-        let mut tx = Tx { connection, key, chain, changes: Vec::new() };
+        let mut tx = Tx { reader, connection, key, chain, changes: Vec::new() };
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {

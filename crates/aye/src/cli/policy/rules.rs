@@ -3,7 +3,6 @@
 use super::{Rules, word_of};
 use crate::cli::{Done, open_database, say, say_json};
 use crate::home::Home;
-use crate::store;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use aye_core::visible::one_line;
 use aye_core::{Answer, By, Verdict};
@@ -133,10 +132,10 @@ pub struct LostByRule {
 
 /// Which rules cover less than they did, by what they decided lately.
 pub fn lost_lately(home: &Home, policy: &Policy, now: Timestamp) -> anyhow::Result<Vec<LostByRule>> {
-    let connection = open_database(home)?;
+    let database = open_database(home)?;
     let places = home.places();
     let mut lost: BTreeMap<usize, LostByRule> = BTreeMap::new();
-    store::asks::permissions_since(&connection, now.checked_sub(LATELY)?, |ask, kind| {
+    database.permissions_since(now.checked_sub(LATELY)?, |ask, kind| {
         let by_rule = matches!(ask.state.by(), Some(By::Rule { rule }) if rule.as_str().starts_with("rule "));
         let allowed = matches!(ask.state.answer(), Some(Answer::Permission(Verdict::Allow { .. })));
         if !by_rule || !allowed {

@@ -7,7 +7,6 @@ use aye_core::digest::hex;
 use aye_core::{AgentId, Role, Text};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use std::sync::PoisonError;
 
 fn agent_token_id(agent: &AgentId) -> String {
     format!("agent:{agent}")
@@ -18,18 +17,6 @@ impl Credentials {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.agent_key).ok()?;
         mac.update(agent.as_str().as_bytes());
         Some(format!("aye_{}_{}", agent_token_id(agent), hex(&mac.finalize().into_bytes())))
-    }
-
-    fn keep(&self, id: &str) {
-        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, credential)) = in_force.get_mut(id) {
-            credential.kept = true;
-        }
-    }
-
-    fn is_kept(&self, id: &str) -> bool {
-        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
-        in_force.get(id).is_some_and(|(_, credential)| credential.kept)
     }
 }
 
@@ -46,12 +33,12 @@ impl Hub {
         let now = self.inner.clock.now();
         let token = credentials.agent_token(agent).ok_or(NO_RANDOMNESS)?;
         let serves = |credential: Credential| credential.kept || !keep;
-        if credentials.check(&token, now).is_some_and(serves) {
+        if credentials.in_force.check(&token, now).is_some_and(serves) {
             return Ok(token);
         }
         let id = agent_token_id(agent);
-        let _turn = credentials.turn(&id).await;
-        if credentials.check(&token, now).is_some_and(serves) {
+        let _lock = credentials.in_force.lock(&id).await;
+        if credentials.in_force.check(&token, now).is_some_and(serves) {
             return Ok(token);
         }
         let name = Text::try_from(agent.as_str()).map_err(|_| Problem::NoSuchAgent)?;
@@ -78,12 +65,12 @@ impl Hub {
             Ok(())
         };
         self.inner.store.write(work).await?;
-        match credentials.check(&token, now) {
-            Some(_) => credentials.keep(&row.id),
+        match credentials.in_force.check(&token, now) {
+            Some(_) => credentials.in_force.keep(&row.id),
             None => {
                 // One that was in force comes from an earlier agent.key.
-                credentials.dismiss(&row.id);
-                credentials.admit(row);
+                credentials.in_force.dismiss(&row.id);
+                credentials.in_force.admit(row);
             }
         }
         Ok(token)
@@ -93,9 +80,9 @@ impl Hub {
     /// handed the same one again.
     pub(in crate::hub) async fn forget_agent_token(&self, agent: &AgentId) -> Result<(), Problem> {
         let id = agent_token_id(agent);
-        let _turn = self.inner.credentials.turn(&id).await;
-        if !self.inner.credentials.is_kept(&id) {
-            self.inner.credentials.dismiss(&id);
+        let _lock = self.inner.credentials.in_force.lock(&id).await;
+        if !self.inner.credentials.in_force.is_kept(&id) {
+            self.inner.credentials.in_force.dismiss(&id);
             let now = self.inner.clock.now();
             self.inner.store.write(move |tx| tx.forget_token(&id, now)).await?;
         }

@@ -1,6 +1,8 @@
 //! Tokens: who holds one, what it is good for. Only their hashes are kept.
 
 mod agent_tokens;
+mod in_force;
+mod secrets;
 mod sessions;
 mod sign_in;
 
@@ -9,25 +11,21 @@ pub use sign_in::{SESSION_LASTS, SignIn, SignInError};
 
 use super::{Clock, Hub, NO_RANDOMNESS, Problem};
 use crate::home::Home;
-use crate::store::{self, Store, StoreError, TokenRow, Tx};
+use crate::store::{Reader, Store, StoreError, TokenRow, Tx};
 use anyhow::Context;
-use aye_core::digest::hex;
 use aye_core::{AgentId, Role, Surface, Text};
+use in_force::InForce;
 use jiff::Timestamp;
 use schemars::JsonSchema;
+use secrets::{random_hex, random_token, sha256, token_with_id};
 use serde::{Deserialize, Serialize};
 use sessions::PageTokens;
-use sha2::{Digest, Sha256};
 use sign_in::SignInCodes;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use subtle::ConstantTimeEq;
-use tokio::sync::MutexGuard;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// How the ids of the tokens in `operator.token` begin.
 const OWNER: &str = "owner-";
-const TURNS: usize = 64;
 
 /// Who is calling, as far as their token tells.
 #[derive(Debug, Clone)]
@@ -60,39 +58,34 @@ pub struct CredentialInfo {
 }
 
 pub struct Credentials {
-    in_force: RwLock<HashMap<String, (Vec<u8>, Credential)>>,
+    in_force: InForce,
     sign_in_codes: SignInCodes,
     page_tokens: PageTokens,
     agent_key: [u8; 32],
-    /// Changes of one token wait for each other, so that memory and store end up agreeing; those of
-    /// different tokens still share a commit.
-    turns: [tokio::sync::Mutex<()>; TURNS],
 }
 
 impl Credentials {
     /// Reads the tokens in force; makes the operator's at the first start.
     pub async fn open(home: &Home, store: &Store, clock: &Clock) -> anyhow::Result<Self> {
-        let rows = store.read(store::tokens::all).await?;
+        let rows = store.read(Reader::tokens).await?;
         let agent_key = home.agent_key()?;
-        let in_force =
-            rows.into_iter().filter(|(_, revoked)| revoked.is_none()).map(|(row, _)| entry(row)).collect();
+        let in_force = rows.into_iter().filter(|(_, revoked)| revoked.is_none()).map(|(row, _)| row);
         let credentials = Self {
-            in_force: RwLock::new(in_force),
+            in_force: InForce::of(in_force),
             sign_in_codes: SignInCodes::default(),
             page_tokens: PageTokens::new().context("the system has no randomness for a key")?,
             agent_key,
-            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
         };
         credentials.revoke_sessions_without_key(store, clock.now()).await?;
         let kept = home.read_operator_token().context("cannot read operator.token")?;
-        if kept.is_none_or(|token| credentials.check(&token, clock.now()).is_none()) {
+        if kept.is_none_or(|token| credentials.in_force.check(&token, clock.now()).is_none()) {
             let name = crate::home::user_name();
             credentials.revoke_owners(store, clock.now()).await?;
             let id = format!("{OWNER}{}", random_hex::<6>()?);
             let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
             record(store, &row, "hub").await?;
             home.write_operator_token(&token).context("cannot write operator.token")?;
-            credentials.admit(row);
+            credentials.in_force.admit(row);
         }
         Ok(credentials)
     }
@@ -114,106 +107,12 @@ impl Credentials {
         now: Timestamp,
         which: impl Fn(&Credential) -> bool,
     ) -> Result<(), Problem> {
-        let ids: Vec<String> = {
-            let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
-            in_force.values().filter(|(_, it)| which(it)).map(|(_, it)| it.id.clone()).collect()
-        };
-        for id in ids {
+        for id in self.in_force.ids(which) {
             revoke(store, &id, "hub", now).await?;
-            self.dismiss(&id);
+            self.in_force.dismiss(&id);
         }
         Ok(())
     }
-
-    fn check(&self, token: &str, now: Timestamp) -> Option<Credential> {
-        let (id, _) = token.strip_prefix("aye_")?.rsplit_once('_')?;
-        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
-        let (hash, credential) = in_force.get(id)?;
-        let same: bool = hash.ct_eq(&sha256(token)).into();
-        let lasts = credential.expires_at.is_none_or(|at| at > now);
-        (same && lasts).then(|| credential.clone())
-    }
-
-    async fn turn(&self, id: &str) -> MutexGuard<'_, ()> {
-        let first = sha256(id).first().copied().unwrap_or_default();
-        self.turns[usize::from(first) % TURNS].lock().await
-    }
-
-    fn admit(&self, row: TokenRow) {
-        let (id, entry) = entry(row);
-        self.in_force.write().unwrap_or_else(PoisonError::into_inner).insert(id, entry);
-    }
-
-    /// What has ended by itself need not be remembered.
-    fn dismiss_expired(&self, now: Timestamp) {
-        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
-        in_force.retain(|_, (_, credential)| credential.expires_at.is_none_or(|at| at > now));
-    }
-
-    fn dismiss(&self, id: &str) {
-        let dismissed = self.in_force.write().unwrap_or_else(PoisonError::into_inner).remove(id);
-        if let Some((_, credential)) = dismissed {
-            credential.revoked.cancel();
-        }
-    }
-}
-
-fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
-    let credential = Credential {
-        id: row.id.clone(),
-        role: row.role,
-        agent: row.agent,
-        name: row.name,
-        surface: row.surface,
-        session: row.session.map(Arc::new),
-        kept: row.kept,
-        expires_at: row.expires_at,
-        revoked: CancellationToken::new(),
-    };
-    (row.id, (row.hash, credential))
-}
-
-fn sha256(text: &str) -> Vec<u8> {
-    Sha256::digest(text.as_bytes()).to_vec()
-}
-
-fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
-fn random_token(
-    role: Role,
-    name: Text,
-    surface: Option<Surface>,
-    now: Timestamp,
-) -> Result<(String, TokenRow), getrandom::Error> {
-    token_with_id(random_hex::<6>()?, role, name, surface, now)
-}
-
-fn token_with_id(
-    id: String,
-    role: Role,
-    name: Text,
-    surface: Option<Surface>,
-    now: Timestamp,
-) -> Result<(String, TokenRow), getrandom::Error> {
-    let token = format!("aye_{id}_{}", random_hex::<32>()?);
-    let hash = sha256(&token);
-    let row = TokenRow {
-        id,
-        hash,
-        role,
-        agent: None,
-        name,
-        surface,
-        session: None,
-        kept: true,
-        created_at: now,
-        expires_at: None,
-    };
-    Ok((token, row))
 }
 
 async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<(), Problem> {
@@ -232,20 +131,20 @@ async fn record(store: &Store, row: &TokenRow, who: &str) -> Result<(), StoreErr
 
 impl Hub {
     pub fn credential(&self, token: &str) -> Option<Credential> {
-        self.inner.credentials.check(token, self.inner.clock.now())
+        self.inner.credentials.in_force.check(token, self.inner.clock.now())
     }
 
     pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {
         let now = self.inner.clock.now();
         let (token, row) = random_token(role, name, None, now).map_err(|_| NO_RANDOMNESS)?;
-        let _turn = self.inner.credentials.turn(&row.id).await;
+        let _lock = self.inner.credentials.in_force.lock(&row.id).await;
         record(&self.inner.store, &row, who).await?;
-        self.inner.credentials.admit(row);
+        self.inner.credentials.in_force.admit(row);
         Ok(token)
     }
 
     pub async fn tokens(&self) -> Result<Vec<CredentialInfo>, Problem> {
-        let rows = self.inner.store.read(store::tokens::all).await?;
+        let rows = self.inner.store.read(Reader::tokens).await?;
         let now = self.inner.clock.now();
         let info = |(row, revoked): (TokenRow, Option<Timestamp>)| CredentialInfo {
             id: row.id,
@@ -263,9 +162,9 @@ impl Hub {
     /// From here on the token opens nothing, and what it had opened is closed.
     pub async fn revoke_token(&self, id: &str, who: &str) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let _turn = self.inner.credentials.turn(id).await;
+        let _lock = self.inner.credentials.in_force.lock(id).await;
         // First, because who asked may go away before the store has done its part.
-        self.inner.credentials.dismiss(id);
+        self.inner.credentials.in_force.dismiss(id);
         revoke(&self.inner.store, id, who, now).await
     }
 }

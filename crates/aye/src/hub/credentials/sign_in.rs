@@ -91,16 +91,16 @@ impl Hub {
         if !credentials.sign_in_codes.take(&sign_in.code, now) {
             return Err(SignInError::NotValid);
         }
-        credentials.dismiss_expired(now);
+        credentials.in_force.dismiss_expired(now);
         let name = crate::home::user_name();
         let token = random_token(Role::Operator, name, Some(Surface::Web), now);
         let (token, mut row) = token.map_err(|_| NO_RANDOMNESS)?;
         row.session = Some(Session { key: sign_in.key, origin: sign_in.origin });
         row.expires_at = Some(now.saturating_add(SESSION_LASTS).unwrap_or(now));
-        let _turn = credentials.turn(&row.id).await;
+        let _lock = credentials.in_force.lock(&row.id).await;
         record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
         self.inner.passkeys.first.followed(&sign_in.code, &row.id, now);
-        credentials.admit(row);
+        credentials.in_force.admit(row);
         Ok(token)
     }
 }

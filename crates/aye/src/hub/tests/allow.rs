@@ -24,8 +24,7 @@ impl Stall {
 
 /// Something that nobody may insert asks under, as if the disk were at fault.
 pub(super) fn refuse_asks(desk: &Desk, refuse: bool) {
-    let database = rusqlite::Connection::open(Home::at(desk.dir.path()).database()).unwrap();
-    database.busy_timeout(Duration::from_secs(5)).unwrap();
+    let database = store::by_hand::open(&Home::at(desk.dir.path()));
     let sql = match refuse {
         true => "CREATE TRIGGER fault BEFORE INSERT ON asks BEGIN SELECT RAISE(ABORT, 'at fault'); END",
         false => "DROP TRIGGER fault",
@@ -35,7 +34,7 @@ pub(super) fn refuse_asks(desk: &Desk, refuse: bool) {
 
 async fn stored(desk: &Desk, ask: &Ask) -> Option<Ask> {
     let id = ask.id.clone();
-    desk.hub.inner.store.read(move |db| store::asks::ask(db, &id)).await.unwrap()
+    desk.hub.inner.store.read(move |db| db.ask(&id)).await.unwrap()
 }
 
 #[tokio::test]

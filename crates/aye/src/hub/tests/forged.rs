@@ -3,15 +3,12 @@
 
 use super::policy::{decision, rule};
 use super::*;
-use rusqlite::Connection;
 
 const EVERY_ALLOW: &str = "[policy]\nproof = \"passkey\"";
 
 impl Desk {
-    fn database(&self) -> Connection {
-        let database = Connection::open(Home::at(self.dir.path()).database()).unwrap();
-        database.busy_timeout(Duration::from_secs(5)).unwrap();
-        database
+    fn database(&self) -> store::by_hand::Database {
+        store::by_hand::open(&Home::at(self.dir.path()))
     }
 
     fn forge(&self, sql: &str) {
@@ -20,10 +17,7 @@ impl Desk {
 
     /// The same by somebody who has the key, to see what is found even then.
     fn forge_with_the_key(&self, sql: &str) {
-        let database = self.database();
-        let key = Home::at(self.dir.path()).chain_key().unwrap().unwrap().key;
-        store::row_mac::register(&database, &key).unwrap();
-        database.execute_batch(sql).unwrap();
+        store::by_hand::open_with_the_key(&Home::at(self.dir.path())).execute_batch(sql).unwrap();
     }
 
     #[track_caller]

@@ -19,9 +19,9 @@ async fn lost(desk: &Desk) -> (Raise, Ask, Voucher) {
 
 fn verify(desk: &Desk) {
     let home = Home::at(desk.dir.path());
-    let mut connection = store::open_to_read(&home.database()).unwrap();
+    let database = store::open_to_read(&home.database()).unwrap();
     let against = store::verify::Against::in_home(&home).unwrap();
-    store::verify::verify(&mut connection, &against, |_, _| {}).unwrap();
+    database.verify(&against, |_, _| {}).unwrap();
 }
 
 #[tokio::test]

@@ -4,16 +4,16 @@ use store::AskCount;
 
 /// The counts that are kept, and the same counted anew.
 async fn both_counts(desk: &Desk) -> (Vec<AskCount>, Vec<AskCount>) {
-    let read = desk.hub.inner.store.read(|db| {
-        let kept = store::counts::asks(db)?.into_iter().filter(|count| count.asks > 0).collect();
-        let sql = "SELECT kind, state, coalesce(receipt, 'none'), count(*) FROM asks GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
-        let mut statement = db.prepare(sql)?;
-        let anew = statement.query_map([], |row| {
-            Ok(AskCount { kind: row.get(0)?, state: row.get(1)?, receipt: row.get(2)?, asks: row.get(3)? })
-        })?;
-        Ok((kept, anew.collect::<Result<_, _>>()?))
+    let kept = desk.hub.inner.store.read(store::Reader::ask_counts).await.unwrap();
+    let database = store::by_hand::open(&Home::at(desk.dir.path()));
+    let sql =
+        "SELECT kind, state, coalesce(receipt, 'none'), count(*) FROM asks GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+    let mut statement = database.prepare(sql).unwrap();
+    let anew = statement.query_map([], |row| {
+        Ok(AskCount { kind: row.get(0)?, state: row.get(1)?, receipt: row.get(2)?, asks: row.get(3)? })
     });
-    read.await.unwrap()
+    let anew = anew.unwrap().map(Result::unwrap).collect();
+    (kept.into_iter().filter(|count| count.asks > 0).collect(), anew)
 }
 
 #[tokio::test]

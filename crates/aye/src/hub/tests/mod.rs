@@ -62,9 +62,9 @@ impl Desk {
             let mut kinds = Vec::new();
             let each = |line: aye_core::trail::Line| {
                 kinds.push(line.kind);
-                Ok(())
+                Ok::<_, StoreError>(())
             };
-            store::audit::read(db, &store::AuditFilter::default(), each)?;
+            db.trail(&store::AuditFilter::default(), each)?;
             Ok(kinds)
         });
         lines.await.unwrap()

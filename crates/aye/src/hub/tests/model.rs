@@ -188,9 +188,9 @@ proptest! {
                 agrees(&desk, &model).await;
             }
             let home = Home::at(desk.dir.path());
-            let mut connection = store::open_to_read(&home.database()).unwrap();
+            let database = store::open_to_read(&home.database()).unwrap();
             let against = store::verify::Against::in_home(&home).unwrap();
-            let verified = store::verify::verify(&mut connection, &against, |_, _| {}).unwrap();
+            let verified = database.verify(&against, |_, _| {}).unwrap();
             assert_eq!(verified.asks, model.len() as u64);
         });
     }

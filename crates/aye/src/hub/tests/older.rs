@@ -4,7 +4,6 @@
 use super::*;
 use aye_core::RaisedBody;
 use aye_core::trail::{Chain, Line};
-use rusqlite::Connection;
 
 const SCHEMA: [&str; 4] = [
     include_str!("../../store/migrations/0001_ground.sql"),
@@ -27,7 +26,7 @@ fn digest(body: &Value) -> String {
 
 /// Two asks, one open and one answered, with their trail.
 fn write_old_home(dir: &std::path::Path) {
-    let database = Connection::open(Home::at(dir).database()).unwrap();
+    let database = store::by_hand::open(&Home::at(dir));
     for (n, migration) in SCHEMA.iter().enumerate() {
         database.execute_batch(migration).unwrap();
         database.pragma_update(None, "user_version", n + 1).unwrap();
@@ -73,9 +72,9 @@ fn write_old_home(dir: &std::path::Path) {
 
 fn verified(dir: &std::path::Path) -> store::verify::Verified {
     let home = Home::at(dir);
-    let mut database = store::open_to_read(&home.database()).unwrap();
+    let database = store::open_to_read(&home.database()).unwrap();
     let against = store::verify::Against::in_home(&home).unwrap();
-    store::verify::verify(&mut database, &against, |_, _| {}).unwrap()
+    database.verify(&against, |_, _| {}).unwrap()
 }
 
 #[tokio::test]
@@ -126,12 +125,9 @@ async fn what_the_machine_says_of_a_file_is_dropped_when_the_ask_ends() {
     assert!(!again.new && again.ask.digest == ask.digest);
     let ended = desk.answer(&ask, "no").await.unwrap();
     assert!(!ended.display().unwrap().before);
-    let kept = |db: &Connection| {
-        Ok(db.query_row("SELECT count(*) FROM asks WHERE extras IS NOT NULL", [], |row| {
-            row.get::<_, u64>(0)
-        })?)
-    };
-    assert_eq!(desk.hub.inner.store.read(kept).await.unwrap(), 0);
+    let database = store::by_hand::open(&Home::at(desk.dir.path()));
+    let kept = "SELECT count(*) FROM asks WHERE extras IS NOT NULL";
+    assert_eq!(database.query_row(kept, [], |row| row.get::<_, u64>(0)).unwrap(), 0);
 }
 
 #[tokio::test]

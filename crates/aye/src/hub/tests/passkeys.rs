@@ -109,9 +109,9 @@ impl Desk {
     }
 
     pub(super) fn verified(&self) -> Result<store::verify::Verified, store::verify::VerifyError> {
-        let mut connection = store::open_to_read(&self.dir.path().join("aye.db")).unwrap();
+        let database = store::open_to_read(&self.dir.path().join("aye.db")).unwrap();
         let against = store::verify::Against::in_home(&Home::at(self.dir.path())).unwrap();
-        store::verify::verify(&mut connection, &against, |_, _| {})
+        database.verify(&against, |_, _| {})
     }
 }
 
@@ -408,9 +408,9 @@ async fn a_counter_that_goes_back_is_noted_and_locks_nobody_out() {
     let hints = desk.hub.inner.store.read(|db| {
         let mut hints = Vec::new();
         let filter = store::AuditFilter { kind: Some("passkey.used".into()), ..Default::default() };
-        store::audit::read(db, &filter, |line| {
+        db.trail(&filter, |line| {
             hints.push(line.detail["counter_went_back"] == true);
-            Ok(())
+            Ok::<_, StoreError>(())
         })?;
         Ok(hints)
     });

@@ -4,6 +4,7 @@ use super::Desk;
 use crate::es256::PublicKey;
 use crate::home::Home;
 use crate::hub::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
+use crate::store;
 use jiff::SignedDuration;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -96,7 +97,7 @@ async fn a_session_that_has_no_key_ends_with_the_update() {
     let (cookie, _) = desk.signed_in().await;
     let id = desk.hub.credential(&cookie).unwrap().id;
     // As an earlier version left it.
-    let db = rusqlite::Connection::open(Home::at(desk.dir.path()).database()).unwrap();
+    let db = store::by_hand::open(&Home::at(desk.dir.path()));
     db.execute("UPDATE tokens SET public_key = NULL, origin = NULL, expires_at = NULL", ()).unwrap();
     desk.crash_and_restart().await;
     assert!(desk.hub.credential(&cookie).is_none());

@@ -1,23 +1,22 @@
 //! Every ask was raised, ended and delivered as the trail says, and there is none that it does not know.
 
-use super::super::StoreError;
-use super::super::asks::{self, unreadable};
+use super::super::Reader;
+use super::super::asks::unreadable;
 use super::VerifyError;
 use aye_core::trail::Line;
 use aye_core::{Ask, AskId, Digest, State};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
 pub struct Asks<'a> {
-    db: &'a Connection,
+    db: &'a Reader,
     raised: u64,
     ended: u64,
     receipts: HashMap<String, (String, Value)>,
 }
 
 impl<'a> Asks<'a> {
-    pub fn new(db: &'a Connection) -> Self {
+    pub fn new(db: &'a Reader) -> Self {
         Self { db, raised: 0, ended: 0, receipts: HashMap::new() }
     }
 
@@ -84,13 +83,12 @@ impl<'a> Asks<'a> {
 
     pub fn find(&self, id: &str) -> Result<Ask, VerifyError> {
         let name = AskId::try_from(id).map_err(unreadable)?;
-        asks::ask(self.db, &name)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))
+        self.db.ask(&name)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))
     }
 
     /// How many asks there are.
     pub fn finish(self) -> Result<u64, VerifyError> {
-        let count = |row: &rusqlite::Row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?));
-        let (all, ended) = self.db.query_row("SELECT count(*), count(ended_at) FROM asks", [], count)?;
+        let (all, ended) = self.db.count_asks()?;
         if (all, ended) != (self.raised, self.ended) {
             return Err(VerifyError::Untold);
         }
@@ -100,18 +98,12 @@ impl<'a> Asks<'a> {
 }
 
 /// Every outcome has got as far as the last that the trail says of it, and no further.
-fn compare_receipts(db: &Connection, mut told: HashMap<String, (String, Value)>) -> Result<(), VerifyError> {
+fn compare_receipts(db: &Reader, mut told: HashMap<String, (String, Value)>) -> Result<(), VerifyError> {
     let wrong = |ask: &str| wrong(ask, "its receipt is not the one in the trail");
-    let mut statement = db.prepare("SELECT id, receipt, evidence FROM asks WHERE receipt IS NOT NULL")?;
-    let rows = statement.query_map([], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
-    });
-    for row in rows? {
-        let (id, receipt, evidence) = row.map_err(StoreError::from)?;
-        if told.remove(&id) != Some((receipt, Value::from(evidence))) {
-            return Err(wrong(&id));
-        }
-    }
+    db.receipts(|id, receipt, evidence| match told.remove(&id) {
+        Some(known) if known == (receipt, Value::from(evidence)) => Ok(()),
+        _ => Err(wrong(&id)),
+    })?;
     told.into_keys().next().map_or(Ok(()), |id| Err(wrong(&id)))
 }
 

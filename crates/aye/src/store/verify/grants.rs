@@ -1,17 +1,17 @@
 //! Every grant is as it was made, and in force no longer than the trail says; and whatever was allowed by one was
 //! covered by it then.
 
-use super::super::grants::{self, GrantRow};
+use super::super::Reader;
+use super::super::grants::GrantRow;
 use super::VerifyError;
 use aye_core::Ask;
 use aye_core::trail::Line;
 use aye_policy::{Exactly, Folder, Grant, Home, ToolCall, tool_and_input};
 use jiff::Timestamp;
-use rusqlite::Connection;
 use std::collections::HashMap;
 
 pub struct Grants<'a> {
-    db: &'a Connection,
+    db: &'a Reader,
     told: HashMap<String, Told>,
 }
 
@@ -21,15 +21,15 @@ struct Told {
 }
 
 impl<'a> Grants<'a> {
-    pub fn new(db: &'a Connection) -> Self {
+    pub fn new(db: &'a Reader) -> Self {
         Self { db, told: HashMap::new() }
     }
 
     pub fn take(&mut self, line: &Line) -> Result<(), VerifyError> {
         let Some(id) = line.detail["grant"].as_str() else { return Ok(()) };
         if line.kind == "grant.made" {
-            let row = grants::find(self.db, id)?
-                .ok_or_else(|| wrong(id, "the trail knows it, the database does not"))?;
+            let row =
+                self.db.grant(id)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))?;
             if !is_as_made(&row, line) {
                 return Err(wrong(id, "it is not the one that was made"));
             }
@@ -81,7 +81,7 @@ impl<'a> Grants<'a> {
 
     /// How many grants there are.
     pub fn finish(mut self) -> Result<u64, VerifyError> {
-        let rows = grants::all(self.db)?;
+        let rows = self.db.all_grants()?;
         for row in &rows {
             match self.told.remove(&row.id) {
                 None => return Err(wrong(&row.id, "the trail does not know it")),

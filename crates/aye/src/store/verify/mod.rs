@@ -9,8 +9,7 @@ mod passkeys;
 mod policy;
 mod tokens;
 
-use super::audit::read_line;
-use super::{LAST_UNKEYED_SCHEMA, StoreError, head, schema, schema_version};
+use super::{Reader, StoreError, head};
 use crate::home::{ChainKeyFile, Home};
 use approvals::Approvals;
 use asks::Asks;
@@ -19,7 +18,6 @@ use chain::Following;
 use grants::Grants;
 use passkeys::Passkeys;
 use policy::PolicyRead;
-use rusqlite::Connection;
 use tokens::Tokens;
 
 /// What the trail is checked against, beside the database.
@@ -87,31 +85,20 @@ pub enum VerifyError {
     Store(#[from] StoreError),
 }
 
-impl From<rusqlite::Error> for VerifyError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Store(error.into())
-    }
-}
-
 /// Follows the chain from its first line, and compares what it tells with the database. `progress` is told how many
 /// lines of how many are done.
-pub fn verify(
-    connection: &mut Connection,
+pub(super) fn verify(
+    db: &Reader,
     against: &Against,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Verified, VerifyError> {
-    let db = &connection.transaction()?;
-    let total = db.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?;
+    let total = db.count_lines()?;
     let mut chain = Following::new(against);
     let (mut asks, mut grants) = (Asks::new(db), Grants::new(db));
     let (mut tokens, mut policy) = (Tokens::default(), PolicyRead::default());
     let (mut passkeys, mut approvals) = (Passkeys::default(), Approvals::default());
-    let mut statement =
-        db.prepare("SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let line = read_line(row)?;
-        chain.take(&line, &row.get::<_, String>("hash")?)?;
+    db.whole_trail(|line, hash| {
+        chain.take(&line, &hash)?;
         passkeys.take(&line)?;
         match topic(&line) {
             "ask" | "receipt" => asks.take(&line)?,
@@ -124,7 +111,8 @@ pub fn verify(
         }
         approvals.take(&line, &asks, &grants)?;
         progress(line.seq, total);
-    }
+        Ok::<_, VerifyError>(())
+    })?;
     let asks = asks.finish()?;
     let grants = grants.finish()?;
     let tokens = tokens.finish(db)?;
@@ -138,9 +126,8 @@ pub fn verify(
         unchecked: Vec::new(),
         remarks: policy.remarks(against),
     };
-    let is_old = schema_version(db)? <= LAST_UNKEYED_SCHEMA;
-    chain.finish(is_old, &mut verified)?;
-    let differences = schema::differences(db)?;
+    chain.finish(db.is_from_before_keys()?, &mut verified)?;
+    let differences = db.schema_differences()?;
     if !differences.is_empty() {
         return Err(VerifyError::Schema(differences));
     }

@@ -1,10 +1,9 @@
 //! Every signature in the trail is good, by a key that the trail names itself, and whatever takes a passkey has one.
 
 use super::VerifyError;
-use crate::store::passkeys::in_force;
+use crate::store::Reader;
 use crate::webauthn::{Assertion, Encoded, Purpose, Statement, check_assertion};
 use aye_core::trail::Line;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -93,10 +92,10 @@ impl Passkeys {
     }
 
     /// Every passkey in the database is one of the trail's, and the other way round.
-    pub fn finish(mut self, db: &Connection) -> Result<(), VerifyError> {
+    pub fn finish(mut self, db: &Reader) -> Result<(), VerifyError> {
         let wrong =
             |passkey: &str, problem| Err(VerifyError::Registered { passkey: passkey.to_owned(), problem });
-        for row in in_force(db)? {
+        for row in db.passkeys()? {
             let key = Key { credential: row.credential, key: row.key, rp: row.rp };
             if self.in_force.remove(&row.id) != Some(key) {
                 return wrong(&row.id, "it is not the one that was added, or it was never added");

@@ -1,11 +1,12 @@
 //! A database of the version before lines were keyed, whose lines said less.
 
-use super::super::{MIGRATIONS, Store, open_to_read};
+use super::super::{LAST_UNKEYED_SCHEMA, MIGRATIONS, Store, open_to_read};
 use super::*;
 use aye_core::trail::Chain;
 use aye_core::{AgentId, By, Surface, Text};
 use aye_policy::{Exactly, Grant};
 use jiff::Timestamp;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 fn at(second: i64) -> Timestamp {
@@ -61,7 +62,7 @@ impl Old {
 
     fn verify(&self) -> Result<Verified, VerifyError> {
         let against = Against::in_home(&self.home()).unwrap();
-        verify(&mut open_to_read(&self.home().database()).unwrap(), &against, |_, _| {})
+        open_to_read(&self.home().database()).unwrap().verify(&against, |_, _| {})
     }
 }
 

@@ -1,10 +1,9 @@
 //! Every token is the one that was made, with the role it was made with, and revoked if the trail says so.
 
-use super::super::tokens::{self, TokenRow};
+use super::super::{Reader, TokenRow};
 use super::VerifyError;
 use aye_core::trail::Line;
 use jiff::Timestamp;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -71,8 +70,8 @@ impl Tokens {
     }
 
     /// How many tokens there are.
-    pub fn finish(mut self, db: &Connection) -> Result<u64, VerifyError> {
-        let rows = tokens::all(db)?;
+    pub fn finish(mut self, db: &Reader) -> Result<u64, VerifyError> {
+        let rows = db.tokens()?;
         for (row, revoked) in &rows {
             let Some(told) = self.told.remove(&row.id) else {
                 return Err(wrong(&row.id, "the trail does not know it"));

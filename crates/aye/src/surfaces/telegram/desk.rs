@@ -12,7 +12,7 @@ use super::poll::News;
 use super::runs::Started;
 use super::settings::Settings;
 use super::wire::Me;
-use crate::hub::{Change, Hub, Memo, Problem, Subject};
+use crate::hub::{Change, Hub, Large, Memo, Problem, Subject};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -254,16 +254,19 @@ impl Desk {
     async fn take_change(&mut self, change: &Change) -> Result<(), Problem> {
         match &change.subject {
             Subject::Ask(ask) => self.look(ask).await,
-            Subject::LargeAsk { id, .. } => self.look_at(id).await,
-            Subject::Agent(agent) => {
-                self.card_changed(agent);
-                match self.passes.get(agent).cloned() {
-                    Some(ask) => self.look_at(&ask).await,
-                    None => Ok(()),
-                }
-            }
-            Subject::Event(agent) => self.event(agent, change).await,
-            Subject::Notice => Ok(()),
+            Subject::Large(Large::Ask { id, .. }) => self.look_at(id).await,
+            Subject::Agent(agent) => self.agent_changed(&agent.id).await,
+            Subject::Large(Large::Agent(agent)) => self.agent_changed(agent).await,
+            Subject::Event(agent, _) | Subject::Large(Large::Event(agent)) => self.event(agent, change).await,
+            Subject::Notice(_) | Subject::Large(Large::Notice) => Ok(()),
+        }
+    }
+
+    async fn agent_changed(&mut self, agent: &AgentId) -> Result<(), Problem> {
+        self.card_changed(agent);
+        match self.passes.get(agent).cloned() {
+            Some(ask) => self.look_at(&ask).await,
+            None => Ok(()),
         }
     }
 

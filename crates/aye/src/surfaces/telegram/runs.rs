@@ -8,7 +8,7 @@ use super::gate::Person;
 use super::lane::Job;
 use super::memory::{Card, ChatNote, Homed, START, forget};
 use super::show::digest;
-use crate::hub::{Change, Command, Image, Memo, NewRun, Problem};
+use crate::hub::{Change, Command, Image, Memo, NewRun, Problem, Subject};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -196,15 +196,16 @@ impl Desk {
             return Ok(());
         }
         let Some(chat) = self.memory.homes.get(agent).map(|home| home.chat) else { return Ok(()) };
-        // Long events are not in the change itself.
         let before = change.seq.saturating_sub(1);
-        let events = self.hub.events(agent.clone(), before, 1).await?;
-        match events.first() {
-            Some((seq, event)) if *seq == change.seq && begins_turn(event) => {
-                self.new_card(agent.clone(), chat, before).await
+        let begins = match &change.subject {
+            Subject::Event(_, event) => begins_turn(event),
+            // A long event is not in the change itself.
+            _ => {
+                let events = self.hub.events(agent.clone(), before, 1).await?;
+                events.first().is_some_and(|(seq, event)| *seq == change.seq && begins_turn(event))
             }
-            _ => Ok(()),
-        }
+        };
+        if begins { self.new_card(agent.clone(), chat, before).await } else { Ok(()) }
     }
 
     pub(super) async fn plan_card(&mut self, id: &str) -> Result<Option<Call>, Problem> {

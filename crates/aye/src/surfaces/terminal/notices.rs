@@ -2,7 +2,7 @@
 
 use super::style::{DIM, GOOD, NAME, paint};
 use super::summary;
-use crate::hub::{Hub, Subject};
+use crate::hub::{Hub, Large, Subject};
 use aye_core::visible::one_line;
 use aye_core::{Ask, State};
 use tokio::sync::broadcast::error::RecvError;
@@ -17,9 +17,10 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
         };
         let line = match change.as_ref().map(|change| &change.subject) {
             Ok(Subject::Ask(ask)) => notice(ask),
-            Ok(Subject::LargeAsk { id, .. }) => hub.ask(id).await.ok().and_then(|ask| notice(&ask)),
+            Ok(Subject::Large(Large::Ask { id, .. })) => hub.ask(id).await.ok().and_then(|ask| notice(&ask)),
             // A terminal that lags has missed lines, not asks: `aye list` has them all.
-            Ok(Subject::Agent(_) | Subject::Event(_) | Subject::Notice) | Err(RecvError::Lagged(_)) => None,
+            Ok(Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) | Subject::Large(_))
+            | Err(RecvError::Lagged(_)) => None,
             Err(RecvError::Closed) => return,
         };
         if let Some(line) = line {
