@@ -12,6 +12,11 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await hub.open(page);
     await expect(page.getByText('Connect your first agent')).toBeVisible();
     expect(await violations(page)).toEqual([]);
+    for (const empty of ['agents', 'history', 'policy']) {
+      await page.evaluate((to) => void (location.hash = `#/${to}`), empty);
+      await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+      expect(await violations(page), `no ${empty}`).toEqual([]);
+    }
     const scene = await everything(hub);
     const views: [string, string][] = [
       ...scene.open.map((ask): [string, string] => [`#/asks/${ask.id}`, 'article']),
@@ -22,6 +27,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
       ['#/history', 'main li'],
       ['#/policy', 'main ol'],
       ['#/settings', 'main li'],
+      ['#/passkeys', '.shell'],
+      ['#/history?words=nowhere', '.nothing'],
+      ['#/asks/nothing', '.nothing'],
+      ['#/agents/nothing', '.nothing'],
       ['#/nowhere', '.nowhere'],
     ];
     for (const [view, sign] of views) {
@@ -68,6 +77,9 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await page.getByRole('button', { name: 'Edit first' }).click();
       await page.getByRole('textbox', { name: /Your version/ }).fill('{"a": ');
       await check('a mistake in an edited input');
+      await hub.answer(edit, { decision: 'deny', message: 'not like this' });
+      await expect(page.locator('.outcome')).toContainText('Denied: not like this');
+      await check('a denied request');
       const json = await bot.raise('permission', { tool: 'F\u0435tch', input: { url: 'http://a.example', n: [1, true, null] }, scopes });
       await show(json.id);
       await check('JSON with a caution');
@@ -105,7 +117,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await expect(page.getByRole('button', { name: 'Mark as seen' })).toBeVisible();
       await check('a disputed answer');
       await page.evaluate(() => void (location.hash = '#/'));
-      await bot.raise('permission', command('make z'));
+      for (const target of ['y', 'z']) await bot.raise('permission', command(`make ${target}`));
       await page.getByRole('button', { name: 'Filter', exact: true }).click();
       await page.getByRole('button', { name: 'Group by agent' }).click();
       await page.getByRole('button', { name: 'Select', exact: true }).click();

@@ -10,6 +10,7 @@ test('the list shows who works, who waits and who has ended', async ({ hub, page
   const list = page.getByRole('list', { name: 'Agents' });
   await expect(list.getByRole('listitem')).toHaveCount(2);
   await expect(list.getByRole('listitem').first()).toContainText(/Fix the build.*Waiting for you/s);
+  await expect(list.getByRole('listitem').nth(1)).toContainText('Claude, run by aye');
   await expect(list.getByLabel('1 waiting')).toBeVisible();
   await expect(list.getByRole('listitem').nth(1)).toContainText(/Add a parser.*Working/s);
   await page.getByRole('checkbox', { name: 'Show ended' }).check();
@@ -35,6 +36,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   const call = talk.locator('details').first();
   await expect(call).toContainText('Running');
   const ask = await bot.raise('permission', command('cargo test'), { tool_use_id: 'toolu_1' });
+  await expect(call).toContainText('Waiting for you');
   const item = talk.getByRole('listitem');
   await expect(item.nth(2)).toContainText('Bash');
   await expect(item.nth(3).getByRole('article')).toBeVisible();
@@ -154,8 +156,8 @@ test('tool results show their pictures, and turns what they took', async ({ hub,
   await expect(page.locator('.conversation img')).toHaveCount(1);
   expect(await page.locator('.conversation img').evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(1);
   const talk = page.getByRole('list', { name: 'Conversation' });
-  await expect(talk).toContainText('2,010 tokens in, 5 out · $0.5000');
-  await expect(talk).toContainText('1 tokens in, 2 out · $0.2500');
+  await expect(talk).toContainText('2,010 tokens in, 5 out · $0.50');
+  await expect(talk).toContainText('1 token in, 2 out · $0.25');
 });
 
 test('a long conversation leads back to its end', async ({ hub, page }) => {
@@ -195,4 +197,13 @@ test('an agent is renamed, and one that has ended is resumed', async ({ hub, pag
   expect(sent.postDataJSON()).toEqual({ cwd: '/home/me/src/notes', prompt: 'go on', resume: 'a-b-c' });
   await expect(page.getByRole('alert')).toBeVisible();
   await expect(page.getByRole('textbox', { name: 'Message to the agent' })).toHaveValue('go on');
+});
+
+test('requests that wait stand in the order in which they were raised', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  for (let i = 0; i < 12; i += 1) await bot.raise('permission', command(`make target-${i}-`));
+  await hub.open(page, '#/agents/bot');
+  const lines = page.locator('.conversation p.line .subject');
+  await expect(lines).toHaveCount(11);
+  await expect(lines).toHaveText(Array.from({ length: 11 }, (_, i) => `make target-${i + 1}-`));
 });

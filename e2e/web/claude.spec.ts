@@ -112,7 +112,7 @@ test.describe('permissions', () => {
     test.setTimeout(120_000);
     await hub.open(page);
     story.run();
-    const shown = page.getByRole('region', { name: 'What would run' });
+    const shown = page.getByRole('region', { name: 'What you would allow' });
     await expect(shown).toContainText('touch made-once', { timeout: 40_000 });
     await press(page, 'Allow once');
     await expect.poll(() => existsSync(join(story.work, 'made-once')), { timeout: 40_000 }).toBe(true);
@@ -183,7 +183,7 @@ test.describe('under a passkey', () => {
     const mine = await addFirst(hub, page);
     await page.evaluate(() => void (location.hash = '#/'));
     story.run();
-    await expect(page.getByRole('region', { name: 'What would run' })).toContainText('touch signed', { timeout: 40_000 });
+    await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText('touch signed', { timeout: 40_000 });
     const [ask] = (await hub.call<{ asks: Ask[] }>('GET', '/api/asks?state=open', hub.operator())).body.asks;
     expect(await hub.answer(ask!, { decision: 'allow', scope: 'once' })).toBe(403);
     await mine.verify(false);

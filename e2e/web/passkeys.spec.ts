@@ -2,6 +2,7 @@
 
 import type { Page } from '@playwright/test';
 import { execFileSync } from 'node:child_process';
+import { violations } from './axe';
 import { addFirst, device, passkey } from './passkey';
 import { Hub, aye, command, expect, outcome, press, ready, test as base } from './support';
 
@@ -67,6 +68,10 @@ test('allowing takes the passkey and a verified person, and refusing does not', 
   expect(await hub.answer(first, { decision: 'allow', scope: 'once' })).toBe(403);
   await go(page, '#/');
   await expect(page.getByText('Denying takes no passkey')).toBeVisible();
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violations(page)).toEqual([]);
+  }
   await mine.verify(false);
   await press(page, 'Allow once with passkey');
   await expect(page.getByRole('alert')).toContainText('No passkey was used');
@@ -100,7 +105,7 @@ test('a plan takes it, and so does one that is approved in advance', async ({ hu
   await hub.answer(next, { decision: 'outline' });
   await go(page, `#/asks/${next.id}`);
   await press(page, 'Approve this plan after all with passkey');
-  await expect(page.getByText('Approved: this plan goes through when the agent asks again.')).toBeVisible();
+  await expect(page.getByText('Approved. This plan goes through when the agent asks again.')).toBeVisible();
   expect(await mine.signs()).toBeGreaterThan(signed);
   expect((await bot.raise('plan', { plan: '2. more' }))['answer']).toEqual({ decision: 'allow' });
   execFileSync(aye, ['verify'], { env: hub.environment() });

@@ -10,7 +10,7 @@ test('a command is allowed once, for the session or always, and says what that m
   await expect(page.getByText('Run cargo test until this session ends')).toBeVisible();
   await expect(page.getByText(/Run exactly this command in .*, by every agent, for 90 days/)).toBeVisible();
   for (const [i, name] of ['Allow once', 'Allow for this session', 'Always allow'].entries()) {
-    await expect(page.getByRole('region', { name: 'What would run' })).toContainText(`cargo test --package p${i}`);
+    await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText(`cargo test --package p${i}`);
     await (await ready(page)).getByRole('button', { name }).click();
     await expect(outcome(page)).toContainText('Answered');
     if (i < 2) await page.getByRole('link', { name: 'Next request →' }).click();
@@ -144,7 +144,7 @@ test('a card that comes under the pointer takes no press that was meant for anot
   // The card changes between the press and the release, and again right before a press.
   await page.mouse.down();
   await page.evaluate((id) => void (location.hash = `#/asks/${id}`), second.id);
-  await expect(page.getByRole('region', { name: 'What would run' })).toContainText('rm -rf /');
+  await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText('rm -rf /');
   await page.mouse.up();
   await page.mouse.down();
   await page.mouse.up();
@@ -199,7 +199,7 @@ test('the values of any other tool stand as they are, line by line, and not as J
   const bot = await hub.agent('bot');
   await bot.raise('permission', { tool: 'mcp__mail__send', input: { to: ['a@example.org'], body: 'Dear all,\n\nit is "done".' }, scopes: [{ scope: 'once' }] });
   await hub.open(page);
-  const shown = page.getByRole('region', { name: 'What would run' });
+  const shown = page.getByRole('region', { name: 'What you would allow' });
   await expect(shown.locator('dt')).toHaveText(['to', 'body']);
   await expect(shown.locator('dd').first()).toHaveText('["a@example.org"]');
   expect(await shown.locator('dd').nth(1).innerText()).toBe('Dear all,\n\nit is "done".');

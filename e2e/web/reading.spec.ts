@@ -14,7 +14,10 @@ const LONG: [string, string, Body][] = [
   ['JSON', 'permission', { tool: 'Fetch', input: { headers: Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`h${i}`, 'x'])), url: 'http://a.example' }, scopes: [{ scope: 'once' }] }],
   ['a plan', 'plan', { plan: `# Big\n\n${lines(200, '- step')}\n\n\`\`\`\n${lines(200)}\n\`\`\`\n\n${wideTable}` }],
 ];
-const SIZES = { wide: { width: 1280, height: 860 }, phone: { width: 390, height: 700 } };
+const SIZES = { wide: { width: 1280, height: 860 }, phone: { width: 390, height: 700 }, 'zoomed to 400 %': { width: 320, height: 215 } };
+
+const mail = { tool: 'mcp__mail__send', input: { to: ['a@example.org'], body: lines(200, 'dear all') }, scopes: [{ scope: 'once' }] };
+LONG.push(['the input of another tool', 'permission', mail]);
 
 const decides = (page: Page) => page.getByRole('button', { name: /^(Allow once|Approve)/ });
 
@@ -45,6 +48,25 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     });
   }
 }
+
+test('a plan is read in its source, too, and what shows less of it than all is not reading', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const plan = `# Big\n\n${lines(150, '- step')}`;
+  await hub.answer(await bot.raise('plan', { plan: plan.replace('step 3', 'step three') }), { decision: 'deny' });
+  const ask = await bot.raise('plan', { plan });
+  await hub.open(page, `#/asks/${ask.id}`);
+  await ready(page);
+  for (const view of ['Changes', 'Edit']) {
+    await page.getByRole('button', { name: view, exact: true }).click();
+    await wheel(page, 600);
+    await expect(decides(page)).toBeDisabled();
+    await wheel(page, -600);
+  }
+  await page.getByRole('button', { name: 'Source', exact: true }).click();
+  await expect(decides(page)).toBeDisabled();
+  await wheel(page, 400);
+  await expect(decides(page)).toBeEnabled();
+});
 
 test('the keyboard and a finger scroll through it, too', async ({ hub, browser, page, strays }) => {
   const bot = await hub.agent('bot');
@@ -81,7 +103,7 @@ test('what the page scrolls by itself was not seen', async ({ hub, page }) => {
   await expect(page.getByRole('button', { name: 'Deny', exact: true })).toBeFocused();
   await expect(page.getByRole('button', { name: 'Deny', exact: true })).toBeInViewport();
   await expect(decides(page)).toBeDisabled();
-  await page.getByRole('button', { name: 'Show what I have not seen' }).click();
+  await page.getByRole('button', { name: 'Show the rest' }).click();
   await expect(page.getByText('line 50 and so on')).toBeInViewport();
   await expect(decides(page)).toBeDisabled();
   await wheel(page, 400);
@@ -120,7 +142,7 @@ test('a plan on hold is approved only where it stands whole, and nothing else is
   await wheel(page, 400);
   await expect(approve).toBeEnabled();
   await press(page, 'Approve this plan after all');
-  await expect(page.getByText(/Approved: this plan goes through/)).toBeVisible();
+  await expect(page.getByText(/Approved. This plan goes through/)).toBeVisible();
   const again = await bot.raise('plan', { plan: `# Ship it\n\n${lines(200, '- step')}` });
   expect((await hub.ask(again.id)).state).toBe('answered');
 });

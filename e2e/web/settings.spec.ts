@@ -1,3 +1,4 @@
+import { violations } from './axe';
 import { expect, outcome, database, test, watch } from './support';
 
 test('browsers are seen, named and signed out, one or all others', async ({ hub, page, browser, strays }) => {
@@ -64,6 +65,7 @@ test('an address that leads nowhere is a page that says so', async ({ hub, page 
     if (path.startsWith('/#')) await hub.open(page);
     await page.goto(hub.address + path);
     await expect(page.getByText('There is nothing at this address.')).toBeVisible();
+    expect(await violations(page), path).toEqual([]);
     await page.getByRole('link', { name: 'Go to the inbox' }).click();
     await expect(page).toHaveURL(/\/(#\/)?$/);
   }

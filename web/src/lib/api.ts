@@ -48,7 +48,7 @@ async function sendOnce(method: string, path: string, body?: unknown): Promise<R
     return await fetch(path, init);
   } catch (error) {
     if (error instanceof SignedOut) throw new Refused(401, error.message);
-    throw new Refused(0, 'The hub cannot be reached. Nothing is known to have been sent; try again.');
+    throw new Refused(0, 'The hub cannot be reached, so this may not have been sent. Try again.');
   }
 }
 

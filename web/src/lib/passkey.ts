@@ -70,7 +70,7 @@ export async function sign(wanted: Wanted): Promise<Assertion> {
   if (!challenge.credentials.length) {
     throw new Refused(
       403,
-      `No passkey is registered for ${challenge.rp}. Run "aye passkey add" in a terminal where the hub runs, and follow its link. Until then this can only be refused.`,
+      `You have no passkey for ${challenge.rp} yet. Run "aye passkey add" in a terminal where the hub runs, and open the link it prints. Until then this can only be denied.`,
     );
   }
   const made = await asked(
@@ -121,7 +121,7 @@ export async function make(name: string): Promise<Registration> {
 }
 
 function supported(): void {
-  if (!window.PublicKeyCredential) throw new Refused(0, 'This browser has no passkeys here: open the page at its own name, over https or as localhost.');
+  if (!window.PublicKeyCredential) throw new Refused(0, 'Passkeys do not work at this address. Open the page over https, or as localhost.');
 }
 
 async function asked(wanted: Promise<Credential | null>): Promise<PublicKeyCredential> {
@@ -130,7 +130,7 @@ async function asked(wanted: Promise<Credential | null>): Promise<PublicKeyCrede
     if (made) return made as PublicKeyCredential;
   } catch (error) {
     const name = error instanceof DOMException ? error.name : '';
-    if (name === 'InvalidStateError') throw new Refused(0, 'This device has a passkey here already.');
+    if (name === 'InvalidStateError') throw new Refused(0, 'This device already has a passkey here.');
     if (name !== 'NotAllowedError' && name !== 'AbortError') throw error;
   }
   throw new Refused(0, 'No passkey was used, so nothing was sent.');

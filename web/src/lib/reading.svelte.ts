@@ -32,6 +32,11 @@ class Hands {
     addEventListener('pointerdown', (event) => event.target instanceof HTMLElement && event.offsetX > event.target.clientWidth && now(), options);
   }
 
+  /** What scrolls next is the page, though a hand may just have left the wheel. */
+  rest(): void {
+    this.moved = -Infinity;
+  }
+
   /** Whether a person is scrolling right now. */
   scroll(): boolean {
     return performance.now() - this.moved < GOES_ON;
@@ -87,6 +92,7 @@ export class Reading {
     const unseen = this.#seen[0] && this.#seen[0].from <= TOLERANCE ? this.#seen[0].to : 0;
     const box = scroller(element);
     const top = element.getBoundingClientRect().top + unseen;
+    hands.rest();
     box.scrollBy({ top: top - box.getBoundingClientRect().top - 40 });
   }
 
@@ -97,7 +103,10 @@ export class Reading {
     // Where everything stands anew, nothing is known of what was seen before.
     if (Math.abs(rect.height - this.#height) > TOLERANCE) [this.#seen, this.#last, this.#height] = [[], null, rect.height];
     const visible = inSight(element, rect);
-    if (!visible) return;
+    if (!visible) {
+      this.#last = null;
+      return;
+    }
     const passed = this.#last && hands.scroll() ? hull(this.#last, visible) : visible;
     this.#last = visible;
     this.#seen = joined([...this.#seen, passed]);
@@ -106,7 +115,10 @@ export class Reading {
   }
 }
 
-/** Which part of an element is in the viewport, measured from its top; none if it is cut off sideways. */
+/**
+ * Which part of an element is in the viewport, measured from its top: where it is out of sight, its end that is nearer,
+ * so that a long stroke past it counts from there. None if it is cut off sideways.
+ */
 function inSight(element: HTMLElement, rect: DOMRect): Range | null {
   let [top, bottom, left, right] = [Math.max(0, rect.top), Math.min(innerHeight, rect.bottom), 0, innerWidth];
   for (let box = element.parentElement; box; box = box.parentElement) {
@@ -116,8 +128,10 @@ function inSight(element: HTMLElement, rect: DOMRect): Range | null {
     [left, right] = [Math.max(left, clip.left), Math.min(right, clip.right)];
   }
   const cutOff = rect.left < left - TOLERANCE || rect.right > right + TOLERANCE;
-  if (bottom - top <= 0 || rect.height === 0 || cutOff) return null;
-  return { from: top - rect.top, to: bottom - rect.top };
+  if (rect.height === 0 || cutOff) return null;
+  if (bottom > top) return { from: top - rect.top, to: bottom - rect.top };
+  const end = rect.bottom <= top ? rect.height : 0;
+  return { from: end, to: end };
 }
 
 function scroller(element: HTMLElement): HTMLElement {

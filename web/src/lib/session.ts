@@ -34,7 +34,7 @@ export async function signIn(): Promise<void> {
   history.replaceState(null, '', '/');
   if (!code) return;
   if (!crypto.subtle) {
-    throw new SignedOut('Browsers let this page sign in only over https, or on the machine where the hub runs.');
+    throw new SignedOut('Signing in works only over https, or on the machine where the hub runs.');
   }
   const key = await crypto.subtle.generateKey(CURVE, false, ['sign']);
   const public_key = hex(await crypto.subtle.exportKey('raw', key.publicKey));

@@ -125,7 +125,7 @@ export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'cal
   disputed: { label: 'Disputed', about: 'The agent’s own transcript shows a different answer. Check what it is doing.', tone: 'bad' },
   superseded: { label: 'Superseded', about: 'It had already been answered in the agent’s terminal.', tone: 'bad' },
   undelivered: { label: 'Not delivered', about: 'The agent was gone before the answer reached it.', tone: 'bad' },
-  unknown: { label: 'Unknown', about: 'Nobody can tell whether the answer arrived.', tone: 'bad' },
+  unknown: { label: 'Unknown', about: 'It is not known whether the answer arrived.', tone: 'bad' },
 };
 
 export const STATE: Record<Agent['state'], string> = {
@@ -136,12 +136,19 @@ export const STATE: Record<Agent['state'], string> = {
   lost: 'Not responding',
 };
 
-export const REACH: Record<Agent['reach'], string> = {
+const REACH: Record<Agent['reach'], string> = {
   driven: 'run by aye',
   hooked: 'in its own terminal',
   watched: 'watched in tmux',
   script: 'script',
 };
+
+/** What kind of agent it is and where it runs. */
+export function kindOf({ kind, reach }: Agent): string {
+  if (kind === 'script') return 'Script';
+  const name = agentName(kind);
+  return glimpse(`${name === 'The agent' ? kind : name}, ${REACH[reach]}`, 60);
+}
 
 /** The end of a path, which tells more than its beginning. */
 export function folder(path: string): string {
@@ -159,3 +166,8 @@ export function ticked(text: string, outer: boolean): { text: string; code: bool
   if (parts.length % 2 === 0) return [{ text, code: false }];
   return parts.map((part, i) => ({ text: part, code: i % 2 === 1 })).filter((part) => part.text !== '');
 }
+
+export const counted = (n: number, what: string): string => `${n.toLocaleString()} ${what}${n === 1 ? '' : 's'}`;
+
+/** An amount of money; of very little, as many digits as tell it from nothing. */
+export const dollars = (amount: number): string => `$${amount.toFixed(amount >= 0.1 || amount === 0 ? 2 : 4)}`;
