@@ -12,37 +12,37 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Answer an ask.
+/// Answer a request.
 #[derive(Args)]
 #[command(after_help = "\
 Questions:
   aye answer k3v9 1                 the first option; `aye answer k3v9 SQLite` is the same
-  aye answer k3v9 '#1'              the first option, where another one reads 1
-  aye answer k3v9 1 3 --text more   several picks and your own words, where that is allowed
-  aye answer k3v9 2 - 1,3           three questions: the second skipped, two picks for the third
+  aye answer k3v9 '#1'              the first option, if another one is called 1
+  aye answer k3v9 1 3 --text more   several options and your own words, where that is allowed
+  aye answer k3v9 2 - 1,3           three questions: the second skipped, two options for the third
   aye answer k3v9 1 --text 2=mine   your own words for the second question
-  aye answer k3v9 --reply \"…\"       one reply to all of it
+  aye answer k3v9 --reply \"…\"       one reply to all questions
   aye answer k3v9 --skip            decline
 Permissions and plans:
-  aye answer k3v9 --allow           once; --scope session or always where it is offered
-  aye answer k3v9 --deny \"why\"      the agent reads why
+  aye answer k3v9 --allow           once; --scope session or always, if offered
+  aye answer k3v9 --deny \"why\"      the agent is told why
   aye answer k3v9 --outline         a plan: pause, and show me an outline first
 
 Exit codes: 0 recorded, 4 already ended, 5 invalid, 1 error.")]
 pub struct Answer {
-    /// The ask's id, or how it begins
+    /// The request's id, or its beginning
     #[arg(value_name = "ID", value_parser = ask_id)]
     id: AskId,
     /// Options by number or label; with several questions, one argument each
     #[arg(value_name = "PICK")]
     picks: Vec<String>,
-    /// Your own words; N= says for which of several questions
+    /// An answer in your own words; with several questions, N= says which one
     #[arg(long, value_name = "[N=]TEXT")]
     text: Vec<String>,
-    /// A note beside the picks
+    /// A note for the agent, beside the options you chose
     #[arg(long, value_name = "[N=]TEXT")]
     note: Vec<String>,
-    /// One reply to all questions
+    /// One reply to all questions together
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["picks", "text", "note"])]
     reply: Option<String>,
     /// Decline to answer
@@ -51,19 +51,19 @@ pub struct Answer {
     /// Allow the tool, or approve the plan
     #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply", "skip"])]
     allow: bool,
-    /// How far the permission reaches: once, session or always
+    /// How long the permission lasts: once, session or always
     #[arg(long, requires = "allow", default_value = "once")]
     scope: String,
-    /// Allow, but with this input instead
+    /// Allow it with this input instead
     #[arg(long, value_name = "JSON", requires = "allow")]
     input: Option<String>,
     /// Approve this plan instead
     #[arg(long, value_name = "FILE", requires = "allow")]
     plan: Option<PathBuf>,
-    /// Refuse, and tell the agent why
+    /// Deny, and tell the agent why
     #[arg(long, value_name = "WHY", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow"])]
     deny: Option<String>,
-    /// Refuse and end the agent's turn
+    /// Deny, and end the agent's turn
     #[arg(long, requires = "deny")]
     interrupt: bool,
     /// Pause, and ask for an outline of the plan first
@@ -72,7 +72,7 @@ pub struct Answer {
     /// The answer as JSON, as the API takes it
     #[arg(long, value_name = "JSON", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow", "deny", "outline"])]
     answer: Option<String>,
-    /// Print the ask as JSON
+    /// Print the request as JSON
     #[arg(long)]
     json: bool,
 }

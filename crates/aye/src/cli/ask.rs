@@ -13,7 +13,7 @@ use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Ask a person, from any script, and wait for the answer.
+/// Ask a person from any script, and wait for the answer.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -22,21 +22,22 @@ Examples:
   aye ask \"What should the release be called?\" --timeout 10m
   answer=$(aye ask \"Go on?\" --option yes --option no) && [ \"$answer\" = yes ] && ./deploy
 
-Prints the answer, one line a pick.
+Prints the answer, one line per chosen option.
 Exit codes: 0 answered, 2 declined, 3 nobody in time, 1 error, 130 interrupted.
-The hub may be restarted meanwhile: the ask stays, and so does this command.")]
+The hub can be restarted while this waits.")]
 pub struct Ask {
+    /// What to ask
     question: String,
-    /// Something that may be picked, with what it means after a colon
+    /// An option to choose, with its explanation after a colon; repeatable
     #[arg(long = "option", value_name = "LABEL[: DESCRIPTION]")]
     options: Vec<String>,
-    /// Several may be picked
+    /// Allow several options
     #[arg(long)]
     multi: bool,
-    /// Free text may be given too; always so without options
+    /// Allow an answer in own words; always allowed if there are no options
     #[arg(long)]
     text: bool,
-    /// How long a person has: 300s, 5m, 2h. Without it, for ever
+    /// How long to wait: 300s, 5m, 2h (default: as config.toml says, else forever)
     #[arg(long, value_name = "DURATION")]
     timeout: Option<SignedDuration>,
     /// Print the answer as JSON

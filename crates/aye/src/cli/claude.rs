@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 /// How long the person waits for a hub before their own program starts without it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Your own Claude Code in this terminal, its asks on every surface too: whoever answers first wins
+/// Run Claude Code in this terminal, and answer it here or anywhere else: the first answer wins
 #[derive(Args)]
 #[command(
     disable_help_flag = true,
@@ -30,8 +30,8 @@ Examples:
   aye claude --model opus \"fix the build\"
   aye claude --continue
 
-Takes every argument that claude takes, and ends as it ends; nothing is installed and nothing is left behind. For
-every session, however it is started: `aye hooks install`."
+Takes every argument that claude takes, and exits with its exit code. Nothing is installed.
+To connect every session, however it is started, use `aye hooks install`."
 )]
 pub struct Claude {
     /// Arguments for claude itself

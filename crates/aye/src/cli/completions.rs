@@ -4,19 +4,19 @@ use clap_complete::{Shell, generate};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Print the completions of a shell, so that it can finish what you type.
+/// Print shell completions.
 #[derive(Args)]
 #[command(after_help = "\
-Install them once; a new shell then knows them:
+Install them once:
   bash        aye completions bash > ~/.local/share/bash-completion/completions/aye
   zsh         aye completions zsh > \"${fpath[1]}/_aye\"      (or any folder in fpath)
   fish        aye completions fish > ~/.config/fish/completions/aye.fish
   elvish      aye completions elvish >> ~/.config/elvish/rc.elv
   powershell  aye completions powershell >> $PROFILE
 
-For this shell alone: source <(aye completions bash)")]
+For the current shell only: source <(aye completions bash)")]
 pub struct Completions {
-    /// The shell they are for
+    /// The shell
     shell: Shell,
 }
 

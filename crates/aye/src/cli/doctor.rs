@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
-/// Say what is set up, what is missing, and the command that mends it.
+/// Check the setup: what works, what is missing, and the command that fixes it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

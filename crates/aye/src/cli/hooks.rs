@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Put aye into every session of Claude Code, through its settings
+/// Connect every Claude Code session, through hooks in its settings
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -15,8 +15,9 @@ Examples:
   aye hooks status
   aye hooks remove
 
-Everything else in the settings file stays as it is; what it was before the last change lies beside it, as
-settings.json.aye-backup. Without a running hub the hooks do nothing. For a single session: `aye claude`.")]
+Nothing else in the settings file changes; its previous version is kept beside it as
+settings.json.aye-backup. Without a running hub the hooks do nothing.
+For a single session, use `aye claude` instead.")]
 pub struct Hooks {
     #[command(subcommand)]
     action: Action,
@@ -24,18 +25,21 @@ pub struct Hooks {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Add the hooks, or bring them up to date
+    /// Add the hooks, or update them
     Install {
+        /// Whose settings to change
         #[arg(long, value_enum, default_value_t = Scope::User)]
         scope: Scope,
     },
-    /// Take them out again
+    /// Remove the hooks
     Remove {
+        /// Whose settings to change
         #[arg(long, value_enum, default_value_t = Scope::User)]
         scope: Scope,
     },
-    /// Say where they are, and whether they call this program
+    /// Show where hooks are installed, and whether they call this program
     Status {
+        /// Which settings to look at (default: all)
         #[arg(long, value_enum)]
         scope: Option<Scope>,
     },
@@ -47,7 +51,7 @@ enum Scope {
     User,
     /// This project's settings, for everybody who works on it
     Project,
-    /// This project's settings on this machine alone
+    /// This project's settings, on this machine only
     Local,
 }
 

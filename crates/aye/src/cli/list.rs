@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// List the open asks, oldest first.
+/// List the open requests, oldest first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   aye list
   aye list --all --json | jq '.asks[].state'")]
 pub struct List {
-    /// Ended asks too, newest first
+    /// Include requests that have ended, newest first
     #[arg(long)]
     all: bool,
     /// Print JSON

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Show the audit trail: everything that was asked and decided, by whom, and what became of it.
+/// Show the audit log: what was asked, who decided, and whether the answer arrived.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -22,28 +22,28 @@ Examples:
 Times are durations back from now (90m, 2h, 3d) or points in time (2026-05-01T08:00:00Z).
 Works with and without a running hub.")]
 pub struct Log {
-    /// Only of this agent
+    /// Only this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Only of this ask
+    /// Only this request
     #[arg(long, value_name = "ID")]
     ask: Option<String>,
-    /// Only by somebody whose name contains this
+    /// Only entries by people or rules whose name contains this
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
-    /// Only of kinds that begin like this: ask, ask.answered, receipt, agent, token, hub
+    /// Only kinds that begin with this: ask, ask.answered, receipt, agent, token, hub
     #[arg(long)]
     kind: Option<String>,
-    /// Not before
+    /// Only from this time on
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Before
+    /// Only before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only the newest so many lines
+    /// Only the newest N entries
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }

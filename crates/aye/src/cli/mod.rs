@@ -48,16 +48,19 @@ const STYLES: Styles = Styles::styled()
 #[derive(Parser)]
 #[command(name = "aye", version, styles = STYLES, max_term_width = 100, after_help = "\
 Environment:
-  AYE_HOME    where everything lives (default: the platform's data directory)
-  AYE_URL     a hub elsewhere, with AYE_TOKEN
-  AYE_CA_FILE that hub's certificate, or its authority's, if this machine does not trust it
-  AYE_LOG     what to log: info, debug, aye=trace, …
-  NO_COLOR    no colours
+  AYE_HOME     folder for configuration, database and tokens (default: a platform data folder)
+  AYE_URL      use a hub elsewhere; needs AYE_TOKEN
+  AYE_TOKEN    the token to use instead of operator.token in AYE_HOME
+  AYE_CA_FILE  a certificate to trust as well, for that hub
+  AYE_CLAUDE   the Claude Code program to start
+  AYE_LOG      what to log: info, debug, aye=trace, …
+  NO_COLOR     print no colours
 
 Examples:
-  aye up --demo                                        run the hub, with something to answer
-  aye list                                             what waits for you
-  aye ask \"Deploy?\" --option yes --option no           ask, from any script
+  aye up --demo                                 run the hub, with a demo agent that asks
+  aye list                                      what is waiting for you
+  aye claude                                    Claude Code here, answered from anywhere
+  aye ask \"Deploy?\" --option yes --option no    ask a person from any script
 
 Start with `aye up --demo`, then `aye list` in another terminal.")]
 struct Arguments {

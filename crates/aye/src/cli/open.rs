@@ -8,16 +8,16 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
-/// Print a link that signs one browser in, once, within 15 minutes.
+/// Print a sign-in link for one browser; it works once, for 15 minutes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye open                        and paste the link into a browser
-  aye open --qr                   and point your phone at it
+  aye open                        then paste the link into a browser
+  aye open --qr                   then point your phone's camera at it
 
-Do not start a browser with it: other users can read what programs are started with.")]
+Do not pass the link to a browser as an argument: other users can read command lines.")]
 pub struct Open {
-    /// Print the link as a code for a phone's camera
+    /// Print the link as a QR code for your phone
     #[arg(long)]
     qr: bool,
 }

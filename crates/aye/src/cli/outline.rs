@@ -11,17 +11,20 @@ use jiff::Timestamp;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// See the plan that was refused for an outline, and let it pass after all.
+/// Show the plan that is on hold while an outline is awaited, and approve or deny it.
 #[derive(Args)]
 #[command(after_help = "\
-While an outline is awaited, plans that come all the same are refused. Meanwhile:
-  aye outline AGENT               the plan that was refused last
+After you asked for an outline, new plans of that agent are refused until the pause ends.
+  aye outline AGENT               show the plan that was refused last
   aye outline AGENT --approve     let exactly this plan pass, once, when it comes again
-  aye outline AGENT --deny        end the pause; the next plan is asked as usual")]
+  aye outline AGENT --deny        end the pause; you are asked about the next plan as usual")]
 pub struct Outline {
+    /// The agent's id
     agent: String,
+    /// Let the plan on hold pass once, when it comes again
     #[arg(long, conflicts_with = "deny")]
     approve: bool,
+    /// End the pause
     #[arg(long)]
     deny: bool,
 }

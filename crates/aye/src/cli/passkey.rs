@@ -8,12 +8,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Add, list and remove passkeys: what `proof = "passkey"` in config.toml asks for.
+/// Add, list and remove passkeys, for `proof = "passkey"` in config.toml.
 #[derive(Args)]
 #[command(after_help = "\
-A passkey signs exactly the answer that it allows, on the page. The first is added by the link that
-`add` prints; after that, every addition and every removal takes a passkey that is there. So add a
-second one soon: it is your way back when you lose the first.
+A passkey signs exactly the answer that it allows, on the page. You add the first one with the
+link that `add` prints. After that, adding or removing one takes a passkey you have. Add a second
+one soon: it is your way back if you lose the first.
 
 Examples:
   aye passkey add
@@ -26,7 +26,7 @@ pub struct Passkey {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Print a link, good once and for 15 minutes, to the page that adds a passkey
+    /// Print a link to add a passkey; it works once, for 15 minutes
     Add,
     /// List the passkeys
     List {
@@ -34,8 +34,11 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Say where a passkey can be removed: that takes a passkey too
-    Remove { id: String },
+    /// Show where to remove a passkey, which takes a passkey as well
+    Remove {
+        /// As `aye passkey list` shows it
+        id: String,
+    },
 }
 
 impl Passkey {

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 /// Deeper folders are not looked into.
 const DEEPEST: usize = 8;
 
-/// Show what Claude Code's sessions wait for, from their transcripts; no hub is needed.
+/// Show what Claude Code sessions are waiting for, from their transcripts; needs no hub.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,11 +24,11 @@ Examples:
   aye pending ~/src/web                         the sessions of a workspace
   aye pending ~/.claude/projects --json         every transcript there
 
-A question is pending as long as its transcript shows no result, and no later turn of yours.
+A question is pending until its transcript shows a result or a later turn of yours.
 --json prints [{\"tool_use_id\",\"session\",\"cwd\",\"questions\"}].
-Exit code 0, also when nothing is pending; 1 if a file could not be read.")]
+Exit codes: 0 also if nothing is pending, 1 if a file could not be read.")]
 pub struct Pending {
-    /// Transcripts, folders of transcripts, or workspaces (default: the live sessions)
+    /// Transcripts, folders of transcripts, or workspaces (default: all live sessions)
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Print JSON and nothing else

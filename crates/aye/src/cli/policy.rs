@@ -19,16 +19,16 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Try the rules of config.toml, and see what was granted.
+/// Test the rules in config.toml, and list grants.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye policy list                                 the rules, how each is read, and what is dangerous about it
-  aye policy test \"cargo test && git push\"        what a shell command would get, and why
+  aye policy list                           the rules, how each is interpreted, and warnings
+  aye policy test \"cargo test && git push\"  what the rules say about a command, and why
   aye policy test --tool Read --input '{\"file_path\":\"/etc/passwd\"}'
-  aye policy replay --since 7d                    what these rules would have decided, against what people did
-  aye policy replay --config draft.toml           the same with rules that are not in force yet
-  aye policy grants                               what was allowed for a session or for always
+  aye policy replay --since 7d              what these rules would have decided, and what people did
+  aye policy replay --config draft.toml     the same with rules that are not in force yet
+  aye policy grants                         what was allowed for a session or for always
   aye policy grants --revoke g-k3v9m2pqxx")]
 pub struct Policy {
     #[command(subcommand)]
@@ -37,13 +37,13 @@ pub struct Policy {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List the rules in order, as they are read
+    /// List the rules, how each is interpreted, and warnings
     List(rules::List),
-    /// Say what a tool call would get, and why
+    /// Show what the policy decides for a tool call, and why
     Test(Test),
-    /// Say what the rules would have decided for the asks of the last days
+    /// Compare the rules with what people decided in the last days
     Replay(Replay),
-    /// List what was allowed for longer than once, or revoke it
+    /// List or revoke what was allowed for a session or for always
     Grants(Grants),
 }
 
@@ -60,7 +60,7 @@ impl Policy {
 
 #[derive(Args)]
 struct Rules {
-    /// Another file than the one in force
+    /// Use this file instead of the config.toml in force
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -81,9 +81,10 @@ struct Test {
     /// A shell command, for the tool Bash
     #[arg(conflicts_with = "input", required_unless_present = "input")]
     command: Option<String>,
+    /// The tool's name
     #[arg(long, default_value = "Bash")]
     tool: String,
-    /// The tool's whole input
+    /// The tool's complete input
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
     /// Where the agent works (default: here)
@@ -264,7 +265,7 @@ fn replay_words(compared: &[Compared]) -> String {
 
 #[derive(Args)]
 struct Grants {
-    /// Revoke this one
+    /// Revoke this grant
     #[arg(long, value_name = "ID")]
     revoke: Option<String>,
     /// Print JSON

@@ -13,16 +13,16 @@ use tokio_rustls::TlsAcceptor;
 
 #[derive(Args)]
 pub struct Reach {
-    /// Where to listen; port 0 picks one. Other machines need TLS or a proxy
+    /// Address to listen on; port 0 picks a free one. To be reachable from other machines it needs TLS or a proxy
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7177")]
     pub listen: SocketAddr,
-    /// The certificate to show, with its chain, in PEM form
+    /// Certificate with its chain, in PEM form
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The private key that belongs to it
+    /// Private key of the certificate, in PEM form
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A proxy in front speaks TLS; people reach it at [hub] public_url of config.toml
+    /// A proxy in front speaks TLS; needs public_url under [hub] in config.toml
     #[arg(long)]
     behind_proxy: bool,
 }

@@ -7,14 +7,14 @@ use clap::Args;
 use jiff::Timestamp;
 use std::process::ExitCode;
 
-/// Show one ask, whole, and how to answer it.
+/// Show one request in full, and how to answer it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   aye show k3v9m2pqxx
   aye show k3          the beginning of an id is enough")]
 pub struct Show {
-    /// The ask's id, or how it begins
+    /// The request's id, or its beginning
     #[arg(value_name = "ID", value_parser = super::answer::ask_id)]
     id: AskId,
     /// Print JSON

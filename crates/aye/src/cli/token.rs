@@ -9,13 +9,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Make, list and revoke tokens.
+/// Create, list and revoke tokens.
 #[derive(Args)]
 #[command(after_help = "\
 Roles:
-  viewer      sees asks and agents
-  operator    answers them; keep it from your agents
-  agent       raises asks for one agent, and can never answer
+  viewer      sees requests and agents
+  operator    answers requests and starts runs; keep it away from your agents
+  agent       sends requests for one agent, and can never answer
 
 Examples:
   aye token create --role viewer --name \"wall display\"
@@ -29,15 +29,15 @@ pub struct Token {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make a token and print it; it is shown only this once
+    /// Create a token and print it; it is not shown again
     Create {
-        /// What it is good for: viewer, operator or agent
+        /// What the token may do: viewer, operator or agent
         #[arg(long)]
         role: Role,
-        /// The agent an agent's token belongs to
+        /// The agent, for a token with the role agent
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
-        /// Whose it is: the name that stands behind answers
+        /// Whose token it is: the name shown with answers
         #[arg(long)]
         name: Option<String>,
     },
@@ -48,7 +48,10 @@ enum Action {
         json: bool,
     },
     /// Revoke a token and close everything it opened
-    Revoke { id: String },
+    Revoke {
+        /// As `aye token list` shows it
+        id: String,
+    },
 }
 
 impl Token {

@@ -24,27 +24,27 @@ use tokio_util::task::TaskTracker;
 /// How long connections get to end by themselves.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(5);
 
-/// Run the hub: the one place where every agent's asks come together.
+/// Run the hub, which collects the requests of all your agents.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   aye up                          run the hub and open its page
-  aye up --demo                   with a scripted agent that asks, to see it work
-  aye up --listen 127.0.0.1:0     on any port that is free
+  aye up --demo                   with a scripted agent, to see it work
+  aye up --listen 127.0.0.1:0     on any free port
   aye up --listen 0.0.0.0:7177 --tls-cert cert.pem --tls-key key.pem
-                                  for other machines, too
+                                  for other machines as well
 
-Ctrl-C or SIGTERM stops it. Agents that wait go on waiting, and nothing is lost.")]
+Ctrl-C or SIGTERM stops it. Waiting agents keep waiting, and nothing is lost.")]
 pub struct Up {
     #[command(flatten)]
     reach: Reach,
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
-    /// Add a scripted agent that asks one thing of each kind
+    /// Add a scripted agent that sends one request of each kind
     #[arg(long)]
     demo: bool,
-    /// Write a service file that runs the hub with these arguments, and start nothing
+    /// Write a service file that runs the hub with these options; does not start it
     #[arg(long, conflicts_with = "demo")]
     install_service: bool,
 }

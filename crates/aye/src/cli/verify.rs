@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 const SHORT: Duration = Duration::from_secs(1);
 const BAR: u64 = 30;
 
-/// Check that the audit trail is whole, and that asks, grants, tokens and the policy are as it says.
+/// Check the audit log, and compare the database with it.
 #[derive(Args)]
 #[command(after_help = "\
-Prints the head: the hash of the last line. A chain alone cannot show that its tail was cut off, so
-note the head somewhere else from time to time, and later check that the trail still contains it:
+Prints the head, the hash of the last entry. A hash chain cannot show that its end was cut off, so
+note the head elsewhere from time to time, and check later that the log still contains it:
   aye verify --contains 3b1f…
 
 Exit codes: 0 whole, 1 broken, 6 nothing wrong, but not all of it could be checked.
 A part cannot be checked when chain.key is missing or was lost once. Works without a running hub, too.")]
 pub struct Verify {
-    /// A head noted earlier, which must still be part of the trail
+    /// A hash that you noted earlier and that must still be in the log
     #[arg(long, value_name = "HASH")]
     contains: Option<String>,
 }

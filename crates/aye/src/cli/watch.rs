@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Look after Claude Code sessions that run in terminals of their own, without hooks.
+/// Find Claude Code sessions that already run, show their requests, and answer questions through tmux.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -20,15 +20,15 @@ Examples:
   aye watch --config-dir ~/.claude --config-dir ~/other/.claude
   aye watch --agents-dir ~/agents
 
-Finds sessions that the hub does not know yet, shows what they ask, and types the answers into
-their tmux panes: each key only on the page it is meant for, and nothing where the screen shows
-something else. A session outside tmux is shown, and answered in its own terminal.
-Runs until it is stopped; what is asked stays open meanwhile.")]
+Finds sessions that the hub does not know, shows their requests, and types answers to questions
+into their tmux panes. It checks the screen before each key and stops if it shows anything else.
+Plans, and sessions outside tmux, are shown but must be answered in their own terminal.
+Runs until you stop it; open requests stay open.")]
 pub struct Watch {
-    /// Where Claude Code keeps its sessions (default: CLAUDE_CONFIG_DIR, or ~/.claude)
+    /// Claude Code's configuration folder (default: CLAUDE_CONFIG_DIR, or ~/.claude); repeatable
     #[arg(long = "config-dir", value_name = "DIR")]
     config_dirs: Vec<PathBuf>,
-    /// A folder with <agent id>/state.json files, {\"id\",\"workspace\"}, that name agents
+    /// A folder of AGENT/state.json files ({"id", "workspace"}) that give agents their names
     #[arg(long, value_name = "DIR")]
     agents_dir: Option<PathBuf>,
 }

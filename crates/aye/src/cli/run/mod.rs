@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Drive Claude Code without its terminal: its asks go to the hub, the answers back into it.
+/// Run Claude Code without its terminal UI; its requests go to the hub.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,30 +34,30 @@ Examples:
   aye run --detach \"tidy up\" -- --model opus
   git diff | aye run -                     the prompt from standard input
 
-Prints what the agent says and does. Its asks wait at the hub: answer them on any surface, or type the answer
-here. Ctrl-C once interrupts the turn, twice ends the run. Ends with the agent's exit code.
+Prints what the agent says and does. Answer its requests here, on the page or on Telegram.
+Ctrl-C interrupts the turn; pressed twice, it ends the run. Exits with the agent's exit code.
 
-With --detach it prints the agent's id and goes on by itself, waiting for further prompts (from the page, Telegram
-or the API) until it is stopped.")]
+With --detach the agent stays after its turn and takes further prompts, from the page, Telegram
+or the API, until it is stopped.")]
 pub struct Run {
-    /// What the agent is to do; - reads it from standard input
+    /// What the agent should do; - reads it from standard input
     prompt: String,
-    /// Which kind of agent, as [agents.KIND] in config.toml describes it
+    /// Kind of agent: claude, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = "claude")]
     agent: String,
-    /// Where the agent works (default: here)
+    /// The agent's working folder (default: the current one)
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The agent's permission mode: default, plan, acceptEdits, …
     #[arg(long)]
     mode: Option<String>,
-    /// Continue this session
+    /// Continue this session of the agent
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
-    /// Leave it running in a session of its own
+    /// Run in the background and print the agent's id
     #[arg(long)]
     detach: bool,
-    /// What the agent reads from (default: as config.toml says, else a pipe)
+    /// What the agent reads from (default: as in config.toml, else pipe)
     #[arg(long, value_name = "KIND")]
     stdin: Option<Stdin>,
     /// The detached run itself, under the id that was announced
