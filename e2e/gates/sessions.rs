@@ -195,3 +195,40 @@ fn an_open_socket_takes_a_new_token_of_its_own_session_alone() {
     let mut plain = hub.follow("", &hub.operator());
     assert_eq!(plain.say(json!({"type": "token", "token": hub.page_token(&mine)}))["status"], 401);
 }
+
+#[test]
+fn a_page_is_told_to_sign_anew_whatever_others_have_tried() {
+    let hub = Hub::start();
+    let browser = hub.browser();
+    let wrong = || hub.get("/api/asks", "wrong").status;
+    assert!((0..30).map(|_| wrong()).any(|status| status == 429));
+    // A token that has ended, or a session that has: both are told apart from trying too often.
+    assert_eq!(with(&hub, &browser, "ended"), (401, 401));
+    let origin = format!("http://{}", hub.address);
+    let gone = [("Cookie", "aye_session=aye_0_0"), ("Origin", &*origin), JSON];
+    assert_eq!(hub.call("POST", "/api/session/challenge", &gone, Some(b"{}")).status, 401);
+    assert_eq!(wrong(), 429);
+    assert_eq!(with(&hub, &browser, &hub.page_token(&browser)), (200, 101));
+}
+
+#[test]
+fn a_read_that_names_no_origin_counts_only_at_the_host_where_the_session_signed_in() {
+    let hub = Hub::start();
+    let browser = hub.browser();
+    let token = hub.page_token(&browser);
+    let read = |host: &str| {
+        let headers = [
+            ("Cookie", &*browser.cookie),
+            ("Aye-Page", &*token),
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Host", host),
+        ];
+        hub.call("GET", "/api/asks", &headers, None).status
+    };
+    let port = hub.address.rsplit_once(':').unwrap().1;
+    assert_eq!(read(&hub.address), 200);
+    for other in ["127.0.0.1", "127.0.0.2", "[::1]"] {
+        assert_eq!(read(&format!("{other}:{port}")), 401, "{other}");
+    }
+    assert_eq!(read("localhost:1"), 401);
+}

@@ -6,7 +6,7 @@ use super::replies::{Cut, end_when_revoked};
 use super::table::Needs;
 use crate::hub::Credential;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use aye_core::{AgentId, By, Role, Surface};
@@ -106,7 +106,7 @@ impl Caller {
 pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     if needs == Needs::Cookie {
-        match cookie_only(&app, peer, request.headers()) {
+        match cookie_only(&app, request.headers()) {
             Ok(session) => request.extensions_mut().insert(session),
             Err(failure) => return failure.into_response(),
         };
@@ -172,10 +172,9 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
             (credential.ok_or_else(|| wrong(app, peer))?, None)
         }
         None => {
-            let credential = session(app, peer, headers)?;
+            let credential = session(app, headers)?;
             let lasts = app.hub.page_token_lasts(&credential, page_token(headers));
-            let lasts =
-                lasts.and_then(|lasts| Duration::try_from(lasts).ok()).ok_or_else(|| wrong(app, peer))?;
+            let lasts = lasts.and_then(|lasts| Duration::try_from(lasts).ok()).ok_or_else(not_valid)?;
             (credential, Some(Instant::now() + lasts))
         }
     };
@@ -184,28 +183,37 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     Ok(Caller { credential, surface, page_until, peer })
 }
 
-fn cookie_only(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
-    session(app, peer, headers).map(CookieOnly)
+fn cookie_only(app: &App, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
+    session(app, headers).map(CookieOnly)
 }
 
 /// The session of a cookie. A token that is meant for a header does not become a session by being put there,
-/// and a session counts only where its browser signed in.
-fn session(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Credential, Failure> {
+/// and a session counts only where its browser signed in: at that origin, or for a read that names none, at its host.
+///
+/// Wrong cookies are not counted: a page that must sign anew has to be told so, whatever others have tried.
+fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> {
     let token = session_cookie(headers).ok_or_else(|| {
         Failure::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
     })?;
-    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let (origin, host) = (text(header::ORIGIN), text(header::HOST).unwrap_or_default());
     let at_home = |credential: &Credential| {
-        let session = credential.session.as_deref();
-        session.is_some_and(|session| origin.is_none_or(|origin| origin == session.origin))
+        credential.session.as_deref().is_some_and(|session| match origin {
+            Some(origin) => origin == session.origin,
+            None => app.hosts.allows_origin(&session.origin, host),
+        })
     };
-    app.hub.credential(token).filter(at_home).ok_or_else(|| wrong(app, peer))
+    app.hub.credential(token).filter(at_home).ok_or_else(not_valid)
+}
+
+fn not_valid() -> Failure {
+    Failure::new(StatusCode::UNAUTHORIZED, "this token is not valid, or was revoked")
 }
 
 fn wrong(app: &App, peer: Option<Peer>) -> Failure {
     match app.attempts.too_many(peer.and_then(Peer::address), std::time::Instant::now()) {
         true => Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute"),
-        false => Failure::new(StatusCode::UNAUTHORIZED, "this token is not valid, or was revoked"),
+        false => not_valid(),
     }
 }
 

@@ -47,7 +47,7 @@ impl AllowedHosts {
 
     /// A page is ours if it came from where the request goes, by the scheme that is spoken there: at the
     /// public name a proxy may speak TLS for us. A proxy may also put its own name for us into Host.
-    fn allows_origin(&self, origin: &str, host: &str) -> bool {
+    pub fn allows_origin(&self, origin: &str, host: &str) -> bool {
         let ours = if self.tls { "https" } else { "http" };
         let scheme = without_port(host).and_then(|name| self.public_at(name)).map_or(ours, HubUrl::scheme);
         let from_public = self.public.as_ref().is_some_and(|public| origin == public.to_string());

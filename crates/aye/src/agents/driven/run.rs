@@ -175,10 +175,19 @@ pub async fn start<P: AgentProtocol>(
 }
 
 impl<P: AgentProtocol> Running<P> {
-    /// Goes on until there is nothing left to do, somebody stops it, or the agent ends.
-    pub async fn to_its_end(mut self, signals: Signals) -> anyhow::Result<ExitStatus> {
+    /// Goes on until there is nothing left to do, somebody stops it, or the agent ends. Signals that come after the one
+    /// that ends it stay in `signals`, for whoever waits next.
+    pub async fn to_its_end(self, signals: &mut Signals) -> anyhow::Result<ExitStatus> {
+        let handling = handle_signals(signals, self.events.clone(), self.run.quit.clone());
+        let mut ending = std::pin::pin!(self.drive());
+        tokio::select! {
+            status = &mut ending => status,
+            () = handling => ending.await,
+        }
+    }
+
+    async fn drive(mut self) -> anyhow::Result<ExitStatus> {
         let quit = self.run.quit.clone();
-        self.tasks.spawn(handle_signals(signals, self.events.clone(), quit.clone()));
         let (prompt, image) = &self.prompt;
         let begin = self.run.driver.begin(prompt, image.as_ref());
         let mut over = self.run.carry_out(begin).await;
@@ -224,7 +233,7 @@ impl<P: AgentProtocol> Running<P> {
 }
 
 /// The first Ctrl-C interrupts the turn; the second, or any other signal, ends the run.
-async fn handle_signals(mut signals: Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
+async fn handle_signals(signals: &mut Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
     if signals.wait().await == "interrupted" {
         tokio::select! {
             _ = events.send(Event::Interrupt) => drop(signals.wait().await),

@@ -8,7 +8,7 @@ use crate::agents::driven::{RunEvent, Turn};
 use crate::client::Client;
 use crate::protocol::{NewAnswer, Resolution, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
-use crate::surfaces::terminal::{answer_lines, body_text, shorten};
+use crate::surfaces::terminal::{answer_lines, body_text, how_to_answer, shorten};
 use aye_core::visible::{one_line, visible};
 use aye_core::{AskId, AskView, Receipt};
 use serde_json::Value;
@@ -65,7 +65,7 @@ async fn answer(screen: &mut Screen, line: &str, person: &Client) {
         }
         return;
     };
-    match read(line, &ask.body) {
+    match read(line, ask) {
         Typed::Nothing => {}
         Typed::Unclear(words) => screen.line(&paint(DIM, words)),
         Typed::Answer(answer) => {
@@ -176,8 +176,10 @@ impl Screen {
         let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
         let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
         text += body_text(ask).trim_end();
-        let here = if self.can_type { format!("{} ", hint(&ask.body)) } else { String::new() };
-        text += &format!("\n{}", paint(DIM, format_args!("{here}Or elsewhere: aye answer {} …", ask.id)));
+        let here = if self.can_type { hint(ask) } else { how_to_answer(ask) };
+        let elsewhere =
+            if self.can_type { format!(" Or elsewhere: aye answer {} …", ask.id) } else { String::new() };
+        text += &format!("\n{}", paint(DIM, format_args!("{here}{elsewhere}")));
         self.line(&text);
     }
 

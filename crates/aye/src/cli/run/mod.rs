@@ -87,7 +87,7 @@ impl Run {
             return detach::launch(home, &id, self.arguments_again(&id)?, &self.prompt).await;
         }
         let (stays, agent) = (self.detached.is_some(), self.described(home, id.clone())?);
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         let (told, account) = mpsc::channel(256);
         let mut printer = JoinSet::new();
         let mut printed = None;
@@ -96,21 +96,21 @@ impl Run {
             printer.spawn(account::pass_by(account));
             let running = driven::start(home, agent, told).await?;
             detach::announce(&id)?;
-            running.to_its_end(signals).await?
+            running.to_its_end(&mut signals).await?
         } else {
             let person = Client::for_person(home).ok();
             let running = driven::start(home, agent, told).await?;
             let (paper, all_printed) = Printer::start()?;
             printed = Some(all_printed);
             printer.spawn(account::show(account, person, paper));
-            running.to_its_end(signals).await?
+            running.to_its_end(&mut signals).await?
         };
         printer.join_next().await;
         if let Some(printed) = printed {
-            let mut impatience = Signals::listen()?;
+            // The same signals throughout: one that came in between would be heard by nobody.
             tokio::select! {
                 _ = printed => {}
-                _ = impatience.wait() => {}
+                _ = signals.wait() => {}
             }
         }
         let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);

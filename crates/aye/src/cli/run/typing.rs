@@ -1,7 +1,8 @@
 //! What a person types under an ask, as an answer to it. Nothing is guessed: what is no clear answer is none.
 
 use crate::cli::answer::{Ambiguous, answers};
-use aye_core::{Body, Question, Scope};
+use crate::surfaces::terminal::TAKES_A_PASSKEY;
+use aye_core::{AskView, Body, Keeper, Permission, Proof, Question, Scope};
 use serde_json::{Value, json};
 
 #[derive(Debug, PartialEq)]
@@ -13,30 +14,30 @@ pub enum Typed {
     Unclear(String),
 }
 
-pub fn read(line: &str, body: &Body) -> Typed {
+pub fn read(line: &str, ask: &AskView) -> Typed {
     let line = line.trim();
     if line.is_empty() {
         return Typed::Nothing;
     }
-    let answer = match body {
+    let by_word = ask.proof == Proof::None;
+    let answer = match &ask.body {
         Body::Question(questions) => match question(line, &questions.questions) {
             Ok(answer) => answer,
             Err(Ambiguous(why)) => return Typed::Unclear(format!("{why}.")),
         },
         Body::Permission(permission) => {
-            let offered: Vec<_> = permission.scopes.iter().map(|offer| offer.scope).collect();
-            verdict(line).or_else(|| allow(line, &offered))
+            verdict(line).or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
         }
         Body::Plan(_) if line == "outline" => Some(json!({ "decision": "outline" })),
-        Body::Plan(_) if line == "allow" => Some(json!({ "decision": "allow" })),
+        Body::Plan(_) if line == "allow" && by_word => Some(json!({ "decision": "allow" })),
         Body::Plan(_) => verdict(line).filter(|verdict| verdict.get("interrupt").is_none()),
     };
-    answer.map_or_else(|| Typed::Unclear(format!("That is no answer to this. {}", hint(body))), Typed::Answer)
+    answer.map_or_else(|| Typed::Unclear(format!("That is no answer to this. {}", hint(ask))), Typed::Answer)
 }
 
-/// What can be typed.
-pub fn hint(body: &Body) -> String {
-    match body {
+/// What can be typed, and where the rest can be done.
+pub fn hint(ask: &AskView) -> String {
+    match &ask.body {
         Body::Question(questions) => {
             let picks = match questions.questions.as_slice() {
                 [only] if only.options.is_empty() => return "Type =your words, or skip.".into(),
@@ -47,13 +48,37 @@ pub fn hint(body: &Body) -> String {
             let words = if takes_words(&questions.questions) { ", =your words" } else { "" };
             format!("Type {picks}{words}, or skip.")
         }
+        Body::Permission(_) if ask.proof == Proof::Passkey => {
+            format!("Type deny [why], or stop [why]. {TAKES_A_PASSKEY}.")
+        }
+        Body::Plan(_) if ask.proof == Proof::Passkey => {
+            format!("Type deny [why], or outline. {TAKES_A_PASSKEY}.")
+        }
         Body::Permission(permission) => {
-            let scopes = permission.scopes.iter().filter(|offer| offer.scope != Scope::Once);
-            let scopes: String = scopes.map(|offer| format!(", allow {}", offer.scope)).collect();
+            let scopes = lasting(permission, ask);
+            let scopes: String = scopes.iter().map(|scope| format!(", allow {scope}")).collect();
             format!("Type allow{scopes}, deny [why], or stop [why].")
         }
         Body::Plan(_) => "Type allow, deny [why], or outline.".into(),
     }
+}
+
+/// For how long it can be allowed beyond this once: what the agent keeps, and what the hub would grant.
+fn lasting(permission: &Permission, ask: &AskView) -> Vec<Scope> {
+    let granted = |scope| {
+        let grants = ask.display.as_ref().map(|display| &display.grants);
+        grants.is_some_and(|grants| match scope {
+            Scope::Once => false,
+            Scope::Session => grants.session.is_some(),
+            Scope::Always => grants.always.is_some(),
+        })
+    };
+    let offers = permission.scopes.iter().filter(|offer| offer.scope != Scope::Once);
+    let can_be_had = offers.filter(|offer| match offer.keeper() {
+        Keeper::Agent => true,
+        Keeper::Hub => granted(offer.scope),
+    });
+    can_be_had.map(|offer| offer.scope).collect()
 }
 
 fn takes_words(questions: &[Question]) -> bool {
@@ -139,11 +164,13 @@ mod tests {
     use super::*;
     use aye_core::Kind;
 
-    fn ask(kind: Kind, body: Value) -> Body {
-        Body::decode(kind, body).unwrap()
+    fn ask(kind: Kind, body: Value) -> AskView {
+        let view = json!({"id": "k3v9m2pqxx", "key": "k", "agent": "bot", "cwd": "/src", "kind": kind, "body": body,
+            "digest": "sha256:00", "created_at": "2026-01-01T00:00:00Z", "state": "open"});
+        AskView::from_json(view).unwrap()
     }
 
-    fn question_of(questions: Value) -> Body {
+    fn question_of(questions: Value) -> AskView {
         ask(Kind::Question, json!({ "questions": questions }))
     }
 
@@ -152,12 +179,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn answer(body: &Body, line: &str, expected: Value) {
+    fn answer(body: &AskView, line: &str, expected: Value) {
         assert_eq!(read(line, body), Typed::Answer(expected), "{line}");
     }
 
     #[track_caller]
-    fn unclear(body: &Body, line: &str) {
+    fn unclear(body: &AskView, line: &str) {
         assert!(matches!(read(line, body), Typed::Unclear(_)), "{line}");
     }
 
@@ -181,7 +208,7 @@ mod tests {
             question_of(json!([{"question": "Which?", "header": "", "options": options,
                 "multi_select": multi_select, "free_text": true}]))
         };
-        let says = |body: &Body, line: &str, hint: &str| match read(line, body) {
+        let says = |body: &AskView, line: &str, hint: &str| match read(line, body) {
             Typed::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
             other => panic!("{line}: {other:?}"),
         };
@@ -246,5 +273,37 @@ mod tests {
         answer(&body, "deny smaller", json!({"decision": "deny", "message": "smaller"}));
         unclear(&body, "allow session");
         unclear(&body, "stop");
+    }
+
+    #[test]
+    fn what_takes_a_passkey_can_be_refused_here_and_the_hint_says_where_to_allow_it() {
+        let call = json!({"tool": "Bash", "input": {"command": "ls"}});
+        for (kind, body, refusals) in [
+            (Kind::Permission, call, ["deny no", "stop"]),
+            (Kind::Plan, json!({"plan": "1. x"}), ["deny no", "outline"]),
+        ] {
+            let strict = AskView { proof: Proof::Passkey, ..ask(kind, body) };
+            for line in refusals {
+                assert!(matches!(read(line, &strict), Typed::Answer(_)), "{line}");
+            }
+            unclear(&strict, "allow");
+            let hint = hint(&strict);
+            assert!(!hint.contains("Type allow") && hint.contains("aye open"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_had_is_offered() {
+        let scopes = json!([{"scope": "once"}, {"scope": "session", "kept_by": "hub"}, {"scope": "always", "kept_by": "hub"}]);
+        let mut body = ask(
+            Kind::Permission,
+            json!({"tool": "Bash", "input": {"command": "echo $(date)"}, "scopes": scopes}),
+        );
+        assert_eq!(hint(&body), "Type allow, deny [why], or stop [why].");
+        unclear(&body, "allow session");
+        body.display.as_mut().unwrap().grants.session = Some("run it".into());
+        assert_eq!(hint(&body), "Type allow, allow session, deny [why], or stop [why].");
+        answer(&body, "allow session", json!({"decision": "allow", "scope": "session"}));
+        unclear(&body, "allow always");
     }
 }

@@ -211,6 +211,17 @@ fn what_cannot_be_shown_whole_cannot_be_allowed() {
 }
 
 #[test]
+fn what_is_too_long_and_takes_a_passkey_names_the_page_alone() {
+    let long = "x".repeat(LONGEST * 20);
+    let permission = json!({"tool": "Bash", "input": {"command": long}});
+    for ask in [ask(Kind::Permission, permission), ask(Kind::Plan, json!({"plan": long}))] {
+        let strict = Ask { proof: Proof::Passkey, ..ask };
+        let shown = picture(&open(&strict, &Draft::default(), &asker()));
+        assert!(shown.contains("takes a passkey") && !shown.contains("aye answer"), "{shown}");
+    }
+}
+
+#[test]
 fn one_character_decides_whether_it_can_be_allowed() {
     let shown = |length: usize| {
         let text = "x".repeat(length);

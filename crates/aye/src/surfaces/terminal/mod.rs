@@ -137,7 +137,10 @@ fn question(question: &Question, number: Option<usize>) -> String {
     out
 }
 
-fn how_to_answer(ask: &AskView) -> String {
+pub const TAKES_A_PASSKEY: &str = "Allowing it takes a passkey, on the page: aye open";
+
+/// The commands that answer it.
+pub fn how_to_answer(ask: &AskView) -> String {
     let id = &ask.id;
     match &ask.body {
         Body::Question(questions) => match questions.questions.as_slice() {
@@ -152,8 +155,11 @@ fn how_to_answer(ask: &AskView) -> String {
                 format!("aye answer {id} {picks}   (one for each question; - skips one, 1,2 picks two)")
             }
         },
-        Body::Permission(_) | Body::Plan(_) if ask.proof == Proof::Passkey => {
-            format!("aye answer {id} --deny \"why\"   Allowing it takes a passkey, on the page: aye open")
+        Body::Permission(_) if ask.proof == Proof::Passkey => {
+            format!("aye answer {id} --deny \"why\"   {TAKES_A_PASSKEY}")
+        }
+        Body::Plan(_) if ask.proof == Proof::Passkey => {
+            format!("aye answer {id} --deny \"why\"   or --outline   {TAKES_A_PASSKEY}")
         }
         Body::Permission(_) => format!("aye answer {id} --allow   or --deny \"why\""),
         Body::Plan(_) => format!("aye answer {id} --allow   or --deny \"why\"   or --outline"),
