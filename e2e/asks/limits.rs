@@ -172,3 +172,37 @@ fn an_agent_that_asks_at_length_is_told_to_wait_and_everybody_else_still_gets_ev
     assert_eq!(room.hub.answer(first, json!({"decision": "deny"})).status, 200);
     assert_eq!(raise("bot", &room.bot, 4).status, 201);
 }
+
+#[test]
+fn a_script_that_may_not_ask_any_more_ends_with_an_error_that_says_so() {
+    let room = Room::new();
+    room.hub.fill("bot");
+    let mut command = crate::support::aye(&room.hub.home);
+    let ended = command.args(["ask", "Go on?"]).env("AYE_TOKEN", &room.bot).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("then ask again"), "{ended:?}");
+}
+
+#[test]
+fn a_number_that_would_be_rounded_is_refused_and_nothing_is_recorded() {
+    let room = Room::new();
+    let raise = |number: &str| {
+        let body = format!(
+            r#"{{"key":"n{number}","agent":"bot","kind":"permission","body":{{"tool":"Pay","input":{{"sum":{number}}}}}}}"#
+        );
+        post_bytes(&room, "/api/asks", &room.bot, body.as_bytes())
+    };
+    for number in ["123456789012345678901234567890", "0.10000000000000001", "-9223372036854775809"] {
+        let refused = raise(number);
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        assert!(refused.body["error"].as_str().unwrap().contains(number), "{}", refused.body);
+    }
+    let list = || room.hub.get("/api/asks?state=all", &room.hub.operator()).body["asks"].clone();
+    assert_eq!(list(), json!([]));
+    for (number, shown) in [("18446744073709551615", "18446744073709551615"), ("1.50", "1.5")] {
+        let raised = raise(number);
+        assert_eq!(raised.status, 201, "{}", raised.body);
+        assert!(raised.body["display"]["text"].as_str().unwrap().contains(shown), "{}", raised.body);
+    }
+}

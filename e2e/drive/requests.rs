@@ -153,3 +153,45 @@ fn questions_may_have_the_old_form_and_are_never_approved_by_a_rule() {
     assert_eq!((&reply["question"], &reply["answers"]), (&json!("Go on?"), &json!({"Go on?": "yes"})));
     assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
 }
+
+#[test]
+fn an_agent_that_may_not_ask_any_more_is_told_so_and_nothing_is_approved() {
+    let scene = Scene::new();
+    let run = scene.run(json!([
+        {"do": "ask", "block": bash("toolu_1", "ls")},
+        {"do": "until", "file": "go"},
+        {"do": "ask", "block": bash("toolu_2", "rm -r x")}]));
+    let first = scene.answer(once());
+    scene.hub.fill(first["agent"].as_str().unwrap());
+    scene.make("go");
+    scene.end(run);
+    let replies = scene.replies();
+    let (_, refused) = replies.last().unwrap();
+    assert_eq!((replies.len(), scene.approvals()), (2, 1), "{replies:?}");
+    assert!(refused.to_string().contains("then ask again"), "{refused}");
+}
+
+#[test]
+fn a_number_that_nobody_would_see_as_it_is_is_not_asked_for() {
+    let scene = Scene::with_policy("[policy]\nauto_approve = [\"*\"]\n");
+    // Written by hand: our own JSON has no such number.
+    let input = r#"{"sum":123456789012345678901234567890}"#;
+    let request = format!(
+        r#"{{"type":"control_request","request_id":"r1","request":{{"subtype":"can_use_tool","tool_name":"Pay","tool_use_id":"toolu_1","input":{input}}}}}"#
+    );
+    let agent = scene.file("agent.sh");
+    let script = format!(
+        "#!/bin/sh\nread first\necho '{request}'\nwhile read line; do echo \"$line\" >> said; done\n"
+    );
+    std::fs::write(&agent, script).unwrap();
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run = scene.command(json!([])).env("AYE_CLAUDE", &agent).spawn().unwrap();
+    let said = eventually("the refusal", || {
+        let said = std::fs::read_to_string(scene.file("said")).ok()?;
+        said.contains("\"deny\"").then_some(said)
+    });
+    assert!(said.contains("last digit") && !said.contains("\"allow\""), "{said}");
+    crate::support::signal(&run, rustix::process::Signal::TERM);
+    scene.end(run);
+    assert_eq!(scene.asks(), Vec::<Value>::new());
+}

@@ -304,3 +304,54 @@ fn an_agent_that_is_driven_is_asked_for_by_who_drives_it() {
     assert!(ended(&mut hook).success());
     assert_eq!(play.hub.get("/api/agents?all=true", &play.hub.operator()).body["agents"], json!([]));
 }
+
+#[test]
+fn an_agent_that_may_not_ask_any_more_is_left_to_its_own_terminal() {
+    let play = Play::new();
+    let (hook, ask) = play.asks();
+    play.hub.fill(ask["agent"].as_str().unwrap());
+    let all = || play.hub.get("/api/asks?state=all&limit=100", &play.hub.operator()).body["asks"].clone();
+    let before = all().as_array().unwrap().len();
+    play.passes(
+        &play.event("PermissionRequest", json!({"tool_name": "Bash", "tool_input": {"command": "ls -l"}})),
+    );
+    assert_eq!(all().as_array().unwrap().len(), before);
+    // What was asked before is still answered.
+    play.answer(&ask);
+    assert_eq!(decision(hook)["behavior"], "allow");
+}
+
+#[test]
+fn a_hook_asks_again_what_a_killed_hub_had_not_written() {
+    let mut play = Play::new();
+    let (hook, first) = play.asks();
+    play.answer(&first);
+    assert_eq!(decision(hook)["behavior"], "allow");
+    // The disk as it was before the second request.
+    play.hub.stop();
+    let kept = play.dir.path().join("aye.db");
+    fs::copy(play.hub.home.join("aye.db"), &kept).unwrap();
+    play.hub.restart();
+    let hook = play.hook(&play.event(
+        "PermissionRequest",
+        json!({"tool_name": "Bash", "tool_input": {"command": "ls -l"}, "tool_use_id": "toolu_2"}),
+    ));
+    let open = |hub: &Hub| {
+        eventually("the request", || {
+            let list = hub.get("/api/asks?state=open", &hub.operator()).body;
+            list["asks"].get(0).cloned()
+        })
+    };
+    let lost = open(&play.hub);
+    play.hub.kill();
+    for end in ["-wal", "-shm"] {
+        fs::remove_file(play.hub.home.join(format!("aye.db{end}"))).ok();
+    }
+    fs::copy(&kept, play.hub.home.join("aye.db")).unwrap();
+    play.hub.restart();
+    let again = open(&play.hub);
+    assert_eq!((&again["key"], &again["body"]), (&lost["key"], &lost["body"]));
+    assert_ne!(again["id"], lost["id"]);
+    assert_eq!(play.hub.answer(&again, json!({"decision": "allow", "scope": "once"})).status, 200);
+    assert_eq!(decision(hook)["behavior"], "allow");
+}

@@ -195,6 +195,23 @@ impl Hub {
         raised.body
     }
 
+    /// Has this agent ask until not even a short request is taken any more.
+    pub fn fill(&self, agent: &str) {
+        let token = self.agent(agent);
+        let (mut length, mut n) = (3_900_000, 0);
+        while length > 0 {
+            let plan = json!({"plan": "x".repeat(length)});
+            let raise = json!({"key": format!("fill-{n}"), "agent": agent, "kind": "plan", "body": plan});
+            match self.post("/api/asks", &token, raise).status {
+                201 => n += 1,
+                status => {
+                    assert_eq!(status, 429);
+                    length /= 2;
+                }
+            }
+        }
+    }
+
     pub fn answer(&self, ask: &Value, answer: Value) -> Reply {
         let call = json!({"answer": answer, "digest": ask["digest"]});
         self.post(&path_of(ask, "/answer"), &self.operator(), call)

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod answer;
 pub mod ask;
 pub mod compact;
+mod decimal;
 pub mod digest;
 pub mod display;
 pub mod ids;

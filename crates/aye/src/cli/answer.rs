@@ -112,7 +112,7 @@ impl Answer {
 
     fn build(&self, body: &Body) -> anyhow::Result<Value> {
         if let Some(json) = &self.answer {
-            return serde_json::from_str(json).context("--answer is not JSON");
+            return aye_core::json::parse(json.as_bytes()).context("--answer is not JSON that can be used");
         }
         match body {
             Body::Question(questions) => self.reply(&questions.questions),
@@ -172,8 +172,11 @@ impl Answer {
                 verdict.insert("decision".into(), json!("allow"));
                 verdict.insert("scope".into(), json!(self.scope));
                 if let Some(input) = &self.input {
-                    verdict
-                        .insert("input".into(), serde_json::from_str(input).context("--input is not JSON")?);
+                    verdict.insert(
+                        "input".into(),
+                        aye_core::json::parse(input.as_bytes())
+                            .context("--input is not JSON that can be used")?,
+                    );
                 }
             }
         }

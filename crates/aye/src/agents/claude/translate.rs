@@ -32,8 +32,10 @@ pub const PLAN: &str = Tool::Plan.name();
 
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
 pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::Home) -> Result<Body, Unshowable> {
-    let input: Map<String, Value> =
-        serde_json::from_str(tool.input.get()).map_err(|error| format!("its input is no object: {error}"))?;
+    // Whatever the hub would not take, or would take for something else, is told to the agent here.
+    let input = aye_core::json::parse(tool.input.get().as_bytes())
+        .and_then(serde_json::from_value::<Map<String, Value>>)
+        .map_err(|error| format!("its input cannot be used: {error}"))?;
     match Tool::named(&tool.tool_name) {
         Some(Tool::Questions) => questions(&input).map(Body::Question),
         Some(Tool::Plan) => plan(&input).map(Body::Plan),
