@@ -240,6 +240,7 @@ fn every_file_is_its_owners_alone_whatever_the_umask() {
         "aye.db-wal",
         "aye.lock",
         "aye.sock",
+        "chain.head",
         "chain.key",
         "operator.token",
     ];
