@@ -19,5 +19,6 @@ pub mod protocol;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
+pub mod transport;
 pub mod url;
 pub mod webauthn;

@@ -63,3 +63,8 @@ fn the_database_is_named_in_the_store_alone() {
         assert!(!text.contains("rusqlite"), "{} names the database's library", path.display());
     }
 }
+
+#[test]
+fn the_protocol_knows_neither_of_its_ends() {
+    never_uses("protocol", &["hub", "store", "agents", "api", "surfaces", "cli", "client", "transport"]);
+}

@@ -34,7 +34,8 @@ pub enum Withdrawn {
     TooLate,
 }
 
-/// Calls wait for each other; whoever does two things at once uses [`AgentClient::another`].
+/// Clones share connections and what they know.
+#[derive(Clone)]
 pub struct AgentClient {
     client: Client,
     agent: AgentId,
@@ -47,12 +48,6 @@ impl AgentClient {
     pub async fn of(home: &Home, agent: AgentId) -> anyhow::Result<Self> {
         let client = Client::for_agent(home, &agent).await?;
         Ok(Self { client, agent, unrecorded: Arc::default() })
-    }
-
-    /// The same on a line of its own.
-    pub fn another(&self) -> Self {
-        let (agent, unrecorded) = (self.agent.clone(), self.unrecorded.clone());
-        Self { client: self.client.another(), agent, unrecorded }
     }
 
     pub fn agent(&self) -> &AgentId {

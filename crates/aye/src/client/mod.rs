@@ -5,30 +5,21 @@ mod agent;
 pub use agent::{AgentClient, Try, Waits, Withdrawn};
 
 use crate::home::Home;
-use crate::own_folder::{self, Links, NotOurs};
+use crate::own_folder::NotOurs;
 use crate::protocol::{Asks, AsksQuery, Call, WaitQuery, calls};
-use crate::tls;
+use crate::transport::{Transport, TransportError};
 use crate::url::HubUrl;
 use anyhow::Context;
 use aye_core::{AgentId, AskId, AskView, Surface};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{Method, Request, Response, StatusCode, header};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::Mutex;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(90);
@@ -95,63 +86,40 @@ impl CallError {
     }
 }
 
+/// One caller; clones share its connections.
 #[derive(Clone)]
-enum Target {
-    Unix { socket: PathBuf, links: Links },
-    Tcp { url: HubUrl, authority: String, tls: Option<(TlsConnector, ServerName<'static>)> },
-}
-
-/// One caller. Calls wait for each other; a program that does two things at once uses two.
 pub struct Client {
-    target: Target,
+    transport: Arc<Transport>,
     token: Option<String>,
-    line: Mutex<Option<Line>>,
-}
-
-/// An open connection, and the task that drives it, which ends with it.
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-    _driver: JoinSet<()>,
 }
 
 impl Client {
-    fn new(target: Target, token: Option<String>) -> Self {
-        Self { target, token, line: Mutex::new(None) }
-    }
-
-    /// The same caller on a line of its own.
-    pub fn another(&self) -> Self {
-        Self::new(self.target.clone(), self.token.clone())
-    }
-
     /// A client with the person's own token: `AYE_TOKEN`, or the operator's from `AYE_HOME`.
     pub fn for_person(home: &Home) -> anyhow::Result<Self> {
-        let target = target(home)?;
-        let token = match (std::env::var("AYE_TOKEN"), &target) {
+        let transport = transport(home)?;
+        let token = match (std::env::var("AYE_TOKEN"), transport.is_local()) {
             (Ok(token), _) => Some(token),
-            (Err(_), Target::Unix { .. }) => {
-                home.read_operator_token().context("cannot read operator.token")?
-            }
-            (Err(_), Target::Tcp { .. }) => anyhow::bail!("AYE_URL is set, so AYE_TOKEN must be too"),
+            (Err(_), true) => home.read_operator_token().context("cannot read operator.token")?,
+            (Err(_), false) => anyhow::bail!("AYE_URL is set, so AYE_TOKEN must be too"),
         };
-        Ok(Self::new(target, token))
+        Ok(Self { transport, token })
     }
 
     /// A client that speaks for an agent, with that agent's own token.
     pub async fn for_agent(home: &Home, agent: &AgentId) -> anyhow::Result<Self> {
         let token = Self::agent_token(home, agent).await?;
-        Ok(Self::new(target(home)?, Some(token)))
+        Ok(Self { transport: transport(home)?, token: Some(token) })
     }
 
     /// A token that speaks for this agent and nobody else.
     pub async fn agent_token(home: &Home, agent: &AgentId) -> anyhow::Result<String> {
-        let target = target(home)?;
-        let token = match &target {
-            Target::Unix { .. } => {
+        let transport = transport(home)?;
+        let token = match transport.is_local() {
+            true => {
                 let path = format!("/api/agents/{agent}/token");
-                Self::new(target, None).send(Method::POST, &path, Some(json!({}))).await?
+                Self { transport, token: None }.send(Method::POST, &path, Some(json!({}))).await?
             }
-            Target::Tcp { .. } => {
+            false => {
                 let person = Self::for_person(home)?;
                 let me = person.send(Method::GET, "/api/me", None).await?;
                 if me["role"] == "agent" {
@@ -258,15 +226,10 @@ impl Client {
         self.wait_of(WAIT_HERE)
     }
 
-    /// The system tells at once when the other end of a Unix socket is gone, and of a network it may never.
     fn wait_of(&self, here: u64) -> u64 {
-        match self.target {
-            Target::Unix { .. } => here,
-            Target::Tcp { .. } => WAIT,
-        }
+        if self.transport.is_local() { here } else { WAIT }
     }
 
-    /// An empty reply is null.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
         self.send_within(LONGEST_CALL, method, path, body).await
     }
@@ -278,136 +241,40 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> Result<Value, CallError> {
-        let sent = tokio::time::timeout(longest, self.send_and_wait(method, path, body));
-        sent.await.unwrap_or_else(|_| Err(self.interrupted("no reply came")))
-    }
-
-    async fn send_and_wait(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, CallError> {
-        let mut slot = self.line.lock().await;
-        let kept = slot.take().filter(|line| !line.sender.is_closed());
-        let reused = kept.is_some();
-        let mut line = match kept {
-            Some(line) => line,
-            None => self.connect().await?,
-        };
-        let mut reply = line.sender.send_request(self.request(&method, path, body.as_ref())).await;
-        // The hub closed a kept connection before it saw the call: it is safe to call again.
-        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
-            line = self.connect().await?;
-            reply = line.sender.send_request(self.request(&method, path, body.as_ref())).await;
+        let exchange = self.transport.exchange(self.request(method, path, body), LARGEST_REPLY);
+        let at = || self.transport.at();
+        match tokio::time::timeout(longest, exchange).await {
+            Err(_) => Err(CallError::Interrupted { at: at(), source: "no reply came".into() }),
+            Ok(Ok((status, bytes))) => reply(status, &bytes),
+            Ok(Err(error)) => Err(match error {
+                TransportError::Unreachable(source) => CallError::Unreachable { at: at(), source },
+                TransportError::Untrusted(source) => CallError::Untrusted { at: at(), source },
+                TransportError::NotOurs(why) => CallError::NotOurs { at: at(), why },
+                TransportError::Interrupted(source) => CallError::Interrupted { at: at(), source },
+                TransportError::TooLong => CallError::Garbled(error.to_string()),
+            }),
         }
-        let value = self.take(reply.map_err(|error| self.interrupted(error))?).await?;
-        *slot = Some(line);
-        value
     }
 
-    fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> Request<Full<Bytes>> {
-        let host = match &self.target {
-            Target::Unix { .. } => "localhost",
-            Target::Tcp { authority, .. } => authority,
-        };
-        let text = body.map(Value::to_string).unwrap_or_default();
+    fn request(&self, method: Method, path: &str, body: Option<Value>) -> Request<Full<Bytes>> {
+        let has_body = body.is_some();
+        let text = body.map(|body| body.to_string()).unwrap_or_default();
         let mut request = Request::new(Full::new(Bytes::from(text)));
-        *request.method_mut() = method.clone();
+        *request.method_mut() = method;
         *request.uri_mut() = path.parse().unwrap_or_default();
         let mut set = |name: header::HeaderName, value: &str| {
             if let Ok(value) = header::HeaderValue::from_str(value) {
                 request.headers_mut().insert(name, value);
             }
         };
-        set(header::HOST, host);
         set(header::HeaderName::from_static("aye-surface"), Surface::Terminal.as_str());
-        if body.is_some() {
+        if has_body {
             set(header::CONTENT_TYPE, "application/json");
         }
         if let Some(token) = &self.token {
             set(header::AUTHORIZATION, &format!("Bearer {token}"));
         }
         request
-    }
-
-    /// The outer error means that the connection is spent; the inner one that the hub said no.
-    async fn take(&self, reply: Response<Incoming>) -> Result<Result<Value, CallError>, CallError> {
-        let status = reply.status();
-        let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
-        let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => CallError::Garbled(error.to_string()),
-            false => self.interrupted(error),
-        })?;
-        let bytes = bytes.to_bytes();
-        let value = match bytes.is_empty() {
-            true => Value::Null,
-            false => match serde_json::from_slice(&bytes) {
-                Ok(value) => value,
-                // A proxy says in its own words that the hub is not there.
-                Err(_) if status.is_server_error() => Value::Null,
-                Err(error) => return Err(CallError::Garbled(error.to_string())),
-            },
-        };
-        if status.is_success() {
-            return Ok(Ok(value));
-        }
-        let error = match (value["error"].as_str(), value["field"].as_str()) {
-            (Some(error), Some(field)) if !field.is_empty() => format!("{field}: {error}"),
-            (Some(error), _) => error.to_owned(),
-            (None, _) => format!("the hub answered {status}"),
-        };
-        Ok(Err(CallError::Refused { status, error, body: value }))
-    }
-
-    async fn connect(&self) -> Result<Line, CallError> {
-        let unreachable = |source| CallError::Unreachable { at: self.at(), source };
-        match &self.target {
-            Target::Unix { socket, links } => {
-                let stream = connect_to_our_own(socket, *links).await.map_err(|why| match why {
-                    NotOurs::Unreadable(_, source) => unreachable(source),
-                    why => CallError::NotOurs { at: self.at(), why },
-                })?;
-                self.talk(stream).await
-            }
-            Target::Tcp { url, tls, .. } => {
-                let stream = TcpStream::connect(url.address()).await.map_err(unreachable)?;
-                stream.set_nodelay(true).map_err(unreachable)?;
-                let Some((connector, name)) = tls else { return self.talk(stream).await };
-                let shaken = connector.connect(name.clone(), stream).await;
-                let stream = shaken.map_err(|source| match source.kind() {
-                    io::ErrorKind::InvalidData => CallError::Untrusted { at: self.at(), source },
-                    _ => unreachable(source),
-                })?;
-                self.talk(stream).await
-            }
-        }
-    }
-
-    async fn talk<S>(&self, stream: S) -> Result<Line, CallError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(|error| self.interrupted(error))?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to the hub ended");
-            }
-        });
-        Ok(Line { sender, _driver: driver })
-    }
-
-    fn interrupted(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CallError {
-        CallError::Interrupted { at: self.at(), source: source.into() }
-    }
-
-    fn at(&self) -> String {
-        match &self.target {
-            Target::Unix { socket, .. } => socket.display().to_string(),
-            Target::Tcp { url, .. } => url.to_string(),
-        }
     }
 
     /// All open asks as they came, page by page.
@@ -442,37 +309,33 @@ impl Client {
     }
 }
 
-/// Whoever listens there is sent a token next, so it must be a process of ours, in a place of ours.
-async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, NotOurs> {
-    let at = || socket.display().to_string();
-    let unreadable = |error| NotOurs::Unreadable(at(), error);
-    own_folder::check(socket.parent().unwrap_or(socket), links)?;
-    let owner = std::fs::symlink_metadata(socket).map_err(unreadable)?.uid();
-    if owner != own_folder::our_id() {
-        return Err(NotOurs::Owner(at(), owner));
-    }
-    let stream = UnixStream::connect(socket).await.map_err(unreadable)?;
-    let peer = stream.peer_cred().map_err(unreadable)?.uid();
-    match peer == own_folder::our_id() {
-        true => Ok(stream),
-        false => Err(NotOurs::Listener(at(), peer)),
-    }
+fn transport(home: &Home) -> anyhow::Result<Arc<Transport>> {
+    Ok(Arc::new(match std::env::var("AYE_URL") {
+        Err(_) => Transport::unix(home.socket(), home.socket_links()),
+        Ok(url) => {
+            let url = HubUrl::try_from(url).map_err(|wrong| anyhow::anyhow!("AYE_URL {wrong}"))?;
+            Transport::tcp(url).context("AYE_URL cannot be used")?
+        }
+    }))
 }
 
-fn target(home: &Home) -> anyhow::Result<Target> {
-    let Ok(url) = std::env::var("AYE_URL") else {
-        return Ok(Target::Unix { socket: home.socket(), links: home.socket_links() });
+/// An empty reply is null.
+fn reply(status: StatusCode, bytes: &[u8]) -> Result<Value, CallError> {
+    let value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        // A proxy says in its own words that the hub is not there.
+        Err(_) if bytes.is_empty() || status.is_server_error() => Value::Null,
+        Err(error) => return Err(CallError::Garbled(error.to_string())),
     };
-    let url = HubUrl::try_from(url).map_err(|wrong| anyhow::anyhow!("AYE_URL {wrong}"))?;
-    let tls = match url.is_tls() {
-        false => None,
-        true => {
-            let name = ServerName::try_from(url.address().0.to_owned()).context("AYE_URL names no host")?;
-            let extra = std::env::var_os("AYE_CA_FILE");
-            Some((tls::client(extra.as_deref().map(Path::new)).context("AYE_CA_FILE cannot be used")?, name))
-        }
+    if status.is_success() {
+        return Ok(value);
+    }
+    let error = match (value["error"].as_str(), value["field"].as_str()) {
+        (Some(error), Some(field)) if !field.is_empty() => format!("{field}: {error}"),
+        (Some(error), _) => error.to_owned(),
+        (None, _) => format!("the hub answered {status}"),
     };
-    Ok(Target::Tcp { authority: url.authority(), url, tls })
+    Err(CallError::Refused { status, error, body: value })
 }
 
 fn written(body: &impl Serialize) -> Result<Option<Value>, CallError> {
@@ -508,8 +371,8 @@ mod tests {
             }
             std::future::pending::<()>().await;
         };
-        let target = Target::Unix { socket: home.socket(), links: home.socket_links() };
-        let client = Client::new(target, None);
+        let transport = Arc::new(Transport::unix(home.socket(), home.socket_links()));
+        let client = Client { transport, token: None };
         let call = Call::<(), (), Value>::post("/api/asks/{id}/withdraw", "");
         let withdrawn = client.insist(&call, "a", &(), &());
         tokio::select! {

@@ -150,7 +150,7 @@ pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, 
         }
         // Only now, so that its end never comes before its beginning.
         if let Some((ask, request)) = to_follow {
-            followed.spawn(follow(client.another(), ask, body, request, events.clone()));
+            followed.spawn(follow(client.clone(), ask, body, request, events.clone()));
         }
     }
     while followed.join_next().await.is_some() {}

@@ -143,9 +143,9 @@ pub async fn start<P: AgentProtocol>(
     let (events, incoming) = mpsc::channel(QUEUE);
     let (outgoing, to_agent) = mpsc::channel(MOST_MESSAGES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
-    let reports = courier::reports(client.another(), &mut reporter);
+    let reports = courier::reports(client.clone(), &mut reporter);
     tasks.spawn(write_agent(writer, to_agent, reports.clone()));
-    tasks.spawn(courier::take_commands(home.clone(), client.another(), events.clone()));
+    tasks.spawn(courier::take_commands(home.clone(), client.clone(), events.clone()));
     tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
     let run_loop = RunLoop {
         cwd: run.cwd,

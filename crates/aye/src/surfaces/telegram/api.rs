@@ -3,25 +3,15 @@
 
 use super::settings::{Pace, Settings, Token};
 use super::wire::Me;
-use crate::tls;
-use crate::url::HubUrl;
+use crate::transport::{Transport, TransportError};
 use anyhow::Context;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, header};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 /// How long the server holds a call for updates when there are none, in its seconds.
 const LONGEST_POLL: u32 = 25;
@@ -29,7 +19,6 @@ const LONGEST_POLL: u32 = 25;
 const PATIENCE: f64 = 30.0;
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 const LARGEST_REPLY: usize = 16 * 1024 * 1024;
-const MOST_LINES: usize = 8;
 
 /// Why a call did not do what it was meant to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,17 +50,9 @@ impl ApiError {
 }
 
 pub struct Bot {
-    url: HubUrl,
+    transport: Transport,
     token: Token,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
     pace: Pace,
-    lines: Mutex<Vec<Line>>,
-}
-
-/// An open connection, and the task that drives it, which ends with it.
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-    _driver: JoinSet<()>,
 }
 
 /// What stands under a message.
@@ -113,19 +94,8 @@ struct Parameters {
 
 impl Bot {
     pub fn new(settings: &Settings) -> anyhow::Result<Self> {
-        let url = settings.api_url.clone();
-        let tls = match url.is_tls() {
-            false => None,
-            true => {
-                let name =
-                    ServerName::try_from(url.address().0.to_owned()).context("api_url names no host")?;
-                let extra = std::env::var_os("AYE_CA_FILE");
-                let connector =
-                    tls::client(extra.as_deref().map(Path::new)).context("AYE_CA_FILE cannot be used")?;
-                Some((connector, name))
-            }
-        };
-        Ok(Self { url, token: settings.token.clone(), tls, pace: settings.pace, lines: Mutex::default() })
+        let transport = Transport::tcp(settings.api_url.clone()).context("api_url cannot be used")?;
+        Ok(Self { transport, token: settings.token.clone(), pace: settings.pace })
     }
 
     /// What people did; with `wait`, once they did something. The offset confirms all before it, which Telegram
@@ -176,15 +146,13 @@ impl Bot {
                 moved_to: None,
             });
         }
+        let request = Request::get(format!("/file/bot{}/{path}", self.token.expose()))
+            .body(Full::new(Bytes::new()))
+            .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
         let fetch = async {
-            let mut line = self.connect().await?;
-            let request = Request::get(format!("/file/bot{}/{path}", self.token.expose()))
-                .header(header::HOST, self.url.authority())
-                .body(Full::new(Bytes::new()))
-                .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
-            let reply = line.sender.send_request(request).await.map_err(|error| self.no_reply(error))?;
-            let body = Limited::new(reply.into_body(), most).collect().await;
-            Ok(body.map_err(|error| self.no_reply(error))?.to_bytes())
+            let (_, file) =
+                self.transport.exchange(request, most).await.map_err(|error| self.failed(error))?;
+            Ok(file)
         };
         let late = |_| Err(ApiError::NoReply("a file took too long".into()));
         tokio::time::timeout(self.patience(), fetch).await.unwrap_or_else(late)
@@ -268,44 +236,16 @@ impl Bot {
         body: Bytes,
         patience: Duration,
     ) -> Result<Value, ApiError> {
-        let call = tokio::time::timeout(patience, self.exchange_patiently(method, kind, body));
-        call.await
-            .unwrap_or_else(|_| Err(ApiError::NoReply(format!("{method} took longer than {patience:?}"))))
-    }
-
-    async fn exchange_patiently(&self, method: &str, kind: &str, body: Bytes) -> Result<Value, ApiError> {
-        let request = || self.request(method, kind, body.clone());
-        let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let kept = kept.filter(|line| !line.sender.is_closed());
-        let reused = kept.is_some();
-        let mut line = match kept {
-            Some(line) => line,
-            None => self.connect().await?,
-        };
-        let mut reply = line.sender.send_request(request()?).await;
-        // The server closed a kept connection before it saw the call: it is safe to call again.
-        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
-            line = self.connect().await?;
-            reply = line.sender.send_request(request()?).await;
-        }
-        let reply = reply.map_err(|error| self.no_reply(error))?;
-        let status = reply.status().as_u16();
-        let body = Limited::new(reply.into_body(), LARGEST_REPLY).collect().await;
-        let bytes = body.map_err(|error| self.no_reply(error))?.to_bytes();
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() < MOST_LINES {
-            lines.push(line);
-        }
-        drop(lines);
-        self.read(status, &bytes)
-    }
-
-    fn request(&self, method: &str, kind: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ApiError> {
         let request = Request::post(format!("/bot{}/{method}", self.token.expose()))
-            .header(header::HOST, self.url.authority())
             .header(header::CONTENT_TYPE, kind)
-            .body(Full::new(body));
-        request.map_err(|error| ApiError::Unreachable(self.scrub(error)))
+            .body(Full::new(body))
+            .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
+        let exchange = self.transport.exchange(request, LARGEST_REPLY);
+        let (status, bytes) = tokio::time::timeout(patience, exchange)
+            .await
+            .map_err(|_| ApiError::NoReply(format!("{method} took longer than {patience:?}")))?
+            .map_err(|error| self.failed(error))?;
+        self.read(status.as_u16(), &bytes)
     }
 
     fn read(&self, status: u16, bytes: &[u8]) -> Result<Value, ApiError> {
@@ -348,26 +288,13 @@ impl Bot {
         ApiError::NoReply(self.scrub(error))
     }
 
-    async fn connect(&self) -> Result<Line, ApiError> {
-        let unreachable = |error: std::io::Error| ApiError::Unreachable(self.scrub(error));
-        let stream = TcpStream::connect(self.url.address()).await.map_err(unreachable)?;
-        stream.set_nodelay(true).map_err(unreachable)?;
-        let Some((connector, name)) = &self.tls else { return self.talk(stream).await };
-        self.talk(connector.connect(name.clone(), stream).await.map_err(unreachable)?).await
-    }
-
-    async fn talk<S>(&self, stream: S) -> Result<Line, ApiError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let shaken = handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = shaken.map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async move {
-            // Whoever waits for a reply on it is told; nobody else needs to be.
-            drop(connection.await);
-        });
-        Ok(Line { sender, _driver: driver })
+    fn failed(&self, error: TransportError) -> ApiError {
+        match error {
+            TransportError::Interrupted(_) | TransportError::TooLong => self.no_reply(error),
+            TransportError::Unreachable(_) | TransportError::Untrusted(_) | TransportError::NotOurs(_) => {
+                ApiError::Unreachable(self.scrub(error))
+            }
+        }
     }
 }
 

@@ -258,7 +258,7 @@ impl Desk {
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
         let cwd = cwd.unwrap_or_default();
 
-        let reports = courier::reports(client.another(), &mut self.reporters);
+        let reports = courier::reports(client.clone(), &mut self.reporters);
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
         let profile = Registration {

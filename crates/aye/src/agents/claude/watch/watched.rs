@@ -103,7 +103,7 @@ impl Watched {
     /// Follows an ask; `closed` if the transcript shows its end already.
     pub fn follow(&mut self, tool_use_id: &str, tool: &str, body: Body, closed: Option<Closed>) {
         let asked = Asked {
-            client: self.client.another(),
+            client: self.client.clone(),
             key: key(&self.session.id, tool_use_id),
             tool_use_id: tool_use_id.to_owned(),
             tool: tool.to_owned(),

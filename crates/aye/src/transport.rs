@@ -1,0 +1,185 @@
+//! HTTP to one place: a Unix socket of our own, or TCP with or without TLS. Connections are kept and used again.
+
+use crate::own_folder::{self, Links, NotOurs};
+use crate::tls;
+use crate::url::HubUrl;
+use anyhow::Context;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+const MOST_KEPT: usize = 8;
+
+/// Why no reply came.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    #[error("{0}")]
+    Unreachable(io::Error),
+    #[error("{0}")]
+    Untrusted(io::Error),
+    #[error("{0}")]
+    NotOurs(NotOurs),
+    /// The connection broke: what was asked for may have been done all the same.
+    #[error("{0}")]
+    Interrupted(Box<dyn std::error::Error + Send + Sync>),
+    #[error("the reply is too long")]
+    TooLong,
+}
+
+pub struct Transport {
+    place: Place,
+    host: HeaderValue,
+    kept: Mutex<Vec<Connection>>,
+}
+
+enum Place {
+    Unix { socket: PathBuf, links: Links },
+    Tcp { url: HubUrl, tls: Option<(TlsConnector, ServerName<'static>)> },
+}
+
+/// An open connection, and the task that drives it, which ends with it.
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    _driver: JoinSet<()>,
+}
+
+impl Transport {
+    pub fn unix(socket: PathBuf, links: Links) -> Self {
+        let host = HeaderValue::from_static("localhost");
+        Self { place: Place::Unix { socket, links }, host, kept: Mutex::default() }
+    }
+
+    pub fn tcp(url: HubUrl) -> anyhow::Result<Self> {
+        let host = HeaderValue::from_str(&url.authority()).context("it names no host")?;
+        let tls = match url.is_tls() {
+            false => None,
+            true => {
+                let name = ServerName::try_from(url.address().0.to_owned()).context("it names no host")?;
+                let extra = std::env::var_os("AYE_CA_FILE");
+                let connector = tls::client(extra.as_deref().map(Path::new));
+                Some((connector.context("AYE_CA_FILE cannot be used")?, name))
+            }
+        };
+        Ok(Self { place: Place::Tcp { url, tls }, host, kept: Mutex::default() })
+    }
+
+    /// Whether the system tells at once when the other end is gone; of a network it may never.
+    pub fn is_local(&self) -> bool {
+        matches!(self.place, Place::Unix { .. })
+    }
+
+    /// Where this goes, in words.
+    pub fn at(&self) -> String {
+        match &self.place {
+            Place::Unix { socket, .. } => socket.display().to_string(),
+            Place::Tcp { url, .. } => url.to_string(),
+        }
+    }
+
+    /// Sends a request and reads the reply, of at most so many bytes.
+    pub async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        most: usize,
+    ) -> Result<(StatusCode, Bytes), TransportError> {
+        request.headers_mut().insert(HOST, self.host.clone());
+        let kept = self.take_kept();
+        let reused = kept.is_some();
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let mut reply = connection.sender.send_request(request.clone()).await;
+        // A kept connection was closed before the request was seen: it is safe to send it again.
+        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
+            connection = self.connect().await?;
+            reply = connection.sender.send_request(request).await;
+        }
+        let reply = reply.map_err(|error| TransportError::Interrupted(error.into()))?;
+        let status = reply.status();
+        let body = Limited::new(reply.into_body(), most).collect().await;
+        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => TransportError::TooLong,
+            false => TransportError::Interrupted(error),
+        })?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST_KEPT {
+            kept.push(connection);
+        }
+        Ok((status, body.to_bytes()))
+    }
+
+    fn take_kept(&self) -> Option<Connection> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|connection| !connection.sender.is_closed());
+        kept.pop()
+    }
+
+    async fn connect(&self) -> Result<Connection, TransportError> {
+        let (url, tls) = match &self.place {
+            Place::Unix { socket, links } => {
+                return talk(connect_to_our_own(socket, *links).await.map_err(|why| match why {
+                    NotOurs::Unreadable(_, source) => TransportError::Unreachable(source),
+                    why => TransportError::NotOurs(why),
+                })?)
+                .await;
+            }
+            Place::Tcp { url, tls } => (url, tls),
+        };
+        let stream = TcpStream::connect(url.address()).await.map_err(TransportError::Unreachable)?;
+        stream.set_nodelay(true).map_err(TransportError::Unreachable)?;
+        let Some((connector, name)) = tls else { return talk(stream).await };
+        let shaken = connector.connect(name.clone(), stream).await;
+        talk(shaken.map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidData => TransportError::Untrusted(source),
+            _ => TransportError::Unreachable(source),
+        })?)
+        .await
+    }
+}
+
+async fn talk<S>(stream: S) -> Result<Connection, TransportError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = handshake(TokioIo::new(stream)).await;
+    let (sender, connection) =
+        shaken.map_err(|error| TransportError::Unreachable(io::Error::other(error)))?;
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
+        // Whoever waits for a reply on it is told as well.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended");
+        }
+    });
+    Ok(Connection { sender, _driver: driver })
+}
+
+/// Whoever listens there is sent a token next, so it must be a process of ours, in a place of ours.
+async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, NotOurs> {
+    let at = || socket.display().to_string();
+    let unreadable = |error| NotOurs::Unreadable(at(), error);
+    own_folder::check(socket.parent().unwrap_or(socket), links)?;
+    let owner = std::fs::symlink_metadata(socket).map_err(unreadable)?.uid();
+    if owner != own_folder::our_id() {
+        return Err(NotOurs::Owner(at(), owner));
+    }
+    let stream = UnixStream::connect(socket).await.map_err(unreadable)?;
+    let peer = stream.peer_cred().map_err(unreadable)?.uid();
+    match peer == own_folder::our_id() {
+        true => Ok(stream),
+        false => Err(NotOurs::Listener(at(), peer)),
+    }
+}
