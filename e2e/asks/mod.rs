@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod can;
 mod endings;
 mod limits;
 mod raising;

@@ -148,6 +148,7 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("GET", "/api/asks/{id}/resolution", AGENT),
         ("POST", "/api/asks/{id}/receipt", AGENT),
         ("POST", "/api/asks/{id}/late", AGENT),
+        ("PUT", "/api/asks/{id}/can", AGENT),
         ("POST", "/api/asks/{id}/withdraw", AGENT),
         ("PUT", "/api/agents/{id}", AGENT),
         ("POST", "/api/agents/{id}/events", AGENT),

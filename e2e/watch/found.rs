@@ -72,12 +72,13 @@ fn a_session_outside_tmux_is_shown_with_the_reason_why_it_cannot_be_answered() {
         .current_dir(stage.work());
     let mut session = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     stage.start_watch(&[]);
-    let ask = stage.answer(picked("SQLite"));
+    let ask = stage.ask();
     let agent = stage.agents().into_iter().find(|agent| agent["id"] == ask["agent"]).unwrap();
     assert!(agent["title"].as_str().unwrap().contains("does not run in tmux"), "{agent}");
-    let settled = stage.settled(&ask);
-    assert_eq!(settled["receipt"], "undelivered");
-    assert!(settled["note"].as_str().unwrap().contains("does not run in tmux"), "{settled}");
+    assert_eq!(ask["can"]["answer"], false);
+    let refused = stage.hub.answer(&ask, picked("SQLite"));
+    assert_eq!(refused.status, 422);
+    assert!(refused.body["error"].as_str().unwrap().contains("does not run in tmux"), "{}", refused.body);
     session.kill().unwrap();
     session.wait().unwrap();
 }
@@ -121,9 +122,10 @@ fn a_plan_is_shown_and_answered_in_the_terminal() {
     stage.start_watch(&[]);
     let ask = stage.ask();
     assert_eq!((&ask["kind"], &ask["body"]["plan"]), (&json!("plan"), &json!("1. everything")));
-    let settled = stage.settled(&stage.answer(json!({"decision": "allow"})));
-    assert_eq!(settled["receipt"], "undelivered");
-    assert!(settled["note"].as_str().unwrap().contains("only questions"), "{settled}");
+    let refused = stage.hub.answer(&ask, json!({"decision": "allow"}));
+    assert_eq!(refused.status, 422);
+    assert!(refused.body["error"].as_str().unwrap().contains("only questions"), "{}", refused.body);
+    assert_eq!(stage.hub.ask(&ask)["state"], "open");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Asks: what a person must decide. Immutable once raised.
 
 use crate::answer::Answer;
+use crate::can::Can;
 use crate::digest::Digest;
 use crate::display::{Before, Display, Extras};
 use crate::ids::{AgentId, AskId, Key, Text};
@@ -373,7 +374,7 @@ pub struct Ask {
     /// Which of the agent's sub-agents asks, in words; none where the agent itself does.
     pub sub_agent: Option<String>,
     pub body: Body,
-    /// Shown beside a permission while it is open; outside the digest.
+    /// Shown beside it while it is open; outside the digest.
     pub extras: Extras,
     pub digest: Digest,
     pub created_at: Timestamp,
@@ -397,7 +398,7 @@ impl Ask {
 
 impl Serialize for Ask {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut ask = serializer.serialize_struct("Ask", 20)?;
+        let mut ask = serializer.serialize_struct("Ask", 21)?;
         ask.serialize_field("id", &self.id)?;
         ask.serialize_field("key", &self.key)?;
         ask.serialize_field("agent", &self.agent)?;
@@ -415,6 +416,10 @@ impl Serialize for Ask {
         match self.cwd_checked {
             false => ask.skip_field("cwd_checked")?,
             true => ask.serialize_field("cwd_checked", &true)?,
+        }
+        match self.extras.can.is_everything() {
+            true => ask.skip_field("can")?,
+            false => ask.serialize_field("can", &self.extras.can)?,
         }
         ask.serialize_field("body", &self.body)?;
         ask.serialize_field("display", &self.display())?;
@@ -448,6 +453,9 @@ pub struct AskView {
     /// The system itself told that the agent's process works in the folder; left out where that is the agent's word.
     #[schemars(default)]
     pub cwd_checked: bool,
+    /// What its agent can take from here; left out where that is everything.
+    #[schemars(default)]
+    pub can: Can,
     pub body: Body,
     /// What a person sees of a permission, made by the hub from tool and input; null for questions and plans.
     pub display: Option<Display>,
@@ -476,6 +484,8 @@ struct AskDraft {
     proof: Proof,
     #[serde(default)]
     cwd_checked: bool,
+    #[serde(default)]
+    can: Can,
     body: Value,
     display: Option<Value>,
     state: AskState,
@@ -508,6 +518,7 @@ impl AskView {
             deadline: draft.deadline,
             proof: draft.proof,
             cwd_checked: draft.cwd_checked,
+            can: draft.can,
             body,
             display,
             state: draft.state,
@@ -653,7 +664,7 @@ mod tests {
                 },
             },
             body: body.clone(),
-            extras: Extras::default(),
+            extras: Extras { can: Can::elsewhere("there"), ..Extras::default() },
         };
         let view = AskView::from_json(serde_json::to_value(&ask).unwrap()).unwrap();
         let expected = AskView {
@@ -669,6 +680,7 @@ mod tests {
             deadline: None,
             proof: Proof::Passkey,
             cwd_checked: true,
+            can: ask.extras.can.clone(),
             body,
             display: None,
             state: AskState::Answered,

@@ -4,6 +4,7 @@
 mod change;
 
 use crate::ask::Permission;
+use crate::can::Can;
 use crate::tool::Tool;
 use crate::visible::one_line;
 use change::Change;
@@ -81,9 +82,12 @@ impl Grants {
     }
 }
 
-/// What is shown beside a permission while it is open. It stands outside the digest: none of it changes what runs.
+/// What is shown beside an ask while it is open. It stands outside the digest: none of it changes what runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extras {
+    /// What its agent can take from here.
+    #[serde(default, skip_serializing_if = "Can::is_everything")]
+    pub can: Can,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

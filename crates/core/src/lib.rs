@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod answer;
 pub mod ask;
+pub mod can;
 pub mod compact;
 mod decimal;
 pub mod digest;
@@ -26,6 +27,7 @@ pub use ask::{
     Ask, AskView, Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions,
     RaisedBody, Scope, ScopeOffer,
 };
+pub use can::Can;
 pub use digest::Digest;
 pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place};
 pub use ids::{AgentId, AnswerKey, AskId, Key, Text};

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use aye_core::invalid::decode;
-use aye_core::{Ask, AskId, Delivery, Invalid, RaisedBody};
+use aye_core::{Ask, AskId, Can, Delivery, Invalid, RaisedBody};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -84,6 +84,7 @@ fn checked(new: NewAsk) -> Result<Raise, Invalid> {
         timeout: new.timeout.map(|timeout| duration(&timeout)).transpose()?,
         tool_use_id: new.tool_use_id,
         sub_agent: new.sub_agent,
+        can: new.can,
     })
 }
 
@@ -139,6 +140,15 @@ pub async fn receipt(
     Body(delivery): Body<Delivery>,
 ) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.receipt(id, caller.agent()?, delivery).await?))
+}
+
+pub async fn set_can(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<AskId>,
+    Body(can): Body<Can>,
+) -> Result<Reply<Ask>, Failure> {
+    Ok(ok(app.hub.set_can(id, caller.agent()?, can).await?))
 }
 
 pub async fn withdraw(

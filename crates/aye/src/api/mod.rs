@@ -115,6 +115,7 @@ fn table(app: &App) -> Table {
     t.add(calls::RESOLUTION, Agent, asks::resolution);
     t.add(calls::RECEIPT, Agent, asks::receipt);
     t.add(calls::LATE, Agent, asks::late);
+    t.add(calls::CAN, Agent, asks::set_can);
     t.add(calls::WITHDRAW, Agent, asks::withdraw);
 
     t.add(calls::AGENTS, Viewer, agents::list);

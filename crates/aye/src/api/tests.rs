@@ -33,6 +33,7 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /api/asks/{id}/resolution            agent
     post   /api/asks/{id}/receipt               agent
     post   /api/asks/{id}/late                  agent
+    put    /api/asks/{id}/can                   agent
     post   /api/asks/{id}/withdraw              agent
     get    /api/agents                          viewer
     post   /api/agents                          operator

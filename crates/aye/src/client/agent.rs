@@ -6,7 +6,7 @@ use crate::protocol::{
     AskReceipt, Call, Command, CommandsQuery, Late, NewAsk, NewReport, RaisedAsk, Registration, Reported,
     Resolution, Withdraw, calls,
 };
-use aye_core::{AgentId, AskId, Body, Delivery, Receipt};
+use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -71,6 +71,14 @@ impl AgentClient {
     /// How an ask ended, whenever that is; the hub may come and go meanwhile.
     pub async fn resolution(&self, ask: &AskId, body: &Body, waits: Waits) -> Result<Resolution, CallError> {
         self.client.resolution(ask, waits).await.map(|sent| Resolution::read(body, sent))
+    }
+
+    /// Says anew what the agent can take. Of an ask that has ended nobody needs to know.
+    pub async fn set_can(&self, ask: &AskId, can: &Can, how: Try) -> Result<(), CallError> {
+        match self.call(&calls::CAN, ask.as_str(), can, how).await {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     pub async fn withdraw(&self, ask: &AskId, what: Withdraw, how: Try) -> Result<Withdrawn, CallError> {

@@ -98,7 +98,10 @@ fn record(
         if ask.digest != call.digest {
             return Err(Problem::OtherDigest { ask: Box::new(ask) });
         }
-        Answer::read(&ask.body, call.answer)
+        Answer::read(&ask.body, call.answer).and_then(|answer| {
+            ask.extras.can.take(&answer)?;
+            Ok(answer)
+        })
     } else {
         Answer::decode(ask.body.kind(), call.answer)
     };

@@ -4,7 +4,7 @@ use super::decide::{Lookup, Reading, decide};
 use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{AgentRow, Tx};
-use aye_core::{AgentId, Ask, AskId, Before, Body, Digest, Extras, Grants, Key, Proof, Report, State};
+use aye_core::{AgentId, Ask, AskId, Before, Body, Can, Digest, Extras, Grants, Key, Proof, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -28,6 +28,8 @@ pub struct Raise {
     pub timeout: Option<SignedDuration>,
     pub tool_use_id: Option<String>,
     pub sub_agent: Option<String>,
+    /// What the agent can take from here.
+    pub can: Can,
 }
 
 #[derive(Debug)]
@@ -209,6 +211,7 @@ fn record(
     if !reading.is_about(&agent) {
         extras.grants = Grants::default();
     }
+    extras.can = raise.can.clone();
     let ask = Ask { extras, ..raise.open(id, &agent, &reading, proof, now) };
     enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;

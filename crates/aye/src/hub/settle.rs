@@ -6,7 +6,7 @@ use super::{Hub, Problem, alarms};
 use crate::protocol::Resolution;
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, Answer, Ask, AskId, Event, Invalid, Receipt, Withdrawal};
+use aye_core::{AgentId, Answer, Ask, AskId, Can, Event, Invalid, Receipt, Refused, Withdrawal};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
@@ -36,6 +36,23 @@ impl Hub {
     pub async fn receipt(&self, id: AskId, agent: AgentId, delivery: Delivery) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
         self.inner.store.write(move |tx| take_receipt(tx, &id, &agent, delivery, now)).await
+    }
+
+    /// Says anew what the agent can take of an ask that is open.
+    pub async fn set_can(&self, id: AskId, agent: AgentId, can: Can) -> Result<Ask, Problem> {
+        let work = move |tx: &mut Tx| {
+            let mut ask = own_ask(tx, &id, &agent)?;
+            if !ask.state.is_open() {
+                return Err(Problem::Refused { refused: Refused::Ended, ask: Box::new(ask) });
+            }
+            if ask.extras.can != can {
+                ask.extras.can = can;
+                tx.set_extras(&ask.id, &ask.extras)?;
+                tx.publish_ask(&ask)?;
+            }
+            Ok(ask)
+        };
+        self.inner.store.write(work).await
     }
 
     pub async fn withdraw(

@@ -2,8 +2,8 @@
 
 use crate::webauthn::Assertion;
 use aye_core::{
-    AgentId, Answer, AnswerKey, Ask, AskId, AskState, AskView, Before, Body, By, Decision, Digest, Expiry,
-    Invalid, Key, Kind, PlanVerdict, State, Withdrawal,
+    AgentId, Answer, AnswerKey, Ask, AskId, AskState, AskView, Before, Body, By, Can, Decision, Digest,
+    Expiry, Invalid, Key, Kind, PlanVerdict, State, Withdrawal,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,12 +33,16 @@ pub struct NewAsk {
     /// Which of its sub-agents asks, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_agent: Option<String>,
+    /// What the agent can take from here.
+    #[serde(default, skip_serializing_if = "Can::is_everything")]
+    pub can: Can,
 }
 
 impl NewAsk {
     pub fn new(key: Key, agent: AgentId, body: &Body) -> Self {
-        let (cwd, timeout, tool_use_id, sub_agent) = Default::default();
-        Self { key, agent, kind: body.kind(), body: body.to_json(), cwd, timeout, tool_use_id, sub_agent }
+        let (cwd, timeout, tool_use_id, sub_agent, can) = Default::default();
+        let (kind, body) = (body.kind(), body.to_json());
+        Self { key, agent, kind, body, cwd, timeout, tool_use_id, sub_agent, can }
     }
 
     /// What the agent's machine says of the file that would change.

@@ -6,7 +6,7 @@ use super::agents::{
 };
 use super::asks::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, Resolution, WaitQuery, Withdraw};
 use super::call::Call;
-use aye_core::{Agent, AskView, Delivery};
+use aye_core::{Agent, AskView, Can, Delivery};
 
 pub const ASKS: Call<AsksQuery, (), Asks> = Call::get("/api/asks", "Asks; open ones oldest first");
 pub const ASK: Call<(), (), AskView> = Call::get("/api/asks/{id}", "One ask");
@@ -22,6 +22,8 @@ pub const RECEIPT: Call<(), Delivery, AskView> =
     Call::post("/api/asks/{id}/receipt", "Report what became of an outcome");
 pub const LATE: Call<(), Late, RaisedAsk> =
     Call::post("/api/asks/{id}/late", "Record a call that ran before its record was on disk");
+pub const CAN: Call<(), Can, AskView> =
+    Call::put("/api/asks/{id}/can", "Say what the agent can take of an open ask");
 pub const WITHDRAW: Call<(), Withdraw, AskView> = Call::post("/api/asks/{id}/withdraw", "Take an ask back");
 
 pub const AGENTS: Call<AgentsQuery, (), Agents> =

@@ -57,7 +57,8 @@ pub enum Decider {
 impl Tx<'_> {
     /// Takes the ask as it is raised, open.
     pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
-        let extras = (ask.body.kind() == Kind::Permission).then(|| serde_json::to_string(&ask.extras));
+        let has_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
+        let extras = has_extras.then(|| serde_json::to_string(&ask.extras));
         let extras = extras.transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,

@@ -176,6 +176,11 @@ impl Screen {
         let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
         let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
         text += body_text(ask).trim_end();
+        if let Some(why) = ask.can.why_not() {
+            let why = format!("It cannot be answered here: {}", one_line(why));
+            text += &format!("\n{}", paint(DIM, why));
+            return self.line(&text);
+        }
         let here = if self.can_type { hint(ask) } else { how_to_answer(ask) };
         let elsewhere =
             if self.can_type { format!(" Or elsewhere: aye answer {} …", ask.id) } else { String::new() };

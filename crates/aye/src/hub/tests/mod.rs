@@ -89,6 +89,7 @@ fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
         timeout: timeout.map(SignedDuration::from_secs),
         tool_use_id: None,
         sub_agent: None,
+        can: aye_core::Can::default(),
     }
 }
 

@@ -33,6 +33,7 @@ impl Desk {
             timeout: None,
             tool_use_id: None,
             sub_agent: None,
+            can: aye_core::Can::default(),
         };
         self.hub.raise(raise).await.unwrap().ask
     }

@@ -7,7 +7,7 @@ use super::html::{Page, label};
 use super::permission::permission;
 use super::plan::plan;
 use super::question::{question, review};
-use aye_core::{Ask, Body, Proof};
+use aye_core::{Ask, Body, Can, Proof};
 
 /// What a person typed is shown back to them, but need not be whole: they know it.
 pub const ECHO: usize = 200;
@@ -52,7 +52,29 @@ pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
         Body::Permission(asked) => permission(ask, asked, draft, asker),
         Body::Plan(asked) => plan(ask, asked.plan.as_str(), draft, asker),
     };
-    guarded(ask, shown)
+    guarded(ask, takeable(&ask.extras.can, shown))
+}
+
+/// Offers exactly what the agent can take from here.
+fn takeable(can: &Can, mut shown: Shown) -> Shown {
+    let can_take = |action: &Action| match action {
+        Action::Words { .. } => can.text,
+        Action::Notes { .. } => can.notes,
+        Action::Skip { .. } => can.skip,
+        Action::DenyWhy => can.reason,
+        Action::Outline => can.outline,
+        _ => true,
+    };
+    for row in &mut shown.rows {
+        row.retain(|(_, action)| can.answer && can_take(action));
+    }
+    shown.rows.retain(|row| !row.is_empty());
+    if let Some(why) = can.why_not() {
+        shown.page = shown.page.line().line().text("It cannot be answered here: ").written(&label(why, ECHO));
+    } else if can.deny_ends_turn {
+        shown.page = shown.page.line().dim("Denying also ends the agent's turn.");
+    }
+    shown
 }
 
 /// Where something that takes a passkey can be allowed; nothing for everything else.

@@ -467,3 +467,19 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn only_what_the_agent_can_take_has_a_button() {
+    let mut asked = ask(Kind::Plan, json!({"plan": "1. x"}));
+    let buttons = |asked: &Ask| {
+        let shown = open(asked, &Draft::default(), &asker());
+        shown.rows.into_iter().flatten().map(|(_, action)| action).collect::<Vec<_>>()
+    };
+    assert!(buttons(&asked).contains(&Action::Outline));
+    asked.extras.can.outline = false;
+    assert_eq!(buttons(&asked), [Action::Approve, Action::Deny, Action::DenyWhy]);
+    asked.extras.can = aye_core::Can::elsewhere("answer it in its terminal");
+    assert_eq!(buttons(&asked), []);
+    let shown = open(&asked, &Draft::default(), &asker());
+    assert!(shown.page.plain().ends_with("It cannot be answered here: answer it in its terminal"));
+}

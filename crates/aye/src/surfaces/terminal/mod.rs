@@ -141,28 +141,41 @@ pub const TAKES_A_PASSKEY: &str = "Allowing it takes a passkey, on the page: aye
 
 /// The commands that answer it.
 pub fn how_to_answer(ask: &AskView) -> String {
-    let id = &ask.id;
+    let (id, can) = (&ask.id, &ask.can);
+    if let Some(why) = can.why_not() {
+        return format!("It cannot be answered here: {}", one_line(why));
+    }
+    let skip = if can.skip { "   or --skip" } else { "" };
+    let outline = if can.outline { "   or --outline" } else { "" };
+    let deny = if can.reason { "--deny \"why\"" } else { "--deny" };
+    let deny = match can.deny_ends_turn {
+        true => format!("{deny} (which ends the agent's turn)"),
+        false => deny.to_owned(),
+    };
     match &ask.body {
         Body::Question(questions) => match questions.questions.as_slice() {
-            [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"   or --skip"),
+            [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"{skip}"),
             [only] => {
                 let picks = if only.multi_select { "1 2" } else { "1" };
-                let text = if only.free_text { "   or --text \"…\"" } else { "" };
-                format!("aye answer {id} {picks}{text}   or --skip")
+                let text = if only.free_text && can.text { "   or --text \"…\"" } else { "" };
+                format!("aye answer {id} {picks}{text}{skip}")
             }
             several => {
                 let picks = vec!["1"; several.len()].join(" ");
-                format!("aye answer {id} {picks}   (one for each question; - skips one, 1,2 picks two)")
+                let skips = if can.skip { " - skips one," } else { "" };
+                format!("aye answer {id} {picks}   (one for each question;{skips} 1,2 picks two)")
             }
         },
         Body::Permission(_) if ask.proof == Proof::Passkey => {
-            format!("aye answer {id} --deny \"why\"   {TAKES_A_PASSKEY}")
+            format!("aye answer {id} {deny}   {TAKES_A_PASSKEY}")
         }
         Body::Plan(_) if ask.proof == Proof::Passkey => {
-            format!("aye answer {id} --deny \"why\"   or --outline   {TAKES_A_PASSKEY}")
+            format!("aye answer {id} {deny}{outline}   {TAKES_A_PASSKEY}")
         }
-        Body::Permission(_) => format!("aye answer {id} --allow   or --deny \"why\""),
-        Body::Plan(_) => format!("aye answer {id} --allow   or --deny \"why\"   or --outline"),
+        Body::Permission(_) => format!("aye answer {id} --allow   or {deny}"),
+        Body::Plan(_) => {
+            format!("aye answer {id} --allow   or {deny}{outline}")
+        }
     }
 }
 

@@ -17,6 +17,7 @@ fn view(kind: Kind, body: Value) -> AskView {
         tool_use_id: None,
         sub_agent: None,
         cwd_checked: false,
+        can: aye_core::Can::default(),
         kind,
         digest: Digest::of("/src/web", &body),
         created_at: at(0),
@@ -297,4 +298,24 @@ proptest! {
         prop_assert_eq!(read_back(&tool, &shown), Some(input), "{}", shown);
         prop_assert!(!shown.contains(|c| c != '\n' && c != '\t' && aye_core::visible::is_hidden(c)));
     }
+}
+
+#[test]
+fn only_what_the_agent_can_take_is_offered() {
+    let offer = |kind, body, can: Value| {
+        let ask = AskView { can: serde_json::from_value(can).unwrap(), ..view(kind, body) };
+        plain(&ask).lines().last().unwrap().to_owned()
+    };
+    let question =
+        json!({"questions": [{"question": "Go?", "options": [{"label": "yes"}], "free_text": true}]});
+    let none = json!({"skip": false, "text": false});
+    assert_eq!(offer(Kind::Question, question.clone(), none), "aye answer k3v9m2pqxx 1");
+    let there = json!({"answer": false, "why": "answer it in its terminal"});
+    assert_eq!(
+        offer(Kind::Question, question, there),
+        "It cannot be answered here: answer it in its terminal"
+    );
+    let plan = json!({"outline": false, "reason": false, "deny_ends_turn": true});
+    let words = "aye answer k3v9m2pqxx --allow   or --deny (which ends the agent's turn)";
+    assert_eq!(offer(Kind::Plan, json!({"plan": "x"}), plan), words);
 }

@@ -4,13 +4,15 @@ use super::given;
 use crate::agents::claude::tmux::deliver::{Stopped, Typed, deliver};
 use crate::agents::claude::tmux::pane::Pane;
 use crate::agents::claude::tmux::plan::{Meant, Plan, plan};
+use crate::agents::claude::tmux::screen::has_previews;
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::open_calls;
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
 use crate::protocol::{NewAsk, Resolution, Withdraw};
-use aye_core::{Answer, AskId, AskState, Body, Key, Question, Receipt, Withdrawal};
+use aye_core::{Answer, AskId, AskState, Body, Can, Key, Question, Receipt, Withdrawal};
 use serde_json::json;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -18,6 +20,9 @@ use tokio::sync::watch;
 /// How long the transcript may take to show an answer that was submitted.
 const PROOF_COMES_WITHIN: Duration = Duration::from_secs(30);
 const TO_THE_TERMINAL: &str = "answer it in its terminal";
+const ONLY_QUESTIONS: &str = "only questions of a watched session can be answered from here";
+/// Between two looks at whether its terminal can be reached.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 
 /// What is asked, and where.
 pub struct Asked {
@@ -44,13 +49,15 @@ impl Asked {
 
     async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
         let tool_use_id = Some(self.tool_use_id.clone());
+        let can = self.can().await;
         let new = NewAsk::new(self.key.clone(), self.client.agent().clone(), &self.body);
-        let ask = self.client.raise(&NewAsk { tool_use_id, ..new }).await?.ask;
+        let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;
         let id = &ask.id;
         let (state, answer) = match ask.state {
             AskState::Open => {
                 let resolution = tokio::select! {
                     resolution = self.resolution(id) => resolution?,
+                    never = self.keep_telling(id, ask.can) => match never? {},
                     closed = closed(ending) => match self.withdraw(id, &closed).await? {
                         Withdrawn::TakenBack => return Ok(()),
                         // Somebody answered in the same moment.
@@ -78,13 +85,45 @@ impl Asked {
         }
     }
 
+    /// What can be typed into its terminal.
+    async fn can(&self) -> Can {
+        let questions = match &self.body {
+            Body::Question(body) => &body.questions,
+            Body::Permission(_) | Body::Plan(_) => {
+                return Can::elsewhere(format!("{ONLY_QUESTIONS}: {TO_THE_TERMINAL}"));
+            }
+        };
+        match Pane::of(self.process).await {
+            Ok(_) => Can {
+                response: questions.len() == 1,
+                text: !questions.iter().any(has_previews),
+                notes: questions.iter().all(has_previews),
+                reason: false,
+                ..Can::default()
+            },
+            Err(why) => Can::elsewhere(format!("{why}: {TO_THE_TERMINAL}")),
+        }
+    }
+
+    /// A session can leave tmux while it waits, and come back to it.
+    async fn keep_telling(&self, id: &AskId, mut told: Can) -> Result<Infallible, CallError> {
+        loop {
+            let can = self.can().await;
+            if can != told {
+                self.client.set_can(id, &can, Try::UntilHeard).await?;
+                told = can;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
     fn plan(&self, answer: &Answer) -> Result<(&[Question], Plan), String> {
         match (&self.body, answer) {
             (Body::Question(body), Answer::Question(reply)) => {
                 let plan = plan(&body.questions, reply).map_err(|why| why.to_string())?;
                 Ok((&body.questions, plan))
             }
-            _ => Err("only questions of a watched session can be answered from here".into()),
+            _ => Err(ONLY_QUESTIONS.into()),
         }
     }
 

@@ -1,0 +1,51 @@
+//! What an agent can take from here: data on the ask, which every answer is held against.
+
+use super::Room;
+use crate::support::{path_of, saying, yes_or_no};
+use serde_json::{Value, json};
+
+fn set_can(room: &Room, ask: &Value, can: Value) -> crate::support::Reply {
+    room.hub.put(&path_of(ask, "/can"), &room.bot, can)
+}
+
+#[test]
+fn an_answer_beyond_what_the_agent_can_take_is_refused_and_the_ask_stays_open() {
+    let room = Room::new();
+    let plain = room.question("plain");
+    assert_eq!(plain.get("can"), None, "an agent that says nothing can take everything");
+    let raise =
+        json!({"key": "k", "agent": "bot", "kind": "question", "body": yes_or_no(), "can": {"skip": false}});
+    let ask = room.try_raise(raise).body;
+    assert_eq!((&ask["can"]["skip"], &ask["can"]["answer"]), (&json!(false), &json!(true)));
+    assert_eq!(ask["digest"], plain["digest"], "it is no part of what is asked");
+    let refused = room.hub.answer(&ask, json!({"skip": true}));
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("answer.skip")));
+    assert_eq!(room.hub.ask(&ask), ask);
+    assert_eq!(room.hub.answer(&ask, saying("yes")).status, 200);
+}
+
+#[test]
+fn what_an_agent_can_take_changes_while_the_ask_is_open_and_not_after() {
+    let room = Room::new();
+    let ask = room.question("k");
+    let there = json!({"answer": false, "why": "answer it in its terminal"});
+    let changed = set_can(&room, &ask, there);
+    assert_eq!((changed.status, &changed.body["can"]["answer"]), (200, &json!(false)));
+    assert_eq!(room.hub.ask(&ask), changed.body);
+    let refused = room.hub.answer(&ask, saying("yes"));
+    assert_eq!((refused.status, &refused.body["error"]), (422, &json!("answer it in its terminal")));
+    let back = set_can(&room, &ask, json!({}));
+    assert_eq!(back.body, ask);
+    assert_eq!(room.hub.answer(&ask, saying("yes")).status, 200);
+    assert_eq!(set_can(&room, &ask, json!({"skip": false})).status, 409);
+}
+
+#[test]
+fn only_the_agent_that_raised_an_ask_says_what_it_can_take() {
+    let room = Room::new();
+    let ask = room.question("k");
+    let other = room.hub.agent("other");
+    let refused = room.hub.put(&path_of(&ask, "/can"), &other, json!({"answer": false}));
+    assert_eq!(refused.status, 403);
+    assert_eq!(room.hub.ask(&ask), ask);
+}
