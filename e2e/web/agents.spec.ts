@@ -1,3 +1,4 @@
+import { violations } from './axe';
 import { command, database, expect, outcome, press, test } from './support';
 
 test('the list shows who works, who waits and who has ended', async ({ hub, page }) => {
@@ -46,7 +47,7 @@ test('a conversation streams in, with tool calls that open, and asks in their pl
   await bot.say({ type: 'tool_result', id: 'toolu_1', failed: false, text: 'all 12 tests passed', duration_ms: 1200 });
   await expect(call).toContainText('Done in 1.2 s');
   await call.locator('summary').click();
-  await expect(call.getByRole('region', { name: 'Result' })).toHaveText('all 12 tests passed');
+  await expect(call.getByRole('group', { name: 'Result', exact: true })).toHaveText('all 12 tests passed');
   await bot.say({ type: 'turn', error: false, cost: 0.0123, duration_ms: 5100 }, { type: 'ended', code: 0 });
   await expect(talk).toContainText('Turn finished in 5.1 s · $0.0123');
   await page.reload();
@@ -137,6 +138,7 @@ test('what was decided before is a line that opens, and only one request at a ti
   await press(page, 'Allow once');
   await expect(page.getByRole('article').filter({ hasText: 'make one' })).toContainText('Answered');
   await expect(page.getByRole('article').filter({ hasText: 'make two' })).toBeVisible();
+  expect(await violations(page)).toEqual([]);
   await page.reload();
   await expect(page.getByRole('article')).toHaveCount(1);
   expect((await hub.ask(second.id)).state).toBe('open');
@@ -148,11 +150,15 @@ test('tool results show their pictures, and turns what they took', async ({ hub,
   await bot.say(
     { type: 'tool', id: 'u1', name: 'Screenshot', input: {} },
     { type: 'tool_result', id: 'u1', failed: false, text: '', images: [{ media_type: 'image/png', data: dot }, { media_type: 'image/svg+xml', data: dot }, { media_type: 'image/png', data: 'x" onerror="y' }] },
+    { type: 'tool', id: 'u2', name: 'Read', input: { file_path: 'a' } },
+    { type: 'tool_result', id: 'u2', failed: false, text: 'a' },
     { type: 'turn', error: false, cost: 0.5, duration_ms: 1000, tokens: { input: 10, output: 5, cache_read: 2000, cache_written: 0 } },
     { type: 'turn', error: false, cost: 0.75, duration_ms: 1000, tokens: { input: 1, output: 2 } },
   );
   await hub.open(page, '#/agents/bot');
-  await page.locator('.conversation details summary').click();
+  await page.locator('.conversation details summary').first().click();
+  await page.locator('.conversation details summary').nth(1).click();
+  expect(await violations(page)).toEqual([]);
   await expect(page.locator('.conversation img')).toHaveCount(1);
   expect(await page.locator('.conversation img').evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(1);
   const talk = page.getByRole('list', { name: 'Conversation' });

@@ -112,7 +112,7 @@ test.describe('permissions', () => {
     test.setTimeout(120_000);
     await hub.open(page);
     story.run();
-    const shown = page.getByRole('region', { name: 'What you would allow' });
+    const shown = page.getByRole('group', { name: 'What you would allow', exact: true });
     await expect(shown).toContainText('touch made-once', { timeout: 40_000 });
     await press(page, 'Allow once');
     await expect.poll(() => existsSync(join(story.work, 'made-once')), { timeout: 40_000 }).toBe(true);
@@ -127,7 +127,7 @@ test.describe('permissions', () => {
     expect(existsSync(join(story.work, 'wrong'))).toBe(false);
 
     await page.getByRole('link', { name: 'Next request →' }).click({ timeout: 40_000 });
-    await expect(page.getByRole('region', { name: 'Changes' })).toContainText('hello');
+    await expect(page.getByRole('group', { name: 'Changes', exact: true })).toContainText('hello');
     await page.getByRole('textbox', { name: 'Reason (optional, sent to the agent)' }).fill('not on a friday');
     await (await ready(page)).getByRole('button', { name: /^Deny/ }).first().click();
     await expect(outcome(page).locator('[aria-current]')).toHaveText('Confirmed', { timeout: 40_000 });
@@ -183,15 +183,15 @@ test.describe('under a passkey', () => {
     const mine = await addFirst(hub, page);
     await page.evaluate(() => void (location.hash = '#/'));
     story.run();
-    await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText('touch signed', { timeout: 40_000 });
+    await expect(page.getByRole('group', { name: 'What you would allow', exact: true })).toContainText('touch signed', { timeout: 40_000 });
     const [ask] = (await hub.call<{ asks: Ask[] }>('GET', '/api/asks?state=open', hub.operator())).body.asks;
     expect(await hub.answer(ask!, { decision: 'allow', scope: 'once' })).toBe(403);
     await mine.verify(false);
-    await press(page, 'Allow once');
+    await press(page, 'Allow once with passkey');
     await expect(page.getByRole('alert')).toContainText('No passkey was used');
     expect(existsSync(join(story.work, 'signed'))).toBe(false);
     await mine.verify(true);
-    await press(page, 'Allow once');
+    await press(page, 'Allow once with passkey');
     await expect.poll(() => existsSync(join(story.work, 'signed')), { timeout: 40_000 }).toBe(true);
     await expect(outcome(page).locator('[aria-current]')).toHaveText(/^confirmed$/i, { timeout: 40_000 });
 

@@ -65,6 +65,8 @@ test('? shows the keys, and not while one types', async ({ hub, page }) => {
   await expect(page.getByRole('dialog', { name: 'Keyboard' })).toBeVisible();
   await page.keyboard.press('Escape');
   await expect(page.getByRole('dialog')).toHaveCount(0);
+  await page.getByRole('button', { name: 'Keyboard' }).click();
+  await expect(page.getByRole('dialog', { name: 'Keyboard' })).toBeVisible();
 });
 
 test('after an answer the keys go on from the card that was answered', async ({ hub, page }) => {

@@ -10,7 +10,7 @@ test('a command is allowed once, for the session or always, and says what that m
   await expect(page.getByText('Run cargo test until this session ends')).toBeVisible();
   await expect(page.getByText(/Run exactly this command in .*, by every agent, for 90 days/)).toBeVisible();
   for (const [i, name] of ['Allow once', 'Allow for this session', 'Always allow'].entries()) {
-    await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText(`cargo test --package p${i}`);
+    await expect(page.getByRole('group', { name: 'What you would allow', exact: true })).toContainText(`cargo test --package p${i}`);
     await (await ready(page)).getByRole('button', { name }).click();
     await expect(outcome(page)).toContainText('Answered');
     if (i < 2) await page.getByRole('link', { name: 'Next request →' }).click();
@@ -94,7 +94,7 @@ test('a diff stands side by side where there is room, and below each other where
   });
   await page.setViewportSize({ width: 1500, height: 900 });
   await hub.open(page);
-  const diff = page.getByRole('region', { name: 'Changes' });
+  const diff = page.getByRole('group', { name: 'Changes', exact: true });
   await expect(diff.locator('tr')).toHaveCount(2);
   await expect(diff.locator('tr').nth(1)).toContainText(/10;.*100;/);
   await page.setViewportSize({ width: 1000, height: 900 });
@@ -144,7 +144,7 @@ test('a card that comes under the pointer takes no press that was meant for anot
   // The card changes between the press and the release, and again right before a press.
   await page.mouse.down();
   await page.evaluate((id) => void (location.hash = `#/asks/${id}`), second.id);
-  await expect(page.getByRole('region', { name: 'What you would allow' })).toContainText('rm -rf /');
+  await expect(page.getByRole('group', { name: 'What you would allow', exact: true })).toContainText('rm -rf /');
   await page.mouse.up();
   await page.mouse.down();
   await page.mouse.up();
@@ -169,6 +169,7 @@ test('several requests are denied or skipped together', async ({ hub, page }) =>
   await bar.getByRole('textbox').fill('not today');
   await bar.getByRole('button', { name: 'Deny or skip 3' }).click();
   await expect(page.getByRole('region', { name: 'Selected requests' })).toHaveCount(0);
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   const answers = await Promise.all(asks.map(async (ask) => (await hub.ask(ask.id))['answer']));
   expect(answers).toEqual([{ decision: 'deny', message: 'not today', interrupt: false }, { skip: true, message: 'not today' }, { decision: 'deny', message: 'not today' }, null]);
 });
@@ -195,12 +196,15 @@ test('a card says what would be done, with which tool, and whose word the folder
   await expect(page.getByText('/home/me/src/notes (as the agent says)')).toBeVisible();
 });
 
-test('the values of any other tool stand as they are, line by line, and not as JSON', async ({ hub, page }) => {
+test('the values of any other tool stand as they are, line by line, and not as JSON', async ({ hub, page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: hub.address });
   const bot = await hub.agent('bot');
   await bot.raise('permission', { tool: 'mcp__mail__send', input: { to: ['a@example.org'], body: 'Dear all,\n\nit is "done".' }, scopes: [{ scope: 'once' }] });
   await hub.open(page);
-  const shown = page.getByRole('region', { name: 'What you would allow' });
+  const shown = page.getByRole('group', { name: 'What you would allow', exact: true });
   await expect(shown.locator('dt')).toHaveText(['to', 'body']);
   await expect(shown.locator('dd').first()).toHaveText('["a@example.org"]');
   expect(await shown.locator('dd').nth(1).innerText()).toBe('Dear all,\n\nit is "done".');
+  await shown.getByRole('button', { name: 'Copy as JSON' }).click();
+  expect(JSON.parse(await page.evaluate(() => navigator.clipboard.readText()))).toEqual({ to: ['a@example.org'], body: 'Dear all,\n\nit is "done".' });
 });

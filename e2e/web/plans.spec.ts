@@ -42,7 +42,7 @@ test('comments on lines become the feedback, and the next version shows what cha
   await bot.raise('plan', { plan: plan.replace('`export`', '`export`, as CSV too') });
   await page.getByRole('link', { name: 'Next request →' }).click();
   await page.getByRole('button', { name: 'Changes' }).click();
-  const diff = page.getByRole('region', { name: 'Changes since the last version' });
+  const diff = page.getByRole('group', { name: 'Changes since the last version', exact: true });
   await expect(diff.locator('.removed')).toContainText('2. Write the `export`.');
   await expect(diff.locator('.added')).toContainText('as CSV too');
 });

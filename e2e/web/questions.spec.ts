@@ -177,7 +177,7 @@ test('previews stand beside the options: as text, as markdown, and as HTML that 
     ],
   });
   await hub.open(page);
-  await expect(page.getByRole('region', { name: 'Preview' })).toContainText('| box |');
+  await expect(page.getByRole('group', { name: 'Preview', exact: true })).toContainText('| box |');
   await page.getByText('Words', { exact: true }).click();
   await expect(page.locator('.preview strong')).toHaveText('bold');
   await page.getByText('Page', { exact: true }).click();
@@ -191,5 +191,5 @@ test('previews stand beside the options: as text, as markdown, and as HTML that 
   expect(again.status).toBe(404);
   expect(await page.title()).not.toBe('owned');
   await page.getByRole('button', { name: 'Show the source' }).click();
-  await expect(page.getByRole('region', { name: 'Preview' })).toContainText('<script>');
+  await expect(page.getByRole('group', { name: 'Preview', exact: true })).toContainText('<script>');
 });
