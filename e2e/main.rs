@@ -17,6 +17,7 @@ mod pending;
 mod policy;
 mod processes;
 mod runs;
+mod second;
 mod smoke;
 mod support;
 mod telegram;

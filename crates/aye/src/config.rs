@@ -2,8 +2,10 @@
 
 #[cfg(test)]
 mod documented;
+mod protocol;
 mod telegram;
 
+pub use protocol::{Asks, ProtocolName};
 pub use telegram::TelegramSection;
 
 use crate::url::HubUrl;
@@ -51,6 +53,7 @@ pub struct AgentProfile {
     pub env: Vec<String>,
     /// Whether the page and Telegram may start runs that ask for no permissions.
     pub allow_bypass: bool,
+    pub protocol: ProtocolName,
     pub stdin: Stdin,
     pub asks_by: AsksBy,
 }
@@ -76,15 +79,19 @@ pub enum AsksBy {
     ToolUse,
 }
 
-/// What a run may be started with from afar by anybody who may start one.
-const MODES: [&str; 4] = ["default", "plan", "acceptEdits", "dontAsk"];
-/// These ask for fewer permissions than the person may think, so the owner of the machine must agree first.
-const BYPASS_MODES: [&str; 2] = ["auto", "bypassPermissions"];
+/// The kind of agent that a run is of unless it says otherwise.
+pub const DEFAULT_KIND: &str = "claude";
 
 impl AgentProfile {
+    /// What a run may be started in from afar by anybody who may start one.
     pub fn modes(&self) -> Vec<&'static str> {
-        let bypass = if self.allow_bypass { &BYPASS_MODES[..] } else { &[] };
-        MODES.iter().chain(bypass).copied().collect()
+        let modes = self.protocol.modes().iter();
+        modes.filter(|(_, asks)| self.allow_bypass || *asks != Asks::Bypass).map(|(mode, _)| *mode).collect()
+    }
+
+    /// Whether an agent asks for everything in this mode; in one that is not known it may not.
+    pub fn asks_for_everything(&self, mode: Option<&str>) -> bool {
+        mode.is_none_or(|mode| self.protocol.modes().contains(&(mode, Asks::Everything)))
     }
 }
 
@@ -184,7 +191,7 @@ impl Config {
     pub fn agent(&self, kind: &str) -> Result<AgentProfile, ConfigError> {
         match self.agents.get(kind) {
             Some(profile) => Ok(profile.clone()),
-            None if kind == "claude" => Ok(AgentProfile::default()),
+            None if kind == DEFAULT_KIND => Ok(AgentProfile::default()),
             None => Err(ConfigError(format!("there is no [agents.{kind}] in config.toml"))),
         }
     }

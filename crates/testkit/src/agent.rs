@@ -9,13 +9,19 @@ use std::sync::OnceLock;
 /// library only, for which cargo builds no program. Cargo itself sees to it that processes do not collide.
 pub fn scripted_agent() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(build)
+    BUILT.get_or_init(|| build("scripted-agent"))
 }
 
-fn build() -> PathBuf {
+/// The agent that is a server.
+pub fn http_agent() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("http-agent"))
+}
+
+fn build(program: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--locked", "--message-format=json", "--bin", "scripted-agent"]);
+    command.args(["build", "--quiet", "--locked", "--message-format=json", "--bin", program]);
     command.arg("--manifest-path").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
     if !cfg!(debug_assertions) {
         command.arg("--release");

@@ -3,7 +3,7 @@
 
 use super::passkeys::Act;
 use super::{Command as AgentCommand, Hub, Image, Problem};
-use crate::config::{AgentProfile, Config};
+use crate::config::{AgentProfile, Config, DEFAULT_KIND};
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{Agent, Invalid, Proof, Text};
@@ -18,26 +18,12 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// In these an agent asks for everything, or does without. In any other it does some of it unasked.
-const MODES_THAT_ASK: [&str; 3] = ["default", "plan", "dontAsk"];
-
 /// An agent that takes longer to start will not start.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// What no program does without.
-const BASICS: [&str; 11] = [
-    "HOME",
-    "PATH",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_*",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-    "AYE_CLAUDE",
-    "AYE_LOG",
-];
+const BASICS: [&str; 10] =
+    ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TMPDIR", "XDG_RUNTIME_DIR", "AYE_LOG"];
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -81,7 +67,7 @@ pub struct Project {
 impl Hub {
     pub fn projects(&self) -> Result<Projects, Problem> {
         let config = self.config()?;
-        let modes = profile(&config, "claude")?.modes();
+        let modes = profile(&config, DEFAULT_KIND)?.modes();
         let projects = config.projects.into_iter();
         let projects =
             projects.map(|(name, path)| Project { name, path: path.to_string_lossy().into_owned() });
@@ -91,13 +77,14 @@ impl Hub {
     /// Starts a run and waits until it is registered.
     pub async fn start_run(&self, run: NewRun, who: String) -> Result<Agent, Problem> {
         let config = self.config()?;
-        let kind = run.agent.as_deref().unwrap_or("claude");
+        let kind = run.agent.as_deref().unwrap_or(DEFAULT_KIND);
         let profile = profile(&config, kind)?;
         let cwd = folder(run.cwd.as_str(), &config.projects)?;
         let arguments = arguments(&run, kind, &profile, &cwd)?;
-        let mut environment = environment(&profile.env, std::env::vars_os());
+        let named = [profile.env.clone(), vec![profile.protocol.program_variable().to_owned()]].concat();
+        let mut environment = environment(&named, std::env::vars_os());
         environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
-        let run = self.prove_run(run, &who).await?;
+        let run = self.prove_run(run, &profile, &who).await?;
         let id = launch(arguments, environment, &input(&run)).await.map_err(Problem::NotStarted)?;
         let agent = self.agent(&id).await?;
         let mut detail = json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
@@ -117,9 +104,9 @@ impl Hub {
     }
 
     /// An agent that asks for less does without rules that want a passkey, so starting it that way takes one.
-    async fn prove_run(&self, run: NewRun, who: &str) -> Result<NewRun, Problem> {
+    async fn prove_run(&self, run: NewRun, profile: &AgentProfile, who: &str) -> Result<NewRun, Problem> {
         let policy = self.policy();
-        let asks_for_less = run.mode.as_deref().is_some_and(|mode| !MODES_THAT_ASK.contains(&mode));
+        let asks_for_less = !profile.asks_for_everything(run.mode.as_deref());
         if !asks_for_less || !policy.asks_for_proof() {
             return Ok(NewRun { assertion: None, ..run });
         }

@@ -11,7 +11,7 @@ use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
-use crate::config::AsksBy;
+use crate::config::{AsksBy, ProtocolName};
 use crate::protocol::{Image, Resolution};
 use aye_core::Body;
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl AgentProtocol for ClaudeCode {
     type Request = Request;
     type Writer = Input;
 
-    const PROGRAM_VARIABLE: &str = "AYE_CLAUDE";
+    const PROGRAM_VARIABLE: &str = ProtocolName::ClaudeCode.program_variable();
 
     fn arguments(&self, mode: Option<&str>, resume: Option<&str>) -> Vec<OsString> {
         let fixed = [

@@ -7,6 +7,7 @@ pub mod courier;
 mod driver;
 pub mod process;
 mod run;
+pub mod tools;
 
 pub use account::{RunEvent, Turn};
 pub use driver::{Driver, Effect, Event};

@@ -106,11 +106,10 @@ impl AgentProcess {
         self.0.wait().await
     }
 
-    /// Asks the agent to end.
-    pub fn terminate(&self) {
-        if let Some(Err(error)) = self.leader().map(|leader| kill_process(leader, Signal::TERM)) {
-            tracing::debug!(%error, "the supervisor has ended");
-        }
+    /// Asks the agent to end, and says whether it was still there to be asked.
+    pub fn terminate(&mut self) -> bool {
+        let runs = matches!(self.0.try_wait(), Ok(None));
+        runs && self.leader().is_some_and(|leader| kill_process(leader, Signal::TERM).is_ok())
     }
 
     /// Ends the agent and whatever it started and left behind in its session.

@@ -381,9 +381,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         let closing = self.driver.handle(Event::Closing);
         self.carry_out(closing).await;
         self.outgoing = None;
-        if !P::ENDS_WITH_INPUT {
-            process.terminate();
-        }
+        let told_to_end = !P::ENDS_WITH_INPUT && process.terminate();
         let goodbye = async {
             let mut last_words = None;
             loop {
@@ -411,6 +409,8 @@ impl<P: AgentProtocol> RunLoop<P> {
             Ok(status) => status?,
             Err(_) => process.kill().await.context("the agent does not end")?,
         };
+        // A server that we ended has not failed.
+        let status = if told_to_end { ExitStatus::default() } else { status };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;
         let Self { reports, account, .. } = self;

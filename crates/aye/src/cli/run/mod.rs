@@ -9,7 +9,7 @@ use crate::agents::claude::driven::ClaudeCode;
 use crate::agents::driven::{self, AgentProtocol};
 use crate::agents::random_name;
 use crate::client::Client;
-use crate::config::{Config, Stdin};
+use crate::config::{AgentProfile, Config, DEFAULT_KIND, ProtocolName, Stdin};
 use crate::home::Home;
 use crate::protocol::{Command, Image};
 use crate::shutdown::Signals;
@@ -43,7 +43,7 @@ pub struct Run {
     /// What the agent should do; - reads it from standard input
     prompt: String,
     /// Kind of agent: claude, or an [agents.KIND] in config.toml
-    #[arg(long, value_name = "KIND", default_value = "claude")]
+    #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     /// The agent's working folder (default: the current one)
     #[arg(long, value_name = "DIR")]
@@ -86,35 +86,24 @@ impl Run {
         if self.detach {
             return detach::launch(home, &id, self.arguments_again(&id)?, &self.prompt).await;
         }
-        let (stays, agent) = (self.detached.is_some(), self.described(home, id.clone())?);
-        let mut signals = Signals::listen()?;
-        let (told, account) = mpsc::channel(256);
-        let mut printer = JoinSet::new();
-        let mut printed = None;
-        let status = if stays {
-            detach::leave_session()?;
-            printer.spawn(account::pass_by(account));
-            let running = driven::start(home, agent, told).await?;
-            detach::announce(&id)?;
-            running.to_its_end(&mut signals).await?
-        } else {
-            let person = Client::for_person(home).ok();
-            let running = driven::start(home, agent, told).await?;
-            let (paper, all_printed) = Printer::start()?;
-            printed = Some(all_printed);
-            printer.spawn(account::show(account, person, paper));
-            running.to_its_end(&mut signals).await?
-        };
-        printer.join_next().await;
-        if let Some(printed) = printed {
-            // The same signals throughout: one that came in between would be heard by nobody.
-            tokio::select! {
-                _ = printed => {}
-                _ = signals.wait() => {}
+        let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
+        let cwd = self.folder()?;
+        match profile.protocol {
+            ProtocolName::ClaudeCode => {
+                let protocol = ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by);
+                drive(home, self.described(id, profile, cwd, protocol)?).await
             }
         }
-        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);
-        Ok(ExitCode::from(code))
+    }
+
+    fn folder(&self) -> anyhow::Result<PathBuf> {
+        let cwd = match &self.cwd {
+            Some(cwd) => std::path::absolute(cwd)?,
+            None => std::env::current_dir()?,
+        };
+        anyhow::ensure!(cwd.is_dir(), "{} is not a folder", cwd.display());
+        // As the system knows it, which the hub compares it with.
+        Ok(cwd.canonicalize()?)
     }
 
     /// This run once more, as the detached one.
@@ -149,24 +138,22 @@ impl Run {
         }
     }
 
-    fn described(self, home: &Home, id: AgentId) -> anyhow::Result<driven::Run<ClaudeCode>> {
+    fn described<P: AgentProtocol>(
+        self,
+        id: AgentId,
+        profile: AgentProfile,
+        cwd: PathBuf,
+        protocol: P,
+    ) -> anyhow::Result<driven::Run<P>> {
         let (prompt, image) = self.prompt()?;
-        let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
-        let cwd = match self.cwd {
-            Some(cwd) => std::path::absolute(cwd)?,
-            None => std::env::current_dir()?,
-        };
-        anyhow::ensure!(cwd.is_dir(), "{} is not a folder", cwd.display());
-        // As the system knows it, which the hub compares it with.
-        let cwd = cwd.canonicalize()?;
-        let named = std::env::var_os(ClaudeCode::PROGRAM_VARIABLE)
-            .filter(|_| self.agent == "claude")
-            .map(PathBuf::from);
+        // Only the kind that needs no entry in config.toml has its program named by the environment.
+        let named = std::env::var_os(P::PROGRAM_VARIABLE).filter(|_| self.agent == DEFAULT_KIND);
+        let named = named.map(PathBuf::from);
         let program = named.or(profile.command).unwrap_or_else(|| PathBuf::from(&self.agent));
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
         arguments.extend(self.arguments);
         Ok(driven::Run {
-            protocol: ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by),
+            protocol,
             ourselves: std::env::current_exe().context("cannot find this program itself")?,
             id,
             kind: self.agent,
@@ -182,4 +169,37 @@ impl Run {
             stays: self.detached.is_some(),
         })
     }
+}
+
+/// Runs an agent to its end, and ends as it does.
+async fn drive<P: AgentProtocol>(home: &Home, agent: driven::Run<P>) -> Done {
+    let (id, stays) = (agent.id.clone(), agent.stays);
+    let mut signals = Signals::listen()?;
+    let (told, account) = mpsc::channel(256);
+    let mut printer = JoinSet::new();
+    let mut printed = None;
+    let status = if stays {
+        detach::leave_session()?;
+        printer.spawn(account::pass_by(account));
+        let running = driven::start(home, agent, told).await?;
+        detach::announce(&id)?;
+        running.to_its_end(&mut signals).await?
+    } else {
+        let person = Client::for_person(home).ok();
+        let running = driven::start(home, agent, told).await?;
+        let (paper, all_printed) = Printer::start()?;
+        printed = Some(all_printed);
+        printer.spawn(account::show(account, person, paper));
+        running.to_its_end(&mut signals).await?
+    };
+    printer.join_next().await;
+    if let Some(printed) = printed {
+        // The same signals throughout: one that came in between would be heard by nobody.
+        tokio::select! {
+            _ = printed => {}
+            _ = signals.wait() => {}
+        }
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);
+    Ok(ExitCode::from(code))
 }
