@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 #[test]
 fn what_is_answered_at_the_desk_in_time_is_never_shown() {
     let phone = Phone::with(&format!("{ALONE}\nnotify_after = \"1500ms\""));
-    let first = phone.ask("a", "At the desk?");
+    let first = phone.ask("a", "At the host?");
     assert_eq!(phone.hub.answer(&first, json!({"answers": [{"selected": ["SQLite"]}]})).status, 200);
     phone.ask("b", "Nobody there?");
     assert_eq!(phone.bot.calls("sendMessage"), 0, "not yet");

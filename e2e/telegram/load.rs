@@ -4,41 +4,35 @@ use aye_testkit::telegram::Fault;
 const ASKS: usize = 200;
 
 #[test]
-fn two_hundred_asks_are_all_shown_within_the_limits_though_every_fifth_call_must_wait() {
+fn two_hundred_asks_are_all_shown_in_order_though_every_fifth_call_must_wait() {
     let second = Duration::from_millis(5);
     let (dir, bot) = (tempfile::tempdir().unwrap(), Telegram::start(second));
     prepare_with(&dir.path().join("home"), &bot, second, ALONE, "");
     let phone = Phone::start(dir, bot);
+    // Nothing gets through until all of them wait.
+    phone.bot.shut(ANN, 403, "Forbidden: bot was blocked by the user");
+    let asks = a_burst(&phone, ASKS, |n| format!("Question {n:03}?"));
+    phone.bot.open_again(ANN);
     phone.bot.fail_every(5, Fault::TooMany(2));
-    let asks: Vec<_> = (0..ASKS).map(|n| phone.ask(&format!("k{n}"), &format!("Question {n:03}?"))).collect();
-    let questions = || {
-        let all = phone.bot.messages(ANN).into_iter();
-        all.filter(|message| message.text.contains("a server")).collect::<Vec<_>>()
-    };
-    // Most of them came at once, so they are in lists; whoever wants them all gets them all.
-    let mut pressed = vec![];
+    // A word from there ends the pause.
+    phone.bot.say(ANN, ANN, "/cancel");
+    let list = phone.shown("199 requests are waiting");
+    assert!(!list.silent && list.text.contains("40. bot: ❓ Question 040?"), "{}", list.text);
+    assert!(list.text.contains("and 159 more"), "{}", list.text);
+    phone.bot.told(ANN, &list, "Show all");
     let shown = eventually("all to be shown", || {
-        for list in phone.bot.messages(ANN) {
-            if list.labels().contains(&"Show all") && !pressed.contains(&list.id) {
-                assert!(!list.silent && list.text.contains("requests are waiting"), "{}", list.text);
-                phone.bot.press(ANN, &list, "Show all");
-                pressed.push(list.id);
-            }
-        }
-        Some(questions()).filter(|all| all.len() >= ASKS)
+        let all = phone.bot.messages(ANN).into_iter();
+        let all: Vec<_> = all.filter(|message| message.text.contains("a server")).collect();
+        Some(all).filter(|all| all.len() >= ASKS)
     });
-    assert!(!pressed.is_empty());
     let number = |message: &Message| message.text.split("Question ").nth(1).unwrap()[..3].to_owned();
-    let mut numbers: Vec<_> = shown.iter().map(number).collect();
-    let mut sorted = shown.clone();
-    sorted.sort_by_key(|message| number(message));
-    numbers.sort();
+    let numbers: Vec<_> = shown.iter().map(number).collect();
     let expected: Vec<_> = (0..ASKS).map(|n| format!("{n:03}")).collect();
-    assert_eq!(numbers, expected, "each once");
+    assert_eq!(numbers, expected, "each once, and in the order in which they were asked");
     for at in [0, 77, ASKS - 1] {
-        phone.bot.told(ANN, &sorted[at], "SQLite");
+        phone.bot.told(ANN, &shown[at], "SQLite");
         assert_eq!(selected(&phone.ended(&asks[at]), 0), &json!(["SQLite"]));
-        phone.bot.changed(&sorted[at], "Answered by User11");
+        phone.bot.changed(&shown[at], "Answered by User11");
     }
     phone.nothing_to_complain_of();
     assert!(phone.bot.calls("sendMessage") > ASKS * 6 / 5, "every fifth call had to be made again");
@@ -122,4 +116,47 @@ fn a_list_is_called_to_mind_once_and_its_reminder_goes_with_the_last_answer() {
         phone.bot.messages(ANN).iter().all(|message| message.id != reminder.id).then_some(())
     });
     phone.nothing_to_complain_of();
+}
+
+#[test]
+fn what_comes_right_after_a_list_is_added_to_it_until_somebody_opens_all_of_it() {
+    let phone = Phone::new();
+    phone.bot.fail("sendMessage", Fault::TooMany(20));
+    let asks = a_burst(&phone, 9, |n| format!("Question {n}?"));
+    let list = phone.shown("8 requests are waiting");
+    let late = phone.ask("late", "One more?");
+    let longer = phone.bot.changed(&list, "9 requests are waiting");
+    assert!(longer.text.contains("9. bot: ❓ One more?"), "{}", longer.text);
+    assert_eq!(phone.bot.messages(ANN).len(), 2, "no message of its own");
+    phone.bot.told(ANN, &longer, "9");
+    let is_it = |message: &Message| message.text.contains("One more?") && message.text.contains("a server");
+    let shown = phone.bot.message_where(ANN, "the ninth", is_it);
+    phone.bot.told(ANN, &shown, "SQLite");
+    phone.ended(&late);
+    phone.bot.changed(&list, "8 requests are waiting");
+    phone.bot.told(ANN, &list, "Show all");
+    // Its list is done with: what comes now rings by itself.
+    phone.ask("later", "And this?");
+    let own = phone.bot.message_where(ANN, "a message of its own", |message| {
+        message.text.starts_with("❓ DB") && message.text.contains("And this?")
+    });
+    assert!(!own.silent);
+    drop(asks);
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_list_that_somebody_deleted_is_posted_anew() {
+    let phone = Phone::new();
+    phone.bot.fail("sendMessage", Fault::TooMany(20));
+    let asks = a_burst(&phone, 9, |n| format!("Question {n}?"));
+    let list = phone.shown("8 requests are waiting");
+    phone.bot.fail("editMessageText", Fault::Refuse(400, "Bad Request: message to edit not found".into()));
+    phone.hub.answer(&asks[3], json!({"answers": [{"selected": ["SQLite"]}]}));
+    let anew = phone.bot.message_where(ANN, "a new list", |found| {
+        found.id > list.id && found.text.contains("7 requests are waiting")
+    });
+    assert!(!anew.text.contains("Question 3?"), "{}", anew.text);
+    let press = phone.bot.press(ANN, &list, "1");
+    assert!(phone.bot.notice(&press).text.contains("no longer works"));
 }

@@ -1,6 +1,6 @@
 //! Chats as people see them, printed for somebody to read: `cargo test --test e2e pictures -- --nocapture`.
 
-use super::runs::Desk;
+use super::runs::RunHost;
 use super::*;
 use aye_testkit::scenario::text;
 
@@ -90,10 +90,10 @@ fn every_kind_of_message_can_be_looked_at() {
 #[test]
 fn a_run_can_be_looked_at() {
     let steps = json!([[text("Looking at the tests.")], {"do": "until", "file": "go"}, [text("## Result\nAll **12** tests pass.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    desk.phone.bot.say(ANN, ANN, "fix the tests");
-    println!("{}", desk.phone.shown("Looking").picture());
-    fs::write(desk.folder("web").join("go"), "").unwrap();
-    println!("{}", desk.phone.shown("web finished").picture());
-    println!("{}", desk.phone.shown("web · done").picture());
+    let host = RunHost::new(ALONE, &["web"], steps);
+    host.phone.bot.say(ANN, ANN, "fix the tests");
+    println!("{}", host.phone.shown("Looking").picture());
+    fs::write(host.folder("web").join("go"), "").unwrap();
+    println!("{}", host.phone.shown("web finished").picture());
+    println!("{}", host.phone.shown("web · done").picture());
 }

@@ -20,7 +20,7 @@ fn a_question_is_answered_by_a_tap_and_its_message_tells_how_it_ended() {
     let ended = phone.ended(&ask);
     assert_eq!(selected(&ended, 0), &json!(["SQLite"]));
     assert_eq!(ended["by"], json!({"name": "User11", "surface": "telegram"}));
-    let over = phone.bot.changed(&message, "Answered by User11 (telegram)");
+    let over = phone.bot.changed(&message, "Answered by User11 on Telegram");
     assert!(over.text.contains("→ SQLite") && over.buttons.is_empty(), "{}", over.text);
     phone.receipt(&ask, "delivered");
     phone.bot.changed(&message, "Delivered to the agent");
@@ -80,11 +80,7 @@ fn several_questions_come_one_after_another_in_the_same_message_and_one_can_go_b
             {"skip": true}]})
     );
     let over = phone.bot.changed(&message, "Answered by User11");
-    assert!(
-        over.text.contains("→ blue, and green") && over.text.contains("(skipped by the user)"),
-        "{}",
-        over.text
-    );
+    assert!(over.text.contains("→ blue, and green") && over.text.contains("→ (skipped)"), "{}", over.text);
     assert_eq!(phone.bot.messages(ANN).len(), 1);
     phone.nothing_to_complain_of();
 }

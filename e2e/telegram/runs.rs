@@ -7,12 +7,12 @@ use aye_testkit::scenario::{text, tool};
 use std::path::PathBuf;
 
 /// A hub that may start a scripted agent in one folder for each name.
-pub struct Desk {
+pub struct RunHost {
     pub phone: Phone,
     work: tempfile::TempDir,
 }
 
-impl Desk {
+impl RunHost {
     pub fn new(telegram: &str, projects: &[&str], steps: Value) -> Self {
         let work = tempfile::tempdir().unwrap();
         let mut config = format!("[agents.claude]\ncommand = {:?}\n[projects]\n", scripted_agent());
@@ -58,7 +58,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for RunHost {
     fn drop(&mut self) {
         // Runs outlive the hub that started them, but not their test.
         for agent in self.agents() {
@@ -74,15 +74,15 @@ fn a_message_starts_a_run_that_is_shown_as_it_goes_and_further_ones_go_on_with_i
     let steps = json!([
         [text("Thinking about it.")], {"do": "until", "file": "go"}, [text("Ready.")],
         {"do": "turn"}, [text("And more.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "fix the <tests>");
-    let card = desk.phone.shown("web · working");
+    let card = host.phone.shown("web · working");
     assert!(card.silent);
     assert_eq!(card.labels(), ["Cancel"]);
     bot.changed(&card, "Thinking");
-    assert_eq!(desk.prompts("web"), ["fix the <tests>"]);
-    fs::write(desk.folder("web").join("go"), "").unwrap();
+    assert_eq!(host.prompts("web"), ["fix the <tests>"]);
+    fs::write(host.folder("web").join("go"), "").unwrap();
     let over = bot.changed(&card, "web · done");
     assert!(
         over.text.contains("Ready.") && over.text.contains("$0.0125") && over.buttons.is_empty(),
@@ -95,23 +95,23 @@ fn a_message_starts_a_run_that_is_shown_as_it_goes_and_further_ones_go_on_with_i
     let second = bot.message_where(ANN, "the second turn", is_second);
     assert!(second.silent);
     bot.changed(&second, "web · done");
-    assert_eq!(desk.prompts("web"), ["fix the <tests>", "go on"]);
-    assert_eq!(desk.agents().len(), 1);
-    desk.phone.nothing_to_complain_of();
+    assert_eq!(host.prompts("web"), ["fix the <tests>", "go on"]);
+    assert_eq!(host.agents().len(), 1);
+    host.phone.nothing_to_complain_of();
 }
 
 #[test]
 fn cancel_interrupts_what_goes_on_once() {
-    let desk = Desk::new(ALONE, &["web"], json!([{"do": "silence"}]));
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");
-    let card = desk.phone.shown("web · working");
+    let card = host.phone.shown("web · working");
     assert_eq!(bot.told(ANN, &card, "Cancel").text, "Stopping…");
     let again = bot.press_data(ANN, ANN, card.id, &card.data("Cancel"));
     assert!(bot.notice(&again).alert);
     let over = bot.changed(&card, "web cancelled by User11");
     assert!(over.buttons.is_empty());
-    let commands = desk.phone.hub.aye(&["log", "--json"]);
+    let commands = host.phone.hub.aye(&["log", "--json"]);
     assert_eq!(crate::support::printed(&commands).matches("\"interrupt\"").count(), 1);
 }
 
@@ -119,9 +119,12 @@ fn cancel_interrupts_what_goes_on_once() {
 fn a_run_asks_in_the_chat_that_started_it_and_nowhere_else() {
     let question = json!({"questions": [{"question": "Which DB?", "header": "DB", "multiSelect": false,
         "options": [{"label": "PostgreSQL", "description": "."}, {"label": "SQLite", "description": "."}]}]});
-    let desk =
-        Desk::new(BOTH, &["web"], json!([[tool("toolu_q", "AskUserQuestion", question)], [text("Thanks.")]]));
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(
+        BOTH,
+        &["web"],
+        json!([[tool("toolu_q", "AskUserQuestion", question)], [text("Thanks.")]]),
+    );
+    let bot = &host.phone.bot;
     bot.say(BOB, GROUP, "/new choose a database");
     let message = bot.message(GROUP, "Which DB?");
     assert!(message.text.contains("web in "), "{}", message.text);
@@ -136,56 +139,56 @@ fn a_run_asks_in_the_chat_that_started_it_and_nowhere_else() {
 #[test]
 fn a_reply_to_the_message_of_a_run_goes_to_that_run() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web", "api"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web", "api"], steps);
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "in which folder?");
-    desk.phone.shown("In which project?");
+    host.phone.shown("In which project?");
     bot.say(ANN, ANN, "/project web");
-    desk.phone.shown("now work in web");
+    host.phone.shown("now work in web");
     bot.say(ANN, ANN, "first");
-    let web = desk.phone.shown("web · done");
+    let web = host.phone.shown("web · done");
     bot.say(ANN, ANN, "/project api");
-    desk.phone.shown("now work in api");
+    host.phone.shown("now work in api");
     bot.say(ANN, ANN, "second");
-    desk.phone.shown("api · done");
+    host.phone.shown("api · done");
     bot.reply(ANN, &web, "third");
     bot.message(ANN, "Two.");
     assert_eq!(
-        (desk.prompts("web"), desk.prompts("api")),
+        (host.prompts("web"), host.prompts("api")),
         (vec!["first".into(), "third".into()], vec!["second".into()])
     );
 }
 
 #[test]
 fn what_is_said_with_a_slash_is_answered() {
-    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "/help");
-    desk.phone.shown("/project [name]");
+    host.phone.shown("/project [name]");
     bot.say(ANN, ANN, "/project nowhere");
-    desk.phone.shown("There is no project nowhere");
+    host.phone.shown("There is no project nowhere");
     bot.say(ANN, ANN, "/agents");
-    desk.phone.shown("No agents are running");
+    host.phone.shown("No agents are running");
     bot.say(ANN, ANN, "/stop");
-    desk.phone.shown("no run to stop");
+    host.phone.shown("no run to stop");
     bot.say(ANN, ANN, "/cancel");
-    desk.phone.shown("Nothing to cancel");
+    host.phone.shown("Nothing to cancel");
     bot.say(ANN, ANN, "/new");
-    desk.phone.shown("Your next message starts a new run");
+    host.phone.shown("Your next message starts a new run");
     bot.say(ANN, ANN, "go");
-    desk.phone.shown("web · done");
+    host.phone.shown("web · done");
     bot.say(ANN, ANN, "/agents");
-    let agents = desk.phone.shown("Running agents");
+    let agents = host.phone.shown("Running agents");
     assert!(agents.text.contains("web · claude · idle · $0.0125"), "{}", agents.text);
     bot.say(ANN, ANN, "/status");
-    let status = desk.phone.shown("Nothing to answer right now");
+    let status = host.phone.shown("Nothing to answer right now");
     assert!(status.text.contains("Project: web") && status.text.contains("Run: web"), "{}", status.text);
     bot.say(ANN, ANN, "/stop");
-    desk.phone.shown("Stopping…");
-    eventually("the run to end", || desk.agents().is_empty().then_some(()));
+    host.phone.shown("Stopping…");
+    eventually("the run to end", || host.agents().is_empty().then_some(()));
     let loud: Vec<_> = bot.messages(ANN).into_iter().filter(|message| !message.silent).collect();
     assert!(loud.iter().all(|message| message.text.contains("web finished")), "{loud:?}");
-    desk.phone.nothing_to_complain_of();
+    host.phone.nothing_to_complain_of();
 }
 
 #[test]
@@ -200,54 +203,54 @@ fn a_run_that_cannot_be_started_says_why() {
 #[test]
 fn the_end_of_a_run_rings_and_progress_does_not() {
     let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("All tests pass.\nSee above.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "fix the tests");
-    let card = desk.phone.shown("Working on it");
+    let card = host.phone.shown("Working on it");
     assert!(bot.messages(ANN).iter().all(|message| message.silent), "progress is silent");
-    fs::write(desk.folder("web").join("go"), "").unwrap();
-    let ring = desk.phone.shown("web finished: All tests pass.");
+    fs::write(host.folder("web").join("go"), "").unwrap();
+    let ring = host.phone.shown("web finished: All tests pass.");
     assert!(!ring.silent && ring.reply_to == Some(card.id) && ring.buttons.is_empty());
     // A reply to it belongs to the run.
     bot.reply(ANN, &ring, "go on");
-    eventually("the prompt", || (desk.prompts("web") == ["fix the tests", "go on"]).then_some(()));
-    desk.phone.nothing_to_complain_of();
+    eventually("the prompt", || (host.prompts("web") == ["fix the tests", "go on"]).then_some(()));
+    host.phone.nothing_to_complain_of();
 }
 
 #[test]
 fn a_ring_that_nobody_wants_is_not_sent() {
     let steps = json!([[text("Done.")], {"do": "turn"}, [text("More.")], {"do": "turn"}]);
-    let desk = Desk::new(&format!("{ALONE}\nnotify_end = false"), &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(&format!("{ALONE}\nnotify_end = false"), &["web"], steps);
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "go");
-    let first = desk.phone.shown("web · done");
+    let first = host.phone.shown("web · done");
     bot.say(ANN, ANN, "on");
-    second_turn(&desk, &first, "web · done");
+    second_turn(&host, &first, "web · done");
     assert!(bot.messages(ANN).iter().all(|message| message.silent));
 }
 
 /// A message after the first that has these words: whether the same one again, nobody promises after a crash.
-fn second_turn(desk: &Desk, first: &Message, words: &str) -> Message {
+fn second_turn(host: &RunHost, first: &Message, words: &str) -> Message {
     let is_it = |message: &Message| message.id > first.id && message.text.contains(words);
-    desk.phone.bot.message_where(ANN, words, is_it)
+    host.phone.bot.message_where(ANN, words, is_it)
 }
 
 #[test]
 fn a_prompt_is_given_once_through_a_crash_and_the_progress_goes_on() {
     let steps = json!([[text("One.")], {"do": "turn"},
         [text("Two.")], {"do": "until", "file": "go"}, [text("Three.")], {"do": "turn"}]);
-    let mut desk = Desk::new(ALONE, &["web"], steps);
-    desk.phone.bot.say(ANN, ANN, "first");
-    let first = desk.phone.shown("web · done");
-    let update = desk.phone.bot.say(ANN, ANN, "second");
-    second_turn(&desk, &first, "Two.");
-    desk.phone.hub.kill();
-    desk.phone.bot.send_again(update);
-    desk.phone.hub.restart();
-    desk.phone.bot.confirmed(update);
-    fs::write(desk.folder("web").join("go"), "").unwrap();
-    second_turn(&desk, &first, "web · done");
-    assert_eq!(desk.prompts("web"), ["first", "second"]);
+    let mut host = RunHost::new(ALONE, &["web"], steps);
+    host.phone.bot.say(ANN, ANN, "first");
+    let first = host.phone.shown("web · done");
+    let update = host.phone.bot.say(ANN, ANN, "second");
+    second_turn(&host, &first, "Two.");
+    host.phone.hub.kill();
+    host.phone.bot.send_again(update);
+    host.phone.hub.restart();
+    host.phone.bot.confirmed(update);
+    fs::write(host.folder("web").join("go"), "").unwrap();
+    second_turn(&host, &first, "web · done");
+    assert_eq!(host.prompts("web"), ["first", "second"]);
 }
 
 #[test]
@@ -277,33 +280,33 @@ fn a_start_that_a_crash_cut_short_is_not_repeated_and_the_person_is_told() {
 #[test]
 fn a_photo_reaches_the_run_with_its_caption_and_nothing_else_does() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Seen.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
     let picture = [&[0xff, 0xd8, 0xff][..], b"a picture"].concat();
     bot.say(ANN, ANN, "first");
-    desk.phone.shown("web · done");
+    host.phone.shown("web · done");
     bot.send(ANN, ANN, json!({"photo": bot.photo("screen", &picture), "caption": "what is wrong here?"}));
-    desk.phone.bot.message(ANN, "Seen.");
-    let lines = heard(&desk.folder("web").join("heard.jsonl"));
+    host.phone.bot.message(ANN, "Seen.");
+    let lines = heard(&host.folder("web").join("heard.jsonl"));
     let content = &lines.iter().rfind(|line| line["type"] == "user").unwrap()["message"]["content"];
     assert_eq!(content[0]["source"]["media_type"], "image/jpeg");
     assert_eq!(content[0]["source"]["data"], data_encoding::BASE64.encode(&picture));
     assert_eq!(content[1]["text"], "what is wrong here?");
-    let log = crate::support::printed(&desk.phone.hub.aye(&["log", "--json"]));
+    let log = crate::support::printed(&host.phone.hub.aye(&["log", "--json"]));
     assert!(!log.contains(&data_encoding::BASE64.encode(&picture)), "the trail only says that there was one");
     bot.send(ANN, ANN, json!({"photo": bot.photo("text", b"no picture")}));
-    desk.phone.shown("could not be fetched: it is not a JPEG");
+    host.phone.shown("could not be fetched: it is not a JPEG");
     bot.send(ANN, ANN, json!({"photo": [{"file_id": "huge", "file_size": 9_000_000}]}));
-    desk.phone.shown("too large");
+    host.phone.shown("too large");
     bot.send(ANN, ANN, json!({"voice": {"file_id": "v", "duration": 1}}));
-    desk.phone.shown("voice messages and files cannot be read");
+    host.phone.shown("voice messages and files cannot be read");
 }
 
 #[test]
 fn a_photo_starts_a_run_and_the_rest_of_its_album_goes_to_that_run() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}, [text("Three.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
     let picture = |name: &str| [&[0x89, b'P', b'N', b'G'][..], name.as_bytes()].concat();
     let album = [("a", json!("why is this red?")), ("b", Value::Null), ("c", Value::Null)];
     for (name, caption) in &album {
@@ -311,15 +314,15 @@ fn a_photo_starts_a_run_and_the_rest_of_its_album_goes_to_that_run() {
     }
     bot.message(ANN, "Three.");
     let expected = [("a", "why is this red?"), ("b", "Look at this photo."), ("c", "Look at this photo.")];
-    let mut given = desk.pictures("web");
+    let mut given = host.pictures("web");
     // They are fetched at the same time, but the one that was fetched first is not always the first.
     given.sort();
     let mut expected =
         expected.map(|(name, words)| (data_encoding::BASE64.encode(&picture(name)), words.to_owned()));
     expected.sort();
     assert_eq!(given, expected);
-    assert_eq!(desk.agents().len(), 1, "one run for all of it");
-    desk.phone.nothing_to_complain_of();
+    assert_eq!(host.agents().len(), 1, "one run for all of it");
+    host.phone.nothing_to_complain_of();
 }
 
 #[test]
@@ -333,26 +336,29 @@ fn a_photo_without_a_project_is_told_so_at_once() {
 #[test]
 fn what_is_written_while_a_run_starts_goes_to_that_run() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "fix the tests");
     bot.say(ANN, ANN, "and the docs");
+    bot.say(ANN, ANN, "/status");
+    bot.say(ANN, ANN, "and the examples");
     bot.message(ANN, "Two.");
-    assert_eq!(desk.prompts("web"), ["fix the tests", "and the docs"]);
-    assert_eq!(desk.agents().len(), 1);
+    host.phone.shown("Project: web");
+    assert_eq!(host.prompts("web").concat().replace('\n', ""), "fix the testsand the docsand the examples");
+    assert_eq!(host.agents().len(), 1);
 }
 
 #[test]
 fn a_prompt_from_elsewhere_is_shown_in_the_chat_of_its_run_however_long_it_is() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
-    let desk = Desk::new(ALONE, &["web"], steps);
-    desk.phone.bot.say(ANN, ANN, "first");
-    let first = desk.phone.shown("web · done");
-    desk.phone.shown("web finished");
-    let path = format!("/api/agents/{}/prompt", desk.agents()[0]["id"].as_str().unwrap());
+    let host = RunHost::new(ALONE, &["web"], steps);
+    host.phone.bot.say(ANN, ANN, "first");
+    let first = host.phone.shown("web · done");
+    host.phone.shown("web finished");
+    let path = format!("/api/agents/{}/prompt", host.agents()[0]["id"].as_str().unwrap());
     // Quotes take twice their room where events are kept.
     let prompted =
-        desk.phone.hub.post(&path, &desk.phone.hub.operator(), json!({ "text": "\"".repeat(19_000) }));
+        host.phone.hub.post(&path, &host.phone.hub.operator(), json!({ "text": "\"".repeat(19_000) }));
     assert!(prompted.status < 300, "{}", prompted.body);
-    second_turn(&desk, &first, "web · done");
+    second_turn(&host, &first, "web · done");
 }

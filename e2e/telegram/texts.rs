@@ -1,13 +1,13 @@
 //! What people write, and where it goes.
 
-use super::runs::Desk;
+use super::runs::RunHost;
 use super::*;
 use aye_testkit::scenario::{text, tool};
 
-fn asking() -> Desk {
+fn asking() -> RunHost {
     let question = json!({"questions": [{"question": "Which DB?", "header": "DB", "multiSelect": false,
         "options": [{"label": "PostgreSQL", "description": "."}, {"label": "SQLite", "description": "."}]}]});
-    Desk::new(
+    RunHost::new(
         ALONE,
         &["web"],
         json!([[tool("toolu_q", "AskUserQuestion", question)], [text("Thanks.")], {"do": "turn"},
@@ -17,36 +17,36 @@ fn asking() -> Desk {
 
 #[test]
 fn a_text_while_a_question_is_open_is_offered_as_its_answer() {
-    let desk = asking();
-    let bot = &desk.phone.bot;
+    let host = asking();
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "choose a database");
-    let message = desk.phone.shown("Which DB?");
+    let message = host.phone.shown("Which DB?");
     bot.say(ANN, ANN, "DuckDB, please");
-    let offer = desk.phone.shown("Is this an answer?");
+    let offer = host.phone.shown("Is this an answer?");
     assert!(offer.text.contains("“DuckDB, please”") && offer.silent, "{}", offer.text);
     assert_eq!(offer.labels(), ["✅ Answer to: Which DB?", "➡️ Send to web", "Neither"]);
-    assert_eq!(desk.prompts("web"), ["choose a database"], "nothing counts before it is confirmed");
+    assert_eq!(host.prompts("web"), ["choose a database"], "nothing counts before it is confirmed");
     bot.told(ANN, &offer, "Answer to");
     bot.changed(&message, "→ DuckDB, please");
     assert!(bot.changed(&offer, "Taken as the answer").buttons.is_empty());
-    desk.phone.shown("web · done");
-    assert_eq!(desk.prompts("web"), ["choose a database"]);
-    desk.phone.nothing_to_complain_of();
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["choose a database"]);
+    host.phone.nothing_to_complain_of();
 }
 
 #[test]
 fn a_text_that_is_no_answer_goes_to_the_run() {
-    let desk = asking();
-    let bot = &desk.phone.bot;
+    let host = asking();
+    let bot = &host.phone.bot;
     bot.say(ANN, ANN, "choose a database");
-    let message = desk.phone.shown("Which DB?");
+    let message = host.phone.shown("Which DB?");
     bot.say(ANN, ANN, "and then write the tests");
-    let offer = desk.phone.shown("Is this an answer?");
+    let offer = host.phone.shown("Is this an answer?");
     bot.told(ANN, &offer, "Send to web");
     bot.changed(&offer, "Sent to the run");
     bot.told(ANN, &message, "SQLite");
     eventually("the prompt to arrive", || {
-        (desk.prompts("web") == ["choose a database", "and then write the tests"]).then_some(())
+        (host.prompts("web") == ["choose a database", "and then write the tests"]).then_some(())
     });
 }
 
@@ -101,27 +101,27 @@ fn a_reply_to_a_reminder_a_part_or_a_file_belongs_to_its_question() {
 
 #[test]
 fn an_unknown_command_starts_nothing() {
-    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
-    let bot = &desk.phone.bot;
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
     let last = bot.say(ANN, ANN, "/compact everything");
     bot.confirmed(last);
-    desk.phone.shown("Unknown command: /compact");
-    assert!(desk.agents().is_empty());
+    host.phone.shown("Unknown command: /compact");
+    assert!(host.agents().is_empty());
     bot.say(ANN, ANN, "/etc/hosts is wrong");
-    desk.phone.shown("web · done");
-    assert_eq!(desk.prompts("web"), ["/etc/hosts is wrong"]);
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["/etc/hosts is wrong"]);
 }
 
 #[test]
 fn a_prompt_that_telegram_splits_arrives_whole() {
-    let desk = Desk::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
     let (first, second, third) = ("x".repeat(4096), "y".repeat(4096), "and the rest");
     for part in [&first, &second, third] {
-        desk.phone.bot.say(ANN, ANN, part);
+        host.phone.bot.say(ANN, ANN, part);
     }
-    desk.phone.shown("web · done");
-    assert_eq!(desk.prompts("web"), [format!("{first}{second}{third}")]);
-    assert_eq!(desk.agents().len(), 1);
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), [format!("{first}{second}{third}")]);
+    assert_eq!(host.agents().len(), 1);
 }
 
 #[test]
@@ -138,4 +138,23 @@ fn a_long_text_with_no_second_part_counts_once_through_a_crash() {
     phone.hub.restart();
     let ended = phone.ended(&ask);
     assert_eq!(ended["answer"]["answers"][0]["text"], "long ".repeat(500).trim());
+}
+
+#[test]
+fn a_reply_to_a_list_or_an_offer_starts_nothing() {
+    let phone = Phone::with_config(ALONE, "[projects]\nweb = \"/\"");
+    let ask = phone.raise("k", "permission", json!({"tool": "Bash", "input": {"command": "make all"}}));
+    phone.bot.say(ANN, ANN, "/status");
+    let list = phone.shown("1 request is waiting");
+    phone.bot.reply(ANN, &list, "allow it");
+    phone.shown("Please use the buttons of that message");
+    phone.ask("q", "Which DB?");
+    phone.shown("Which DB?");
+    phone.bot.say(ANN, ANN, "the small one");
+    let offer = phone.shown("Is this an answer?");
+    let last = phone.bot.reply(ANN, &offer, "yes");
+    phone.bot.confirmed(last);
+    let agents = phone.hub.get("/api/agents", &phone.hub.operator()).body;
+    assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "only the one that asks");
+    assert_eq!(phone.hub.ask(&ask)["state"], "open");
 }

@@ -50,3 +50,25 @@ impl Reader {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    /// What each kind of message was, and is since the migration.
+    const MIGRATED: &str = include_str!("migrations/0012_messages.json");
+
+    #[test]
+    fn what_telegram_remembered_of_its_messages_is_carried_over() {
+        for row in serde_json::from_str::<Vec<Value>>(MIGRATED).unwrap() {
+            let db = rusqlite::Connection::open_in_memory().unwrap();
+            db.execute_batch(include_str!("migrations/0004_telegram.sql")).unwrap();
+            let old = (row["kind"].as_str().unwrap(), row["before"].to_string());
+            db.execute("INSERT INTO memory VALUES ('telegram', ?1, 'x', ?2)", old).unwrap();
+            db.execute_batch(include_str!("migrations/0012_messages.sql")).unwrap();
+            let body: String =
+                db.query_row("SELECT body FROM memory WHERE kind = 'message'", [], |row| row.get(0)).unwrap();
+            assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), row["after"]);
+        }
+    }
+}

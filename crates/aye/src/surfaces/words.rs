@@ -1,6 +1,6 @@
 //! What every surface says in the same words: how a request ended, what became of its answer, and what agents do.
 
-use aye_core::{AgentState, Answer, Decision, PlanVerdict, Receipt, Reply, Verdict};
+use aye_core::{AgentState, Answer, By, Decision, PlanVerdict, Receipt, Reply, Surface, Verdict};
 
 /// What was decided, in a word or two.
 pub fn decided(answer: &Answer) -> String {
@@ -15,6 +15,25 @@ pub fn decided(answer: &Answer) -> String {
         Answer::Plan(PlanVerdict::Allow { plan: Some(_) }) => "Approved, edited".into(),
         Answer::Permission(Verdict::Deny { .. }) | Answer::Plan(PlanVerdict::Deny { .. }) => "Denied".into(),
         Answer::Plan(PlanVerdict::Outline) => "Outline requested".into(),
+    }
+}
+
+/// Who decided, and where.
+pub fn by(by: &By) -> String {
+    match by {
+        By::Person { name, surface } => {
+            let place = match surface {
+                Surface::Terminal => "in the terminal",
+                Surface::Web => "on the page",
+                Surface::Telegram => "on Telegram",
+                Surface::Desktop => "on the desktop",
+                Surface::Api => "through the API",
+            };
+            format!("{name} {place}")
+        }
+        By::Rule { rule } if rule.as_str() == "auto_approve" => "the list of allowed tools".into(),
+        By::Rule { rule } if rule.as_str().starts_with("grant ") => "a standing approval".into(),
+        By::Rule { rule } => format!("rule {rule}"),
     }
 }
 

@@ -16,6 +16,8 @@ const LONGEST_NOTICE: usize = 200;
 const MOST_BUTTONS: usize = 100;
 const MOST_IN_A_ROW: usize = 8;
 const LONGEST_PLACEHOLDER: usize = 64;
+/// Larger files cannot be fetched by bots.
+const LARGEST_FILE: usize = 20 * 1024 * 1024;
 
 /// A status and a body.
 pub type Reply = (u16, Value);
@@ -26,6 +28,15 @@ pub fn ok(result: Value) -> Reply {
 
 pub fn error(code: u16, words: &str) -> Reply {
     (code, json!({ "ok": false, "error_code": code, "description": words }))
+}
+
+/// `MIGRATE` errors of `telegram-bot-api/Client.cpp`.
+pub fn migrated(to: i64) -> Reply {
+    let words = "Bad Request: group chat was upgraded to a supergroup chat";
+    (
+        400,
+        json!({ "ok": false, "error_code": 400, "description": words, "parameters": { "migrate_to_chat_id": to } }),
+    )
 }
 
 pub fn too_many(seconds: u64) -> Reply {
@@ -194,18 +205,22 @@ fn post(
     file: Option<(String, String)>,
 ) -> Reply {
     let mut state = shared.state();
-    if let Some((code, words)) = state.shut.get(&chat).cloned() {
-        return error(code, &words);
+    if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
         return too_many(seconds);
+    }
+    let reply = &body["reply_parameters"];
+    let reply_to = reply["message_id"].as_i64().filter(|to| state.has_message(chat, *to));
+    if reply["message_id"].is_i64() && reply_to.is_none() && reply["allow_sending_without_reply"] != true {
+        return error(400, "Bad Request: message to be replied not found");
     }
     state.last_message += 1;
     let id = state.last_message;
     state.made.push(Made { method: method.to_owned(), chat, message: id });
     let html = body["text"].as_str().unwrap_or_default().to_owned();
     let silent = body["disable_notification"] == true;
-    let reply_to = body["reply_parameters"]["message_id"].as_i64();
     state.messages.push(Message {
         id,
         chat,
@@ -237,8 +252,8 @@ fn edit(shared: &Shared, body: &Value) -> Reply {
         return refuse(shared, "inline keyboard expected");
     }
     let mut state = shared.state();
-    if let Some((code, words)) = state.shut.get(&chat).cloned() {
-        return error(code, &words);
+    if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
         return too_many(seconds);
@@ -290,13 +305,14 @@ fn answer(shared: &Shared, body: &Value) -> Reply {
         return refuse(shared, "MESSAGE_TOO_LONG");
     }
     let mut state = shared.state();
+    let expired = state.presses_expire;
     let press = body["callback_query_id"].as_str().and_then(|id| state.presses.get_mut(id));
     match press {
-        Some(said @ None) => {
+        Some(said @ None) if !expired => {
             *said = Some(Notice { text, alert: body["show_alert"] == true });
             ok(json!(true))
         }
-        Some(Some(_)) | None => {
+        Some(_) | None => {
             error(400, "Bad Request: query is too old and response timeout expired or query ID is invalid")
         }
     }
@@ -324,6 +340,7 @@ fn set_commands(shared: &Shared, body: &Value) -> Reply {
 fn get_file(shared: &Shared, body: &Value) -> Reply {
     let id = body["file_id"].as_str().unwrap_or_default();
     match shared.state().files.get(id) {
+        Some(bytes) if bytes.len() > LARGEST_FILE => error(400, "Bad Request: file is too big"),
         Some(bytes) => {
             ok(json!({ "file_id": id, "file_size": bytes.len(), "file_path": format!("photos/{id}") }))
         }

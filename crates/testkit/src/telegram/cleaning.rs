@@ -70,12 +70,25 @@ fn trimmed(marked: Marked) -> Marked {
         entity.start -= start;
         entity.end -= start;
     }
+    let mut entities = joined(entities);
     let mut whole = 0;
     entities.retain(|entity| {
         whole += usize::from(WHOLE.contains(&entity.kind));
         !WHOLE.contains(&entity.kind) || whole <= MOST_WHOLE_ENTITIES
     });
     Marked { text: text[start..end].to_vec(), entities }
+}
+
+/// Stretches of the same kind side by side are one, unless they cannot be split (`fix_entities`).
+fn joined(entities: Vec<Entity>) -> Vec<Entity> {
+    let mut out: Vec<Entity> = Vec::with_capacity(entities.len());
+    for entity in entities {
+        match out.iter_mut().rev().find(|last| last.kind == entity.kind && last.end == entity.start) {
+            Some(last) if !WHOLE.contains(&entity.kind) => last.end = entity.end,
+            _ => out.push(entity),
+        }
+    }
+    out
 }
 
 /// An entity loses the blanks it begins with, and is nothing where it has only blanks.
@@ -122,6 +135,13 @@ mod tests {
         assert_eq!(shown.plain(), "ab   x");
         let found: Vec<_> = shown.entities.iter().map(|entity| (entity.kind, shown.of(entity))).collect();
         assert_eq!(found, [("b", "ab".to_owned()), ("pre", "x".to_owned())]);
+    }
+
+    #[test]
+    fn bold_words_side_by_side_are_one_and_code_is_not() {
+        let shown = displayed(parse("<b>a</b><b>b</b> <code>x</code><code>y</code>").unwrap());
+        let found: Vec<_> = shown.entities.iter().map(|entity| shown.of(entity)).collect();
+        assert_eq!(found, ["ab", "x", "y"]);
     }
 
     #[test]

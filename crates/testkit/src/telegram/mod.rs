@@ -131,6 +131,22 @@ impl Telegram {
         self.shared.state().shut.insert(chat, (code, words.to_owned()));
     }
 
+    /// When the bot tried to speak in a chat that is closed to it, in Telegram's seconds.
+    pub fn tries(&self, chat: i64) -> Vec<f64> {
+        let state = self.shared.state();
+        state.tries.iter().filter(|(tried, _)| *tried == chat).map(|(_, at)| *at).collect()
+    }
+
+    /// A group becomes a supergroup, with another number.
+    pub fn migrate(&self, chat: i64, to: i64) {
+        self.shared.state().migrated.insert(chat, to);
+    }
+
+    /// From now on presses are answered too late.
+    pub fn expire_presses(&self) {
+        self.shared.state().presses_expire = true;
+    }
+
     pub fn open_again(&self, chat: i64) {
         self.shared.state().shut.remove(&chat);
     }
@@ -275,6 +291,8 @@ impl Telegram {
     fn update_with(&self, field: &str, user: i64, chat: i64, fields: Value) -> i64 {
         let mut state = self.shared.state();
         state.last_message += 1;
+        let written = (chat, state.last_message);
+        state.written.insert(written);
         let mut message = json!({
             "message_id": state.last_message, "date": 1, "from": person(user), "chat": {"id": chat, "type": kind(chat)},
         });

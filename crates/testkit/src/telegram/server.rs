@@ -31,10 +31,10 @@ fn converse(stream: TcpStream, shared: &Shared) -> Option<()> {
     loop {
         let (path, kind, body) = request(&mut reader)?;
         if let Some(id) = path.strip_prefix(&format!("/file/bot{}/photos/", shared.token)) {
-            let bytes = shared.state().files.get(id).cloned().unwrap_or_default();
-            writer
-                .write_all(format!("HTTP/1.1 200 X\r\nContent-Length: {}\r\n\r\n", bytes.len()).as_bytes())
-                .ok()?;
+            let found = shared.state().files.get(id).cloned();
+            let (status, bytes) = found.map_or((404, vec![]), |bytes| (200, bytes));
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", bytes.len());
+            writer.write_all(head.as_bytes()).ok()?;
             writer.write_all(&bytes).ok()?;
             continue;
         }

@@ -1,8 +1,9 @@
 //! What the stand-in knows: its chats, what waits for the bot, and how often the bot may speak.
 
+use super::calls::{Reply, error, migrated};
 use super::{Fault, Message, Notice};
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,14 @@ pub struct State {
     pub backwards: bool,
     /// Chats where the bot may not speak, and how it is told.
     pub shut: HashMap<i64, (u16, String)>,
+    /// Groups that became supergroups, and the numbers they have since.
+    pub migrated: HashMap<i64, i64>,
+    /// Calls to such chats, and when they came.
+    pub tries: Vec<(i64, f64)>,
+    /// What people wrote, by chat and number.
+    pub written: HashSet<(i64, i64)>,
+    /// Presses are answered too late.
+    pub presses_expire: bool,
     /// Privacy mode is off.
     pub hears_all: bool,
     pub webhook: String,
@@ -85,6 +94,12 @@ impl Shared {
 }
 
 impl State {
+    /// Whether somebody can reply to this.
+    pub fn has_message(&self, chat: i64, id: i64) -> bool {
+        let own = |message: &Message| message.chat == chat && message.id == id && !message.deleted;
+        self.written.contains(&(chat, id)) || self.messages.iter().any(own)
+    }
+
     pub fn update(&mut self, mut update: Value) -> i64 {
         self.last_update += 1;
         update["update_id"] = json!(self.last_update);
@@ -113,6 +128,17 @@ impl State {
         }
         self.said.entry(chat).or_default().push(now);
         Ok(())
+    }
+
+    /// How the bot is told that it may not speak in this chat at all.
+    pub fn refusal(&mut self, chat: i64, now: f64) -> Option<Reply> {
+        let refusal = match (self.shut.get(&chat), self.migrated.get(&chat)) {
+            (Some((code, words)), _) => error(*code, words),
+            (None, Some(new)) => migrated(*new),
+            (None, None) => return None,
+        };
+        self.tries.push((chat, now));
+        Some(refusal)
     }
 
     pub fn hush(&mut self, chat: i64, seconds: u64, now: f64) {

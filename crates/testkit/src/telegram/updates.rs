@@ -63,11 +63,22 @@ pub fn is_for_the_bot(message: &Value) -> bool {
     }
     let word = text.split_whitespace().next().unwrap_or_default();
     let Some(command) = word.strip_prefix('/') else { return false };
-    command.split_once('@').is_none_or(|(_, name)| name == NAME)
+    command.split_once('@').is_none_or(|(_, name)| name.eq_ignore_ascii_case(NAME))
 }
 
 fn has_media(message: &Value) -> bool {
-    ["photo", "voice", "document", "video", "audio", "sticker"]
-        .iter()
-        .any(|field| message.get(field).is_some())
+    [
+        "photo",
+        "voice",
+        "document",
+        "video",
+        "audio",
+        "sticker",
+        "animation",
+        "video_note",
+        "location",
+        "contact",
+    ]
+    .iter()
+    .any(|field| message.get(field).is_some())
 }

@@ -2,7 +2,7 @@
 //! bring a second HTTP client of an older version, or a minute of building, for the eight calls we make.
 
 use super::settings::{Pace, Settings, Token};
-use super::wire::Me;
+use super::wire::BotUser;
 use crate::transport::{Transport, TransportError};
 use anyhow::Context;
 use http_body_util::Full;
@@ -16,8 +16,8 @@ use std::time::Duration;
 /// How long the server holds a call for updates when there are none, in its seconds.
 const LONGEST_POLL: u32 = 25;
 /// How long a call may take, in the server's seconds, but never less than the other.
-const PATIENCE: f64 = 30.0;
-const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: f64 = 30.0;
+const LEAST_TIMEOUT: Duration = Duration::from_secs(5);
 const LARGEST_REPLY: usize = 16 * 1024 * 1024;
 
 /// Why a call did not do what it was meant to.
@@ -43,7 +43,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Whether it may have been done although no word of it came back.
+    /// Whether the call may have been done although it failed.
     pub fn is_unsure(&self) -> bool {
         matches!(self, ApiError::NoReply(_) | ApiError::Trouble { .. })
     }
@@ -55,9 +55,9 @@ pub struct Bot {
     pace: Pace,
 }
 
-/// What stands under a message.
+/// A button under a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct InlineButton {
     pub label: String,
     pub data: String,
 }
@@ -67,7 +67,7 @@ pub struct Key {
 pub struct Outgoing {
     pub text: String,
     pub html: bool,
-    pub rows: Vec<Vec<Key>>,
+    pub rows: Vec<Vec<InlineButton>>,
     /// A link as one more button.
     pub link: Option<(String, String)>,
     pub silent: bool,
@@ -107,8 +107,8 @@ impl Bot {
         if let Some(offset) = offset {
             body["offset"] = json!(offset);
         }
-        let patience = self.pace.seconds(f64::from(LONGEST_POLL)) + self.patience();
-        self.call("getUpdates", body, patience).await
+        let timeout = self.pace.seconds(f64::from(LONGEST_POLL)) + self.timeout();
+        self.call("getUpdates", body, timeout).await
     }
 
     /// Returns the message's number.
@@ -119,24 +119,24 @@ impl Bot {
         if let Some(to) = message.reply_to {
             body["reply_parameters"] = json!({ "message_id": to, "allow_sending_without_reply": true });
         }
-        number(self.call("sendMessage", body, self.patience()).await?)
+        number(self.call("sendMessage", body, self.timeout()).await?)
     }
 
     /// Who this bot is.
-    pub async fn get_me(&self) -> Result<Me, ApiError> {
-        let me = self.call("getMe", json!({}), self.patience()).await?;
+    pub async fn get_me(&self) -> Result<BotUser, ApiError> {
+        let me = self.call("getMe", json!({}), self.timeout()).await?;
         serde_json::from_value(me).map_err(|error| self.no_reply(error))
     }
 
-    /// What the token alone tells.
-    pub fn unnamed(&self) -> Me {
+    /// The account as far as the token tells it.
+    pub fn identity_from_token(&self) -> BotUser {
         let id = self.token.expose().split(':').next().and_then(|id| id.parse().ok()).unwrap_or_default();
-        Me { id, username: String::new(), first_name: String::new() }
+        BotUser { id, username: String::new(), first_name: String::new() }
     }
 
     /// A file that somebody sent, if it is no larger than this.
     pub async fn fetch(&self, id: &str, most: usize) -> Result<Bytes, ApiError> {
-        let found = self.call("getFile", json!({ "file_id": id }), self.patience()).await?;
+        let found = self.call("getFile", json!({ "file_id": id }), self.timeout()).await?;
         let path = found["file_path"].as_str().unwrap_or_default();
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
         if path.is_empty() || !path.chars().all(plain) || found["file_size"].as_u64() > Some(most as u64) {
@@ -148,33 +148,33 @@ impl Bot {
         }
         let request = Request::get(format!("/file/bot{}/{path}", self.token.expose()))
             .body(Full::new(Bytes::new()))
-            .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
+            .map_err(|error| ApiError::Unreachable(self.redact(error)))?;
         let fetch = async {
             let (_, file) =
                 self.transport.exchange(request, most).await.map_err(|error| self.failed(error))?;
             Ok(file)
         };
         let late = |_| Err(ApiError::NoReply("a file took too long".into()));
-        tokio::time::timeout(self.patience(), fetch).await.unwrap_or_else(late)
+        tokio::time::timeout(self.timeout(), fetch).await.unwrap_or_else(late)
     }
 
-    /// Where updates go in place of us, if somebody set that.
+    /// The address that gets the updates instead, if one is set.
     pub async fn webhook(&self) -> Result<Option<String>, ApiError> {
-        let found = self.call("getWebhookInfo", json!({}), self.patience()).await?;
+        let found = self.call("getWebhookInfo", json!({}), self.timeout()).await?;
         Ok(found["url"].as_str().filter(|url| !url.is_empty()).map(str::to_owned))
     }
 
     pub async fn set_commands(&self, commands: &[(&str, &str)]) -> Result<(), ApiError> {
         let command = |(name, words): &(&str, &str)| json!({ "command": name, "description": words });
         let body = json!({ "commands": commands.iter().map(command).collect::<Vec<_>>() });
-        self.call("setMyCommands", body, self.patience()).await.map(drop)
+        self.call("setMyCommands", body, self.timeout()).await.map(drop)
     }
 
     pub async fn edit(&self, chat: i64, id: i64, message: &Outgoing) -> Result<(), ApiError> {
         let mut body = content(message);
         body["chat_id"] = json!(chat);
         body["message_id"] = json!(id);
-        match self.call("editMessageText", body, self.patience()).await {
+        match self.call("editMessageText", body, self.timeout()).await {
             Err(ApiError::Refused { words, .. }) if words.contains("message is not modified") => Ok(()),
             other => other.map(drop),
         }
@@ -182,13 +182,13 @@ impl Bot {
 
     pub async fn delete(&self, chat: i64, id: i64) -> Result<(), ApiError> {
         let body = json!({ "chat_id": chat, "message_id": id });
-        self.call("deleteMessage", body, self.patience()).await.map(drop)
+        self.call("deleteMessage", body, self.timeout()).await.map(drop)
     }
 
-    /// Ends the waiting of whoever pressed a button, with a word to them.
+    /// Ends the spinner on a pressed button, with a notice.
     pub async fn answer_press(&self, query: &str, words: &str, alert: bool) -> Result<(), ApiError> {
         let body = json!({ "callback_query_id": query, "text": words, "show_alert": alert });
-        self.call("answerCallbackQuery", body, self.patience()).await.map(drop)
+        self.call("answerCallbackQuery", body, self.timeout()).await.map(drop)
     }
 
     pub async fn send_file(
@@ -218,15 +218,15 @@ impl Bot {
         field(&head, text.as_bytes());
         body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
         let kind = format!("multipart/form-data; boundary={boundary}");
-        number(self.exchange("sendDocument", &kind, body.into(), self.patience()).await?)
+        number(self.exchange("sendDocument", &kind, body.into(), self.timeout()).await?)
     }
 
-    fn patience(&self) -> Duration {
-        self.pace.seconds(PATIENCE).max(LEAST_PATIENCE)
+    fn timeout(&self) -> Duration {
+        self.pace.seconds(TIMEOUT).max(LEAST_TIMEOUT)
     }
 
-    async fn call(&self, method: &str, body: Value, patience: Duration) -> Result<Value, ApiError> {
-        self.exchange(method, "application/json", body.to_string().into(), patience).await
+    async fn call(&self, method: &str, body: Value, timeout: Duration) -> Result<Value, ApiError> {
+        self.exchange(method, "application/json", body.to_string().into(), timeout).await
     }
 
     async fn exchange(
@@ -234,16 +234,16 @@ impl Bot {
         method: &str,
         kind: &str,
         body: Bytes,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Value, ApiError> {
         let request = Request::post(format!("/bot{}/{method}", self.token.expose()))
             .header(header::CONTENT_TYPE, kind)
             .body(Full::new(body))
-            .map_err(|error| ApiError::Unreachable(self.scrub(error)))?;
+            .map_err(|error| ApiError::Unreachable(self.redact(error)))?;
         let exchange = self.transport.exchange(request, LARGEST_REPLY);
-        let (status, bytes) = tokio::time::timeout(patience, exchange)
+        let (status, bytes) = tokio::time::timeout(timeout, exchange)
             .await
-            .map_err(|_| ApiError::NoReply(format!("{method} took longer than {patience:?}")))?
+            .map_err(|_| ApiError::NoReply(format!("{method} took longer than {timeout:?}")))?
             .map_err(|error| self.failed(error))?;
         self.read(status.as_u16(), &bytes)
     }
@@ -263,7 +263,7 @@ impl Bot {
             return Ok(envelope.result);
         }
         let code = envelope.error_code.unwrap_or(status);
-        let words = self.scrub(envelope.description.unwrap_or_default());
+        let words = self.redact(envelope.description.unwrap_or_default());
         let parameters = envelope.parameters;
         let retry_after = parameters.as_ref().and_then(|parameters| parameters.retry_after);
         Err(match code {
@@ -279,27 +279,27 @@ impl Bot {
         })
     }
 
-    /// What others say may repeat what we told them, the token among it.
-    fn scrub(&self, words: impl Display) -> String {
+    /// Replies may repeat the request, including the token.
+    fn redact(&self, words: impl Display) -> String {
         words.to_string().replace(self.token.expose(), "…")
     }
 
     fn no_reply(&self, error: impl Display) -> ApiError {
-        ApiError::NoReply(self.scrub(error))
+        ApiError::NoReply(self.redact(error))
     }
 
     fn failed(&self, error: TransportError) -> ApiError {
         match error {
             TransportError::Interrupted(_) | TransportError::TooLong => self.no_reply(error),
             TransportError::Unreachable(_) | TransportError::Untrusted(_) | TransportError::NotOurs(_) => {
-                ApiError::Unreachable(self.scrub(error))
+                ApiError::Unreachable(self.redact(error))
             }
         }
     }
 }
 
 fn content(message: &Outgoing) -> Value {
-    let key = |key: &Key| json!({ "text": key.label, "callback_data": key.data });
+    let key = |key: &InlineButton| json!({ "text": key.label, "callback_data": key.data });
     let mut rows: Vec<_> =
         message.rows.iter().map(|row| json!(row.iter().map(key).collect::<Vec<_>>())).collect();
     rows.extend(message.link.iter().map(|(label, url)| json!([{ "text": label, "url": url }])));

@@ -1,31 +1,32 @@
-//! Calls to Telegram: one at a time in each chat, each with what it is for.
+//! Calls to Telegram: how each is made, and what happens with its result.
 
 use super::api::{ApiError, Outgoing};
-use super::desk::Desk;
+use super::bot_loop::BotLoop;
 use super::html::Page;
-use super::lane::{Job, Lane, Rank};
-use super::memory::SideKind;
-use super::results::is_shut;
+use super::memory::{Content, SentMessage, SideKind};
+use super::queue::{ChatQueue, Job, Priority};
+use super::results::is_blocked;
+use super::show::digest;
 use crate::hub::Problem;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a file is tried.
+/// Attempts to send a file.
 const MOST_TRIES: u32 = 5;
-const LONGEST_SETTLING: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Plainness {
+pub enum Markup {
     #[default]
-    Marked,
+    Html,
     Plain,
-    /// Only that there is something, and where to look.
+    /// Only a hint where to read it.
     Bare,
 }
 
 /// One call that is to be made in a chat.
 pub struct Call {
-    pub doing: Doing,
+    pub purpose: Purpose,
     pub op: Op,
 }
 
@@ -36,121 +37,143 @@ pub enum Op {
     Delete(i64),
 }
 
-/// What a call is for, so that its result finds its place.
+/// What a call is for, so that its result can be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doing {
+pub enum Purpose {
     Words,
     Show {
-        copy: String,
+        id: String,
         shown: String,
     },
-    /// Sends a message that belongs to one that shows an ask.
+    /// Sends a message that belongs to another.
     Side {
-        copy: String,
+        id: String,
         what: SideKind,
     },
-    /// Takes it away again.
+    /// Deletes such a message.
     Unside {
-        copy: String,
+        id: String,
         message: i64,
-    },
-    ShowMenu {
-        menu: String,
-        shown: String,
-    },
-    RemindOfList {
-        menu: String,
-    },
-    UnremindOfList {
-        menu: String,
-    },
-    ShowCard {
-        card: String,
-        shown: String,
-    },
-    /// Says aloud that a run came to its end.
-    Ring {
-        card: String,
-    },
-    CardFile {
-        card: String,
     },
 }
 
-impl Doing {
-    /// The file that this sends, by what it belongs to.
+impl Purpose {
+    /// Identifies the file that this sends.
     pub fn file(&self) -> Option<FileOf> {
         match self {
-            Doing::Side { copy, what: SideKind::File { question } } => Some((copy.clone(), *question)),
-            Doing::CardFile { card } => Some((card.clone(), 0)),
-            Doing::Words
-            | Doing::Show { .. }
-            | Doing::Side { .. }
-            | Doing::Unside { .. }
-            | Doing::ShowMenu { .. }
-            | Doing::RemindOfList { .. }
-            | Doing::UnremindOfList { .. }
-            | Doing::ShowCard { .. }
-            | Doing::Ring { .. } => None,
+            Purpose::Side { id, what: SideKind::File { question } } => Some((id.clone(), *question)),
+            Purpose::Words | Purpose::Show { .. } | Purpose::Side { .. } | Purpose::Unside { .. } => None,
         }
     }
 
-    /// Whether both would make the same message.
-    fn makes_the_same(&self, other: &Doing) -> bool {
+    /// Whether both would create the same message.
+    fn makes_the_same(&self, other: &Purpose) -> bool {
         match (self, other) {
-            (Doing::Words, _) => false,
-            (Doing::Show { copy: one, .. }, Doing::Show { copy: other, .. })
-            | (Doing::ShowMenu { menu: one, .. }, Doing::ShowMenu { menu: other, .. })
-            | (Doing::ShowCard { card: one, .. }, Doing::ShowCard { card: other, .. }) => one == other,
+            (Purpose::Words, _) => false,
+            (Purpose::Show { id: one, .. }, Purpose::Show { id: other, .. }) => one == other,
             (one, other) => one == other,
         }
     }
 }
 
-/// What a file belongs to, and the question it is for.
+/// The message that a file belongs to, and the question it is for.
 pub type FileOf = (String, usize);
 
-/// A call, and what came of it.
+/// A call and its result.
 pub struct Finished {
     chat: i64,
     job: Job,
-    rank: Rank,
-    doing: Doing,
+    priority: Priority,
+    purpose: Purpose,
     began: Instant,
     result: Result<i64, ApiError>,
 }
 
-impl Desk {
+impl BotLoop {
     pub(super) async fn plan(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
-        self.be_sure().await?;
+        self.reload_if_stale().await?;
         match job {
             Job::Words { page, reply_to, plain } => {
-                let plainness = if *plain { Plainness::Plain } else { Plainness::Marked };
-                let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..plainly(page, plainness) };
-                Ok(Some(Call { doing: Doing::Words, op: Op::Send(outgoing) }))
+                let markup = if *plain { Markup::Plain } else { Markup::Html };
+                let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..outgoing_of(page, markup) };
+                Ok(Some(Call { purpose: Purpose::Words, op: Op::Send(outgoing) }))
             }
             Job::Ask(ask) => self.plan_ask(chat, ask).await,
-            Job::Menu(menu) => self.plan_menu(menu).await,
-            Job::Card(card) => self.plan_card(card).await,
+            Job::Message(id) => self.plan_message(id).await,
         }
     }
 
-    /// Whether this would make a message that is being made already. Its job is looked at again when that is done.
-    pub(super) fn is_being_made(&self, call: &Call) -> bool {
-        let makes = matches!(call.op, Op::Send(_) | Op::File { .. });
-        makes && self.being_made.iter().any(|(_, doing)| doing.makes_the_same(&call.doing))
+    async fn plan_message(&mut self, id: &str) -> Result<Option<Call>, Problem> {
+        let Some(message) = self.memory.messages.get(id).filter(|message| message.is_current()).cloned()
+        else {
+            return Ok(None);
+        };
+        match message.shows.clone() {
+            Content::Ask(shown) => self.plan_ask(message.chat, &shown.ask).await,
+            Content::Run(shown) => self.plan_run(message, &shown).await,
+            Content::List(shown) => self.plan_list(message, &shown).await,
+            Content::Offer(shown) => self.plan_offer(message, &shown).await,
+        }
     }
 
-    pub(super) fn call(&mut self, chat: i64, job: Job, rank: Rank, call: Call) {
+    /// Sends or edits a message, unless it shows this already.
+    pub(super) async fn show(
+        &mut self,
+        message: &SentMessage,
+        outgoing: Outgoing,
+    ) -> Result<Option<Call>, Problem> {
+        let shown = digest(&outgoing);
+        if message.shown == shown {
+            return Ok(None);
+        }
+        let purpose = Purpose::Show { id: message.id.clone(), shown };
+        let op = match message.message {
+            None => Op::Send(outgoing),
+            Some(number) => Op::Edit(number, outgoing),
+        };
+        // Stored before anybody can press the buttons.
+        self.keep(message.clone()).await?;
+        Ok(Some(Call { purpose, op }))
+    }
+
+    /// Sends the file that belongs to a message, unless it is there or must wait.
+    pub(super) fn send_file(
+        &mut self,
+        message: &SentMessage,
+        job: Job,
+        (name, text): (String, String),
+        question: usize,
+    ) -> Option<Call> {
+        let what = SideKind::File { question };
+        if message.has_side(what) {
+            return None;
+        }
+        if let Some(at) = self.file_waits(message.chat, &(message.id.clone(), question)) {
+            if let Some(queue) = self.queues.get_mut(&message.chat) {
+                queue.put_later(job, at);
+            }
+            return None;
+        }
+        let op = Op::File { name, text, reply_to: message.message };
+        Some(Call { purpose: Purpose::Side { id: message.id.clone(), what }, op })
+    }
+
+    /// Whether a call under way creates the same message. The job is put again when that call ends.
+    pub(super) fn is_being_made(&self, call: &Call) -> bool {
+        let makes = matches!(call.op, Op::Send(_) | Op::File { .. });
+        makes && self.being_made.iter().any(|(_, purpose)| purpose.makes_the_same(&call.purpose))
+    }
+
+    pub(super) fn call(&mut self, chat: i64, job: Job, priority: Priority, call: Call) {
         let began = Instant::now();
-        if let Some(lane) = self.lanes.get_mut(&chat) {
-            match call.doing.file() {
-                Some(_) => lane.begin_upload(began),
-                None => lane.begin(began),
+        if let Some(queue) = self.queues.get_mut(&chat) {
+            match call.purpose.file() {
+                Some(_) => queue.begin_upload(began),
+                None => queue.begin(began),
             }
         }
         if matches!(call.op, Op::Send(_) | Op::File { .. }) {
-            self.being_made.push((began, call.doing.clone()));
+            self.being_made.push((began, call.purpose.clone()));
         }
         let bot = self.bot.clone();
         self.calls.spawn(async move {
@@ -160,71 +183,71 @@ impl Desk {
                 Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
                 Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
             };
-            Finished { chat, job, rank, doing: call.doing, began, result }
+            Finished { chat, job, priority, purpose: call.purpose, began, result }
         });
     }
 
     pub(super) async fn finish(&mut self, finished: Option<Finished>) {
-        // Only a call that panicked tells nothing, and then its chat waits for the next start.
-        let Some(Finished { chat, job, rank, doing, began, result }) = finished else { return };
+        // None only if the call panicked.
+        let Some(Finished { chat, job, priority, purpose, began, result }) = finished else { return };
         let now = Instant::now();
-        self.being_made.retain(|made| *made != (began, doing.clone()));
-        let Some(lane) = self.lanes.get_mut(&chat) else { return };
+        self.being_made.retain(|made| *made != (began, purpose.clone()));
+        let Some(queue) = self.queues.get_mut(&chat) else { return };
         if let Err(error) = &result {
             tracing::info!(chat, %error, "a call in a chat");
         }
-        if let Some(file) = doing.file() {
-            lane.uploaded(now);
-            return self.file_finished(chat, job, &doing, file, result).await;
+        if let Some(file) = purpose.file() {
+            queue.uploaded(now);
+            return self.file_finished(chat, job, &purpose, file, result).await;
         }
-        lane.end(began, now);
+        queue.end(began, now);
         let again = next_try(job, &result);
         let settled = match result {
             Ok(message) => {
-                lane.wake();
-                self.succeeded(doing.clone(), message).await
+                queue.reopen();
+                self.succeeded(purpose.clone(), message).await
             }
             Err(ApiError::TooMany { retry_after }) => {
-                lane.wait(retry_after, now);
+                queue.wait(retry_after, now);
                 Ok(())
             }
             Err(ApiError::Refused { code, words, moved_to }) => {
-                match is_shut(code, &words, moved_to) {
-                    true => lane.shut(now),
-                    false => lane.wake(),
+                match is_blocked(code, &words, moved_to) {
+                    true => queue.block(now),
+                    false => queue.reopen(),
                 }
-                self.refused(chat, &doing, code, &words, moved_to).await
+                self.refused(chat, &purpose, code, &words, moved_to).await
             }
             Err(error) => {
-                lane.failed(now);
+                queue.failed(now);
                 match error.is_unsure() {
-                    true => self.unsure_of(&doing).await,
+                    true => self.unsure_of(&purpose).await,
                     false => Ok(()),
                 }
             }
         };
         if let Err(error) = settled {
-            self.stumble(&error);
+            self.report_failure(&error);
         }
-        if let (Some(lane), Some(job)) = (self.lanes.get_mut(&chat), again) {
-            lane.put_again(job, rank);
+        if let (Some(queue), Some(job)) = (self.queues.get_mut(&chat), again) {
+            queue.put_again(job, priority);
         }
     }
 
-    /// A file is tried a few times, ever more rarely; everything else goes on meanwhile.
+    /// Retries a file a few times with growing pauses; everything else goes on meanwhile.
     async fn file_finished(
         &mut self,
         chat: i64,
         job: Job,
-        doing: &Doing,
+        purpose: &Purpose,
         file: FileOf,
         result: Result<i64, ApiError>,
     ) {
         let now = Instant::now();
         let settled = match result {
-            Ok(message) => self.succeeded(doing.clone(), message).await,
+            Ok(message) => self.succeeded(purpose.clone(), message).await,
             Err(ApiError::Refused { code, words, moved_to }) => {
-                self.refused(chat, doing, code, &words, moved_to).await
+                self.refused(chat, purpose, code, &words, moved_to).await
             }
             Err(error) => {
                 let tries = self.files.get(&file).map_or(0, |(tries, _)| *tries) + 1;
@@ -236,18 +259,18 @@ impl Desk {
                 let at = now + self.settings.pace.seconds(pause);
                 if tries < MOST_TRIES {
                     self.files.insert(file, (tries, at));
-                    if let Some(lane) = self.lanes.get_mut(&chat) {
-                        lane.put_later(job, at);
+                    if let Some(queue) = self.queues.get_mut(&chat) {
+                        queue.put_later(job, at);
                     }
                     return;
                 }
                 tracing::warn!(chat, %error, "a file could not be sent and is given up; aye show has it");
-                self.gave_up(doing).await
+                self.gave_up(purpose).await
             }
         };
         self.files.remove(&file);
         if let Err(error) = settled {
-            self.stumble(&error);
+            self.report_failure(&error);
         }
         self.put(chat, job);
     }
@@ -255,15 +278,15 @@ impl Desk {
     /// When a file may be tried again, if not now.
     pub(super) fn file_waits(&self, chat: i64, file: &FileOf) -> Option<Instant> {
         let now = Instant::now();
-        let uploading = self.lanes.get(&chat).is_some_and(Lane::is_uploading);
+        let uploading = self.queues.get(&chat).is_some_and(ChatQueue::is_uploading);
         let busy = uploading.then(|| now + self.settings.pace.seconds(1.0));
         self.files.get(file).map(|(_, at)| *at).filter(|at| now < *at).or(busy)
     }
 
-    /// Waits a moment for what is being said in a chat: somebody may reply to it before we know its number.
-    pub(super) async fn settle(&mut self, chat: i64) {
-        let until = Instant::now() + LONGEST_SETTLING;
-        while self.lanes.get(&chat).is_some_and(Lane::is_busy)
+    /// Waits briefly for calls under way: somebody may reply to a message before its number is known.
+    pub(super) async fn wait_for_calls(&mut self, chat: i64) {
+        let until = Instant::now() + LONGEST_WAIT;
+        while self.queues.get(&chat).is_some_and(ChatQueue::is_busy)
             && let Ok(Some(finished)) = tokio::time::timeout_at(until, self.calls.join_next()).await
         {
             self.finish(finished.ok()).await;
@@ -285,11 +308,11 @@ fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
     }
 }
 
-/// A page as it goes out, with as much markup as Telegram would take.
-pub fn plainly(page: &Page, plainness: Plainness) -> Outgoing {
-    let (text, html) = match plainness {
-        Plainness::Marked => (page.html(), true),
-        Plainness::Plain | Plainness::Bare => (page.plain(), false),
+/// A page as a message, with as much markup as Telegram accepts.
+pub fn outgoing_of(page: &Page, markup: Markup) -> Outgoing {
+    let (text, html) = match markup {
+        Markup::Html => (page.html(), true),
+        Markup::Plain | Markup::Bare => (page.plain(), false),
     };
     Outgoing {
         text: text.to_owned(),

@@ -1,12 +1,12 @@
 //! What can be said to the bot with a slash.
 
-use super::desk::Desk;
-use super::gate::Person;
-use super::held::Said;
+use super::access::Person;
+use super::bot_loop::BotLoop;
 use super::html::{Page, label};
-use super::lane::Job;
 use super::memory::ChatNote;
+use super::queue::Job;
 use super::runs::Task;
+use super::waiting_texts::IncomingText;
 use crate::hub::{AskFilter, Command, Problem};
 use crate::surfaces::words;
 use aye_core::{Agent, AgentId, Surface};
@@ -51,7 +51,7 @@ pub const MENU: [(&str, &str); 7] = [
 
 /// What a text with a slash is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read<'a> {
+pub enum Parsed<'a> {
     /// Ours, and what stands after it.
     Ours(Slash, &'a str),
     /// Nobody knows it here.
@@ -63,17 +63,17 @@ pub enum Read<'a> {
 }
 
 /// A command is a slash and one word, perhaps with the name of a bot.
-pub fn read<'a>(text: &'a str, me: &str) -> Read<'a> {
+pub fn parse<'a>(text: &'a str, me: &str) -> Parsed<'a> {
     let text = text.trim();
     let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let Some(word) = first.strip_prefix('/') else { return Read::Text };
+    let Some(word) = first.strip_prefix('/') else { return Parsed::Text };
     let (word, bot) = word.split_once('@').map_or((word, None), |(word, bot)| (word, Some(bot)));
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_word {
-        return Read::Text;
+        return Parsed::Text;
     }
     if bot.is_some_and(|bot| !me.is_empty() && !bot.eq_ignore_ascii_case(me)) {
-        return Read::Others;
+        return Parsed::Others;
     }
     let slash = match word {
         "new" => Slash::New,
@@ -83,13 +83,18 @@ pub fn read<'a>(text: &'a str, me: &str) -> Read<'a> {
         "status" => Slash::Status,
         "help" | "start" => Slash::Help,
         "cancel" => Slash::Cancel,
-        _ => return Read::Unknown(first),
+        _ => return Parsed::Unknown(first),
     };
-    Read::Ours(slash, rest.trim())
+    Parsed::Ours(slash, rest.trim())
 }
 
-impl Desk {
-    pub(super) async fn command(&mut self, said: &Said, slash: Slash, rest: &str) -> Result<(), Problem> {
+impl BotLoop {
+    pub(super) async fn command(
+        &mut self,
+        said: &IncomingText,
+        slash: Slash,
+        rest: &str,
+    ) -> Result<(), Problem> {
         let (person, here) = (&said.person, Some(said.here));
         match slash {
             Slash::Help => self.say(person.chat, here, HELP),
@@ -204,11 +209,10 @@ impl Desk {
         Ok(lines.join("\n"))
     }
 
-    async fn stop(&mut self, said: &Said) -> Result<(), Problem> {
+    async fn stop(&mut self, said: &IncomingText) -> Result<(), Problem> {
         let (person, here) = (&said.person, Some(said.here));
-        let card = said.replied.and_then(|to| self.memory.card_of_message(person.chat, to));
-        let note = self.memory.chats.get(&person.chat);
-        let agent = card.map(|card| card.agent.clone()).or_else(|| note.and_then(|note| note.agent.clone()));
+        let replied = said.replied.and_then(|to| self.memory.numbered(person.chat, to)?.as_run());
+        let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.chat).agent);
         let Some(agent) = agent else {
             self.say(person.chat, here, "This chat has no run to stop.");
             return Ok(());
@@ -217,7 +221,7 @@ impl Desk {
         let (hub, who) = (self.hub.clone(), person.who());
         let queued = hub.command_and_remember(agent, Command::Stop, who, Surface::Telegram, memos).await;
         if queued.is_err() {
-            self.doubt();
+            self.mark_stale();
         }
         match queued {
             Ok(()) => self.say(person.chat, here, "Stopping…"),
@@ -228,17 +232,19 @@ impl Desk {
     }
 
     async fn stop_typing(&mut self, person: &Person, here: Option<i64>) -> Result<(), Problem> {
-        let Some(mut copy) = self.memory.waiting_for(person.chat, person.id).cloned() else {
+        let Some(mut message) = self.memory.waiting_for(person.chat, person.id).cloned() else {
             self.say(person.chat, here, "Nothing to cancel.");
             return Ok(());
         };
-        copy.draft.typing = None;
-        self.put_now(person.chat, Job::Ask(copy.ask.clone()));
-        self.keep(copy).await
+        if let Some(shown) = message.as_ask_mut() {
+            shown.draft.typing = None;
+            self.put_reaction(person.chat, Job::Ask(shown.ask.clone()));
+        }
+        self.keep(message).await
     }
 
     pub(super) fn name_of(&self, agent: &AgentId) -> Option<String> {
-        self.memory.homes.get(agent).map(|home| home.name.clone())
+        self.memory.started_from.get(agent).map(|home| home.name.clone())
     }
 }
 
@@ -263,22 +269,22 @@ mod tests {
 
     #[test]
     fn only_our_own_commands_are_ours() {
-        let read = |text| super::read(text, "my_bot");
-        assert_eq!(read("/new  fix it\nplease"), Read::Ours(Slash::New, "fix it\nplease"));
-        assert_eq!(read("/project@My_bot web"), Read::Ours(Slash::Project, "web"));
-        assert_eq!(read(" /stop "), Read::Ours(Slash::Stop, ""));
-        assert_eq!(read("/start"), Read::Ours(Slash::Help, ""));
-        assert_eq!(read("/status@another_bot"), Read::Others);
-        assert_eq!(read("/compact now"), Read::Unknown("/compact"));
+        let read = |text| super::parse(text, "my_bot");
+        assert_eq!(read("/new  fix it\nplease"), Parsed::Ours(Slash::New, "fix it\nplease"));
+        assert_eq!(read("/project@My_bot web"), Parsed::Ours(Slash::Project, "web"));
+        assert_eq!(read(" /stop "), Parsed::Ours(Slash::Stop, ""));
+        assert_eq!(read("/start"), Parsed::Ours(Slash::Help, ""));
+        assert_eq!(read("/status@another_bot"), Parsed::Others);
+        assert_eq!(read("/compact now"), Parsed::Unknown("/compact"));
         for text in ["/etc/hosts is wrong", "new", "/", "// a comment", "", "1/2"] {
-            assert_eq!(read(text), Read::Text, "{text}");
+            assert_eq!(read(text), Parsed::Text, "{text}");
         }
     }
 
     #[test]
     fn the_menu_names_every_command() {
         for (name, words) in MENU {
-            assert!(matches!(super::read(&format!("/{name}"), ""), Read::Ours(..)) && !words.is_empty());
+            assert!(matches!(super::parse(&format!("/{name}"), ""), Parsed::Ours(..)) && !words.is_empty());
             assert!(HELP.contains(&format!("/{name}")), "{name}");
         }
     }

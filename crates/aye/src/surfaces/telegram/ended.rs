@@ -3,7 +3,7 @@
 use super::form::{Action, Draft};
 use super::html::{Page, label};
 use super::plan::{beginning, plan_text};
-use super::render::{Asker, Shown, button, guarded, passkey_note, whence};
+use super::render::{Asker, Shown, button, guarded, origin, passkey_note};
 use crate::surfaces::words;
 use aye_core::{Answer, Ask, Body, Choice, Decision, Display, Extras, Receipt, Reply, State};
 
@@ -17,12 +17,12 @@ pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
         Body::Question(asked) => {
             let header = asked.questions.first().map_or("", |question| question.header.as_str());
             let page = Page::default().text("❓ ").bold(if header.is_empty() { "Question" } else { header });
-            questions(whence(page, ask, asker).line(), ask, draft)
+            questions(origin(page, ask, asker).line(), ask, draft)
         }
         Body::Permission(permission) => {
             let title = Display::of(permission, &Extras::default()).title;
             let page = Page::default().text("🔐 ").bold_written(&label(&title, QUESTION));
-            let page = whence(page, ask, asker).line();
+            let page = origin(page, ask, asker).line();
             let compact = permission.compact();
             let page = page.pre(&compact.text);
             match &compact.left_out {
@@ -31,7 +31,7 @@ pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
             }
         }
         Body::Plan(plan) => {
-            let page = whence(Page::default().text("📋 ").bold("A plan"), ask, asker).line();
+            let page = origin(Page::default().text("📋 ").bold("A plan"), ask, asker).line();
             page.line().page(&beginning(plan.plan.as_str(), PLAN))
         }
     };
@@ -47,7 +47,7 @@ fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
     for (i, question) in asked.questions.iter().enumerate() {
         page = page.line().written(&label(&question.question, QUESTION));
         if let Some(choice) = choices.get(i) {
-            page = page.line().text("→ ").bold_written(&label(&choice.in_words(), WORDS));
+            page = page.line().text("→ ").bold_written(&label(&given(choice), WORDS));
             if let Some(who) = draft.entry(i).by.filter(|_| draft.is_shared()) {
                 page = page.text(" ").dim(&format!("({who})"));
             }
@@ -64,7 +64,7 @@ fn outcome(page: Page, ask: &Ask) -> Page {
         let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
         return page.text("⌛ ").bold_written(&label(&words::sentence(why), WORDS));
     };
-    let page = page.text(mark(answer)).bold(&words::decided(answer)).text(&format!(" by {by}"));
+    let page = page.text(mark(answer)).bold(&words::decided(answer)).text(&format!(" by {}", words::by(by)));
     let page = match answer.message() {
         Some(words) => page.line().written(&label(words, WORDS)),
         None => page,
@@ -90,11 +90,19 @@ fn receipt(page: Page, ask: &Ask) -> Page {
     }
 }
 
+/// The agent is told that a person skipped it; the person knows.
+fn given(choice: &Choice) -> String {
+    match choice {
+        Choice::Skipped { .. } => "(skipped)".to_owned(),
+        Choice::Given { .. } => choice.in_words(),
+    }
+}
+
 /// A short word for whoever pressed.
 pub fn in_short(answer: &Answer) -> String {
     let words = match answer {
         Answer::Question(Reply::Each { answers }) => {
-            answers.iter().map(Choice::in_words).collect::<Vec<_>>().join(" · ")
+            answers.iter().map(given).collect::<Vec<_>>().join(" · ")
         }
         Answer::Question(Reply::Response { response }) => response.to_string(),
         Answer::Question(Reply::Skip { .. }) | Answer::Permission(_) | Answer::Plan(_) => {
@@ -107,7 +115,9 @@ pub fn in_short(answer: &Answer) -> String {
 /// Why a press on an ask that has ended does nothing.
 pub fn too_late(ask: &Ask) -> String {
     match (ask.state.answer(), ask.state.by()) {
-        (Some(answer), Some(by)) => label(&format!("Already decided by {by}: {}", in_short(answer)), 190),
+        (Some(answer), Some(by)) => {
+            label(&format!("Already decided by {}: {}", words::by(by), in_short(answer)), 190)
+        }
         _ => label(&format!("Too late: {}.", ask.state.why_unanswered().unwrap_or("this has ended")), 190),
     }
 }
@@ -115,7 +125,7 @@ pub fn too_late(ask: &Ask) -> String {
 /// A plan that was refused by itself while an outline is awaited. It may be let pass until the clock ends.
 pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: Option<&str>) -> Shown {
     let Body::Plan(plan) = &ask.body else { return Shown::default() };
-    let head = |page: Page| whence(page.text("📋 ").bold("A plan came before the outline"), ask, asker);
+    let head = |page: Page| origin(page.text("📋 ").bold("A plan came before the outline"), ask, asker);
     let Some(left) = seconds_left.filter(|_| done.is_none()) else {
         let page =
             head(Page::default()).line().line().page(&beginning(plan.plan.as_str(), PLAN)).line().line();
@@ -125,7 +135,7 @@ pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: O
     let (parts, page, file) = plan_text(plan.plan.as_str(), head);
     let page = page.line().line().text(&format!(
         "Denied automatically, because you asked for an outline first. Approve it within {left} s, and the same plan \
-         passes when it comes again."
+         denied_plans when it comes again."
     ));
     let approve = file.is_none().then(|| button("✅ Approve plan", Action::PassPlan));
     let row = approve.into_iter().chain([button("⛔ Deny", Action::DropPlan)]).collect();

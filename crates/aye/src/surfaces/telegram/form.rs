@@ -1,6 +1,6 @@
 //! A half-filled answer, and what a press or a typed text makes of it. No I/O: the same steps after a restart.
 
-use aye_core::{Body, Question, Questions, Scope};
+use aye_core::{AskId, Body, Question, Questions, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -94,6 +94,20 @@ pub enum Action {
     DropPlan,
     /// Interrupts a run.
     Cancel,
+    /// From a list: this ask, or all of it, with its buttons.
+    Show {
+        ask: AskId,
+    },
+    ShowAll,
+    /// The text that is offered answers the question that this message shows.
+    Answer {
+        #[serde(alias = "copy")]
+        message: String,
+    },
+    /// It is for the chat's run, or starts one.
+    Prompt,
+    /// It is for nobody.
+    Drop,
 }
 
 /// What comes of a press or a text.
@@ -223,7 +237,12 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
         | Action::Outline
         | Action::PassPlan
         | Action::DropPlan
-        | Action::Cancel => None,
+        | Action::Cancel
+        | Action::Show { .. }
+        | Action::ShowAll
+        | Action::Answer { .. }
+        | Action::Prompt
+        | Action::Drop => None,
     };
     if question.is_some_and(|question| question != draft.at) {
         return Next::Stale(MOVED_ON);
@@ -285,7 +304,14 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
         Action::Approve => Next::Answer(json!({ "decision": "allow" })),
         Action::Outline => Next::Answer(json!({ "decision": "outline" })),
         // These belong to no answer; whoever holds the message acts on them.
-        Action::PassPlan | Action::DropPlan | Action::Cancel => Next::Stale(NO_LONGER),
+        Action::PassPlan
+        | Action::DropPlan
+        | Action::Cancel
+        | Action::Show { .. }
+        | Action::ShowAll
+        | Action::Answer { .. }
+        | Action::Prompt
+        | Action::Drop => Next::Stale(NO_LONGER),
     }
 }
 

@@ -1,9 +1,8 @@
 //! What the bot must not forget when the hub is restarted; the hub keeps it. Whatever changes here is on
 //! disk before it is acted on.
 
-use super::held::Said;
-pub use super::kept::{Card, ChatNote, Copy, Homed, Side, SideKind};
-use super::menu::Menu;
+pub use super::message::{ChatNote, Content, SentMessage, Side, SideKind, StartedFrom};
+use super::waiting_texts::IncomingText;
 use crate::hub::{Hub, Memo, NO_RANDOMNESS, Problem};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::{SignedDuration, Timestamp};
@@ -11,12 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-const COPY: &str = "copy";
-const CARD: &str = "card";
+const MESSAGE: &str = "message";
 const CHAT: &str = "chat";
 const HOME: &str = "home";
 const HANDLED: &str = "handled";
-const MENU: &str = "menu";
 const HELD: &str = "held";
 pub const START: &str = "start";
 
@@ -25,25 +22,16 @@ const HANDLED_KEPT: usize = 1000;
 /// Buttons under older messages are no longer known.
 const KEPT: SignedDuration = SignedDuration::from_hours(24 * 7);
 
-/// Whose button a token is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
-    Copy(String),
-    Card(String),
-    Menu(String),
-}
-
 #[derive(Debug, Default)]
 pub struct Memory {
-    pub copies: HashMap<String, Copy>,
-    pub by_ask: HashMap<AskId, Vec<String>>,
-    pub cards: HashMap<String, Card>,
-    pub menus: HashMap<String, Menu>,
+    pub messages: HashMap<String, SentMessage>,
+    by_ask: HashMap<AskId, Vec<String>>,
+    /// Which message each button belongs to.
+    tokens: HashMap<String, String>,
     /// Texts that may go on in the next message, by chat and person.
-    pub held: HashMap<(i64, i64), Said>,
+    pub held: HashMap<(i64, i64), IncomingText>,
     pub chats: HashMap<i64, ChatNote>,
-    pub homes: HashMap<AgentId, Homed>,
-    tokens: HashMap<String, Holder>,
+    pub started_from: HashMap<AgentId, StartedFrom>,
     handled: VecDeque<i64>,
     known: HashSet<i64>,
     count: u64,
@@ -52,16 +40,10 @@ pub struct Memory {
 impl Memory {
     pub async fn recall(hub: &Hub) -> Result<Self, Problem> {
         let mut memory = Self::default();
-        for copy in all::<Copy>(hub, COPY).await? {
-            memory.index_copy(copy.1);
+        for (_, message) in all::<SentMessage>(hub, MESSAGE).await? {
+            memory.index(message);
         }
-        for card in all::<Card>(hub, CARD).await? {
-            memory.index_card(card.1);
-        }
-        for menu in all::<Menu>(hub, MENU).await? {
-            memory.index_menu(menu.1);
-        }
-        for (_, said) in all::<Said>(hub, HELD).await? {
+        for (_, said) in all::<IncomingText>(hub, HELD).await? {
             memory.held.insert((said.person.chat, said.person.id), said);
         }
         for (chat, note) in all::<ChatNote>(hub, CHAT).await? {
@@ -69,9 +51,9 @@ impl Memory {
                 memory.chats.insert(chat, note);
             }
         }
-        for (agent, home) in all::<Homed>(hub, HOME).await? {
+        for (agent, home) in all::<StartedFrom>(hub, HOME).await? {
             if let Ok(agent) = AgentId::try_from(agent) {
-                memory.homes.insert(agent, home);
+                memory.started_from.insert(agent, home);
             }
         }
         let mut handled = all::<u64>(hub, HANDLED).await?;
@@ -86,54 +68,94 @@ impl Memory {
         Ok(memory)
     }
 
-    fn index_copy(&mut self, copy: Copy) {
-        for token in copy.tokens.keys() {
-            self.tokens.insert(token.clone(), Holder::Copy(copy.id.clone()));
+    fn index(&mut self, message: SentMessage) {
+        for token in message.tokens.keys() {
+            self.tokens.insert(token.clone(), message.id.clone());
         }
-        let of_ask = self.by_ask.entry(copy.ask.clone()).or_default();
-        if !of_ask.contains(&copy.id) {
-            of_ask.push(copy.id.clone());
+        if let Some(shown) = message.as_ask() {
+            let of_ask = self.by_ask.entry(shown.ask.clone()).or_default();
+            if !of_ask.contains(&message.id) {
+                of_ask.push(message.id.clone());
+            }
         }
-        self.copies.insert(copy.id.clone(), copy);
+        self.messages.insert(message.id.clone(), message);
     }
 
-    fn index_card(&mut self, card: Card) {
-        self.tokens.insert(card.token.clone(), Holder::Card(card.id.clone()));
-        self.cards.insert(card.id.clone(), card);
-    }
-
-    fn index_menu(&mut self, menu: Menu) {
-        for token in menu.tokens.keys() {
-            self.tokens.insert(token.clone(), Holder::Menu(menu.id.clone()));
-        }
-        self.menus.insert(menu.id.clone(), menu);
-    }
-
-    /// Whether a list announces this ask in a chat.
-    pub fn is_listed(&self, ask: &AskId, chat: i64) -> bool {
-        self.menus.values().any(|menu| menu.chat == chat && menu.announces(ask))
-    }
-
-    pub fn is_listed_anywhere(&self, ask: &AskId) -> bool {
-        self.menus.values().any(|menu| menu.announces(ask))
-    }
-
-    pub fn put_menu(&mut self, menu: Menu) -> Memo {
-        let memo = Memo { kind: MENU, key: menu.id.clone(), body: Some(json!(menu)) };
-        self.index_menu(menu);
+    pub fn put(&mut self, message: SentMessage) -> Memo {
+        let memo = Memo { kind: MESSAGE, key: message.id.clone(), body: Some(json!(message)) };
+        self.index(message);
         memo
     }
 
-    /// A list that may not be there announces nothing: its asks come by themselves.
-    pub fn drop_menu(&mut self, id: &str) -> Vec<Memo> {
-        let Some(menu) = self.menus.remove(id) else { return vec![] };
-        for token in menu.tokens.keys() {
+    /// Its buttons do nothing from now on.
+    pub fn remove(&mut self, id: &str) -> Vec<Memo> {
+        let Some(message) = self.messages.remove(id) else { return vec![] };
+        for token in message.tokens.keys() {
             self.tokens.remove(token);
         }
-        vec![forget(MENU, menu.id)]
+        if let Some(shown) = message.as_ask()
+            && let Some(of_ask) = self.by_ask.get_mut(&shown.ask)
+        {
+            of_ask.retain(|known| known != id);
+            if of_ask.is_empty() {
+                self.by_ask.remove(&shown.ask);
+            }
+        }
+        vec![forget(MESSAGE, message.id)]
     }
 
-    pub fn put_held(&mut self, said: Said) -> Memo {
+    /// The message that a button belongs to.
+    pub fn with_token(&self, token: &str) -> Option<&SentMessage> {
+        self.messages.get(self.tokens.get(token)?)
+    }
+
+    /// Whether a list announces this ask, in this chat or, without one, in any.
+    pub fn is_listed(&self, ask: &AskId, chat: Option<i64>) -> bool {
+        let lists = self.messages.values().filter(|list| chat.is_none_or(|chat| list.chat == chat));
+        lists.into_iter().any(|list| list.announced().contains(ask))
+    }
+
+    /// Whether this ask has a message anywhere, or stands in a list.
+    pub fn is_shown(&self, ask: &AskId) -> bool {
+        self.by_ask.contains_key(ask) || self.is_listed(ask, None)
+    }
+
+    /// The messages that show this ask in a chat, oldest first.
+    pub fn showing(&self, ask: &AskId, chat: i64) -> Vec<SentMessage> {
+        let ids = self.by_ask.get(ask).map(Vec::as_slice).unwrap_or_default();
+        let found = ids.iter().filter_map(|id| self.messages.get(id));
+        found.filter(|message| message.chat == chat).cloned().collect()
+    }
+
+    /// The message that has this number, or to which the one with this number belongs.
+    pub fn numbered(&self, chat: i64, number: i64) -> Option<&SentMessage> {
+        self.messages.values().find(|message| message.chat == chat && message.is_shown_by(number))
+    }
+
+    /// The message that waits for a text of this person.
+    pub fn waiting_for(&self, chat: i64, user: i64) -> Option<&SentMessage> {
+        self.all_waiting_for(chat, user).max_by_key(|message| message.made_at)
+    }
+
+    pub fn all_waiting_for(&self, chat: i64, user: i64) -> impl Iterator<Item = &SentMessage> {
+        self.messages.values().filter(move |message| {
+            let typing = message.as_ask().and_then(|shown| shown.draft.typing.as_ref());
+            message.chat == chat && typing.is_some_and(|typing| typing.user == user)
+        })
+    }
+
+    /// The newest of this run's messages that does not show its end yet.
+    pub fn of_run(&self, agent: &AgentId) -> Option<&SentMessage> {
+        let runs = self.messages.values().filter_map(|message| Some((message.as_run()?, message)));
+        let current = runs.filter(|(run, message)| run.agent == *agent && message.is_current());
+        current.max_by_key(|(run, _)| run.since).map(|(_, message)| message)
+    }
+
+    pub fn is_handled(&self, update: i64) -> bool {
+        self.known.contains(&update)
+    }
+
+    pub fn put_held(&mut self, said: IncomingText) -> Memo {
         let (chat, user) = (said.person.chat, said.person.id);
         let memo = Memo { kind: HELD, key: format!("{chat}:{user}"), body: Some(json!(said)) };
         self.held.insert((chat, user), said);
@@ -145,65 +167,15 @@ impl Memory {
         forget(HELD, format!("{chat}:{user}"))
     }
 
-    pub fn holder(&self, token: &str) -> Option<Holder> {
-        self.tokens.get(token).cloned()
-    }
-
-    /// The messages that show this ask in a chat, oldest first.
-    pub fn copies_in(&self, ask: &AskId, chat: i64) -> Vec<Copy> {
-        let ids = self.by_ask.get(ask).map(Vec::as_slice).unwrap_or_default();
-        let copies = ids.iter().filter_map(|id| self.copies.get(id));
-        copies.filter(|copy| copy.chat == chat).cloned().collect()
-    }
-
-    pub fn copy_of_message(&self, chat: i64, message: i64) -> Option<&Copy> {
-        self.copies.values().find(|copy| copy.chat == chat && copy.is_shown_by(message))
-    }
-
-    pub fn card_of_message(&self, chat: i64, message: i64) -> Option<&Card> {
-        let is_it = |card: &&Card| card.message == Some(message) || card.sides.contains(&message);
-        self.cards.values().filter(|card| card.chat == chat).find(is_it)
-    }
-
-    /// The message that waits for a text of this person.
-    pub fn waiting_for(&self, chat: i64, user: i64) -> Option<&Copy> {
-        let waits = |copy: &&Copy| {
-            copy.chat == chat && copy.draft.typing.as_ref().is_some_and(|typing| typing.user == user)
-        };
-        self.copies.values().filter(waits).max_by_key(|copy| copy.made_at)
-    }
-
-    /// The newest of this run's messages that does not show its end yet.
-    pub fn active_card(&self, agent: &AgentId) -> Option<&Card> {
-        let active = self.cards.values().filter(|card| card.agent == *agent && !card.done && !card.lost);
-        active.max_by_key(|card| card.since)
-    }
-
-    pub fn is_handled(&self, update: i64) -> bool {
-        self.known.contains(&update)
-    }
-
-    pub fn put_copy(&mut self, copy: Copy) -> Memo {
-        let memo = Memo { kind: COPY, key: copy.id.clone(), body: Some(json!(copy)) };
-        self.index_copy(copy);
-        memo
-    }
-
-    pub fn put_card(&mut self, card: Card) -> Memo {
-        let memo = Memo { kind: CARD, key: card.id.clone(), body: Some(json!(card)) };
-        self.index_card(card);
-        memo
-    }
-
     pub fn put_chat(&mut self, chat: i64, note: ChatNote) -> Memo {
         let memo = Memo { kind: CHAT, key: chat.to_string(), body: Some(json!(note)) };
         self.chats.insert(chat, note);
         memo
     }
 
-    pub fn put_home(&mut self, agent: AgentId, home: Homed) -> Memo {
+    pub fn put_started_from(&mut self, agent: AgentId, home: StartedFrom) -> Memo {
         let memo = Memo { kind: HOME, key: agent.to_string(), body: Some(json!(home)) };
-        self.homes.insert(agent, home);
+        self.started_from.insert(agent, home);
         memo
     }
 
@@ -224,20 +196,6 @@ impl Memory {
         memos
     }
 
-    pub fn drop_copy(&mut self, id: &str) -> Vec<Memo> {
-        let Some(copy) = self.copies.remove(id) else { return vec![] };
-        for token in copy.tokens.keys() {
-            self.tokens.remove(token);
-        }
-        if let Some(of_ask) = self.by_ask.get_mut(&copy.ask) {
-            of_ask.retain(|known| known != id);
-            if of_ask.is_empty() {
-                self.by_ask.remove(&copy.ask);
-            }
-        }
-        vec![forget(COPY, copy.id)]
-    }
-
     /// Forgets what is long over, so that this does not grow for ever. An ask that is still open stays.
     pub fn forget_old(
         &mut self,
@@ -246,37 +204,20 @@ impl Memory {
         now: Timestamp,
     ) -> Vec<Memo> {
         let is_old = |at: Timestamp| now.duration_since(at) > KEPT;
-        let copies = self.copies.values().filter(|copy| is_old(copy.made_at) && !is_open(&copy.ask));
-        let copies: Vec<_> = copies.map(|copy| copy.id.clone()).collect();
-        let mut memos: Vec<_> = copies.iter().flat_map(|id| self.drop_copy(id)).collect();
-        let cards: Vec<_> = self
-            .cards
-            .values()
-            .filter(|card| is_old(card.made_at) && !is_alive(&card.agent))
-            .cloned()
-            .collect();
-        for card in cards {
-            self.tokens.remove(&card.token);
-            self.cards.remove(&card.id);
-            memos.push(forget(CARD, card.id));
-        }
-        let menus: Vec<_> = self
-            .menus
-            .values()
-            .filter(|menu| is_old(menu.made_at) && !menu.lists_any(&is_open))
-            .map(|menu| menu.id.clone())
-            .collect();
-        memos.extend(menus.iter().flat_map(|id| self.drop_menu(id)));
-        let homes: Vec<_> = self
-            .homes
-            .iter()
-            .filter(|(agent, home)| is_old(home.at) && !is_alive(agent))
-            .map(|(agent, _)| agent.clone())
-            .collect();
-        for agent in homes {
-            self.homes.remove(&agent);
-            memos.push(forget(HOME, agent.to_string()));
-        }
+        let is_needed = |message: &SentMessage| match &message.shows {
+            Content::Ask(shown) => is_open(&shown.ask),
+            Content::Run(shown) => is_alive(&shown.agent),
+            Content::List(shown) => shown.asks.iter().any(&is_open),
+            Content::Offer(_) => false,
+        };
+        let old = self.messages.values().filter(|message| is_old(message.made_at) && !is_needed(message));
+        let old: Vec<_> = old.map(|message| message.id.clone()).collect();
+        let mut memos: Vec<_> = old.iter().flat_map(|id| self.remove(id)).collect();
+        self.started_from.retain(|agent, home| {
+            let is_over = is_old(home.at) && !is_alive(agent);
+            memos.extend(is_over.then(|| forget(HOME, agent.to_string())));
+            !is_over
+        });
         memos
     }
 }

@@ -1,28 +1,28 @@
-//! Telegram: a bot that shows asks and takes answers, and from which work can be started. `desk.rs` is the one
-//! task that owns its state; `render.rs` and what it uses, `ended.rs`, `card.rs`, `menu.rs` and `form.rs` do no I/O.
+//! Telegram: a bot that shows asks and takes answers, and from which work can be started. `bot_loop.rs` is the
+//! one task that owns its state; `render.rs` and what it uses, `ended.rs`, `progress.rs`, `choices.rs` and `form.rs` do
+//! no I/O.
 
+mod access;
 mod api;
+mod bot_loop;
 mod calls;
-mod card;
+mod choices;
 mod commands;
-mod desk;
 mod ended;
 mod exact;
 mod form;
-mod gate;
-mod held;
 mod html;
-mod kept;
-mod lane;
+mod lists;
 mod markdown;
 mod memory;
-mod menu;
-mod menus;
+mod message;
 mod permission;
 mod photos;
 mod plan;
 mod poll;
+mod progress;
 mod question;
+mod queue;
 mod reload;
 mod render;
 mod results;
@@ -31,6 +31,7 @@ mod settings;
 mod show;
 mod texts;
 mod updates;
+mod waiting_texts;
 mod wire;
 
 pub use reload::Telegram;

@@ -1,8 +1,8 @@
-//! Pictures: a prompt for the chat's run, if its agent takes them. Noted first, fetched beside everything else.
+//! Photos: prompts for the chat's run, or for a new one. Stored first, then downloaded in the background.
 
-use super::desk::Desk;
-use super::gate::Person;
-use super::memory::forget;
+use super::access::Person;
+use super::bot_loop::BotLoop;
+use super::memory::{SentMessage, forget};
 use super::runs::Task;
 use super::wire::{Message, PhotoSize};
 use crate::hub::{Image, Memo, Problem};
@@ -35,8 +35,8 @@ pub struct Fetched {
     image: Result<Image, String>,
 }
 
-impl Desk {
-    /// Somebody sent something that is no text.
+impl BotLoop {
+    /// A message without text.
     pub(super) async fn media(
         &mut self,
         update: i64,
@@ -45,8 +45,10 @@ impl Desk {
     ) -> Result<(), Problem> {
         let (chat, here) = (person.chat, message.message_id);
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let answers = replied.is_some_and(|to| self.memory.copy_of_message(chat, to).is_some());
-        if answers || self.memory.waiting_for(chat, person.id).is_some() {
+        let replied = replied.and_then(|to| self.memory.numbered(chat, to)).cloned();
+        if replied.as_ref().is_some_and(|message| message.as_ask().is_some())
+            || self.memory.waiting_for(chat, person.id).is_some()
+        {
             self.say(
                 chat,
                 Some(here),
@@ -58,9 +60,8 @@ impl Desk {
             self.say(chat, Some(here), NO_TEXT);
             return Ok(());
         }
-        let card = replied.and_then(|to| self.memory.card_of_message(chat, to));
-        let agent = match card.map(|card| card.agent.clone()) {
-            Some(agent) => Some(agent),
+        let agent = match replied.as_ref().and_then(SentMessage::as_run) {
+            Some(shown) => Some(shown.agent.clone()),
             None => self.run_of(chat).await.map(|(agent, _)| agent),
         };
         if let Some(agent) = &agent
@@ -135,7 +136,7 @@ impl Desk {
             }
         };
         if let Err(error) = done {
-            self.stumble(&error);
+            self.report_failure(&error);
         }
     }
 }

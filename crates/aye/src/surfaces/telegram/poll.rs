@@ -2,7 +2,7 @@
 
 use super::api::{ApiError, Bot};
 use super::settings::Pace;
-use super::wire::{Arrival, Me, batch};
+use super::wire::{BotUser, ReceivedUpdate, batch};
 use crate::hub::Hub;
 use aye_core::Role;
 use serde_json::Value;
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Telegram is back within seconds of being back.
+/// Short, so that the bot recovers within seconds of Telegram.
 const LONGEST_PAUSE: f64 = 5.0;
 const CONFLICT_PAUSE: f64 = 5.0;
 const UNKNOWN_PAUSE: f64 = 60.0;
 
-/// Updates that came together, and who must hear which of them are done.
+/// Updates that came together, and who must be told which of them are done.
 pub struct Batch {
-    pub arrivals: Vec<Arrival>,
+    pub updates: Vec<ReceivedUpdate>,
     /// The number after the last one that is done; none where nothing is.
     pub done: oneshot::Sender<Option<i64>>,
 }
 
 /// What comes from Telegram.
-pub enum News {
-    /// It talks to us: at the start, and again after it did not.
-    Reached(Me),
+pub enum FromTelegram {
+    /// The first successful call, at the start and after each outage.
+    Reached(BotUser),
     Batch(Batch),
 }
 
 /// Runs until it is dropped or nobody takes its batches.
-pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<News>) {
+pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<FromTelegram>) {
     // Only until it is confirmed: numbers may begin anew below it after a quiet week.
     let mut offset = None;
     let mut trouble = Trouble::default();
@@ -49,19 +49,19 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<News>) 
         trouble.is_over();
         let (me, result) = result;
         if let Some(me) = me
-            && news.send(News::Reached(me)).await.is_err()
+            && news.send(FromTelegram::Reached(me)).await.is_err()
         {
             return;
         }
         attending.get_or_insert_with(|| hub.attend(Role::Operator));
         offset = None;
-        let arrivals = batch(result);
-        if arrivals.is_empty() {
+        let updates = batch(result);
+        if updates.is_empty() {
             continue;
         }
-        let asked = arrivals.len();
+        let asked = updates.len();
         let (done, reply) = oneshot::channel();
-        if news.send(News::Batch(Batch { arrivals, done })).await.is_err() {
+        if news.send(FromTelegram::Batch(Batch { updates, done })).await.is_err() {
             return;
         }
         match reply.await {
@@ -79,14 +79,14 @@ pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<News>) 
 }
 
 /// The updates; after silence also who the bot is, which its token alone does not tell.
-async fn reach(bot: &Bot, offset: Option<i64>, reached: bool) -> Result<(Option<Me>, Value), ApiError> {
+async fn reach(bot: &Bot, offset: Option<i64>, reached: bool) -> Result<(Option<BotUser>, Value), ApiError> {
     let me = match reached {
         true => None,
         false => match bot.get_me().await {
             Ok(me) => Some(me),
             Err(error @ (ApiError::Unreachable(_) | ApiError::NoReply(_))) => return Err(error),
             // A server that does not say who the bot is may serve it all the same; a wrong token shows below.
-            Err(_) => Some(bot.unnamed()),
+            Err(_) => Some(bot.identity_from_token()),
         },
     };
     Ok((me, bot.get_updates(offset, reached).await?))

@@ -40,23 +40,23 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> S
 }
 
 /// A question as far as its message holds it, and the rest of it.
-struct Text {
+struct QuestionText {
     page: Page,
     parts: Vec<Page>,
     file: Option<String>,
     pickable: bool,
 }
 
-fn body(asked: &Question, head: &Page, tail: &Page) -> Text {
+fn body(asked: &Question, head: &Page, tail: &Page) -> QuestionText {
     let fits = |page: &Page| head.clone().page(page).page(tail).fits();
     let (whole, described) = (options(asked, true), options(asked, false));
     let file = || Some(whole.plain().to_owned());
     if fits(&whole) {
-        return Text { page: whole, parts: vec![], file: None, pickable: true };
+        return QuestionText { page: whole, parts: vec![], file: None, pickable: true };
     }
     let in_file = |page: Page| page.line().dim("The full text is in the file below.").line();
     if fits(&in_file(described.clone())) {
-        return Text { page: in_file(described), parts: vec![], file: file(), pickable: true };
+        return QuestionText { page: in_file(described), parts: vec![], file: file(), pickable: true };
     }
     let parts = parts(&described);
     let has_previews = asked.options.iter().any(|offer| offer.preview.is_some());
@@ -69,7 +69,7 @@ fn body(asked: &Question, head: &Page, tail: &Page) -> Text {
     let pickable = fits(&page.clone().text(&" ".repeat(FRAME)));
     let page =
         if pickable { page } else { in_file(Page::default().written(&label(&asked.question, FRAME)).line()) };
-    Text {
+    QuestionText {
         page,
         parts: if split { parts } else { vec![] },
         file: if split && !has_previews { None } else { file() },

@@ -1,7 +1,7 @@
 //! The bot as `config.toml` wants it: started, stopped and started anew when `[telegram]` or its token changes.
 
 use super::api::{ApiError, Bot};
-use super::desk::Desk;
+use super::bot_loop::BotLoop;
 use super::poll;
 use super::settings::Settings;
 use crate::config::Config;
@@ -36,7 +36,7 @@ impl Telegram {
         let wrong = |error: &ApiError| {
             let mend = match error {
                 ApiError::Unknown => "get the token from @BotFather and write it to token_file",
-                _ => "look at the connection to api_url; what people answer waits there",
+                _ => "check the connection to api_url; what people answer waits there",
             };
             (error.to_string(), mend)
         };
@@ -130,5 +130,5 @@ async fn run_bot(settings: Settings, hub: Hub, stop: CancellationToken) {
     let (news, arriving) = mpsc::channel(1);
     let mut poller = JoinSet::new();
     poller.spawn(poll::run(bot.clone(), hub.clone(), settings.pace, news));
-    Desk::new(hub, settings, bot).run(arriving, stop).await;
+    BotLoop::new(hub, settings, bot).run(arriving, stop).await;
 }

@@ -135,7 +135,7 @@ pub fn approves(action: &Action) -> bool {
 }
 
 /// The line under the title: who asks, and where.
-pub fn whence(page: Page, ask: &Ask, asker: &Asker) -> Page {
+pub fn origin(page: Page, ask: &Ask, asker: &Asker) -> Page {
     let name = if asker.name.is_empty() { ask.agent.as_str() } else { &asker.name };
     let mut words = label(name, ECHO);
     if !ask.cwd.is_empty() {
@@ -146,7 +146,7 @@ pub fn whence(page: Page, ask: &Ask, asker: &Asker) -> Page {
 
 /// The same for an ask that is open: until when it waits, too.
 pub fn waiting(page: Page, ask: &Ask, asker: &Asker) -> Page {
-    let page = whence(page, ask, asker);
+    let page = origin(page, ask, asker);
     match &asker.deadline {
         Some(deadline) => page.line().dim(&format!("Answer by {deadline}.")),
         None => page,

@@ -1,11 +1,10 @@
-//! What became of the calls: noted where it went well, tried otherwise where it did not.
+//! Results of calls: recorded on success, retried or changed on failure.
 
-use super::calls::{Doing, Plainness};
-use super::desk::Desk;
+use super::bot_loop::BotLoop;
+use super::calls::{Markup, Purpose};
 use super::html::Page;
-use super::lane::Job;
-use super::memory::{Side, SideKind};
-use super::menu::Menu;
+use super::memory::{Content, SentMessage, Side, SideKind};
+use super::queue::Job;
 use crate::hub::Problem;
 
 /// What Telegram says of a message that is no longer there, or cannot be changed any more.
@@ -15,127 +14,85 @@ const GONE: [&str; 4] = [
     "message_id_invalid",
     "message to delete not found",
 ];
-/// And of an address that it would not open, such as one without a dot in its name.
+/// What it says of a button's address that it does not accept, such as one without a dot in its host.
 const NO_LINK: [&str; 3] = ["button url", "button_url_invalid", "wrong http url"];
-/// And of a chat where the bot may not speak.
+/// What it says of a chat that does not accept messages from the bot.
 const SHUT: [&str; 5] = ["chat not found", "blocked", "kicked", "not enough rights", "not a member"];
 
-/// Whether the bot may not speak in a chat for now.
-pub fn is_shut(code: u16, words: &str, moved_to: Option<i64>) -> bool {
+/// Whether the chat does not accept messages from the bot.
+pub fn is_blocked(code: u16, words: &str, moved_to: Option<i64>) -> bool {
     let words = words.to_ascii_lowercase();
     moved_to.is_some() || code == 403 || SHUT.iter().any(|known| words.contains(known))
 }
 
-impl Desk {
-    pub(super) async fn succeeded(&mut self, doing: Doing, message: i64) -> Result<(), Problem> {
-        match doing {
-            Doing::Words => Ok(()),
-            Doing::Show { copy, shown } => {
-                self.change_copy(&copy, |copy| {
-                    copy.message = Some(message);
-                    copy.shown = shown;
+impl BotLoop {
+    pub(super) async fn succeeded(&mut self, purpose: Purpose, number: i64) -> Result<(), Problem> {
+        match purpose {
+            Purpose::Words => Ok(()),
+            Purpose::Show { id, shown } => {
+                self.run_edited(&id);
+                self.change(&id, |message| {
+                    message.message = Some(number);
+                    message.shown = shown;
                 })
                 .await
             }
-            Doing::Side { copy, what } => self.add_side(&copy, what, Some(message)).await,
-            Doing::Unside { copy, message } => self.drop_side(&copy, message).await,
-            Doing::ShowMenu { menu, shown } => {
-                let Some(menu) = self.memory.menus.get(&menu).cloned() else { return Ok(()) };
-                let memo = self.memory.put_menu(Menu { message: Some(message), shown, ..menu });
-                self.save(vec![memo]).await
-            }
-            Doing::RemindOfList { menu } => self.reminded_of_list(&menu, Some(message)).await,
-            Doing::UnremindOfList { menu } => self.reminded_of_list(&menu, None).await,
-            Doing::ShowCard { card, shown } => {
-                self.card_edited(&card);
-                self.change_card(&card, |card| {
-                    card.message = Some(message);
-                    card.shown = shown;
-                })
-                .await
-            }
-            Doing::CardFile { card } => {
-                self.change_card(&card, |card| {
-                    card.has_file = true;
-                    card.sides.push(message);
-                })
-                .await
-            }
-            Doing::Ring { card } => {
-                self.change_card(&card, |card| {
-                    card.rung = true;
-                    card.sides.push(message);
-                })
-                .await
-            }
+            Purpose::Side { id, what } => self.add_side(&id, what, Some(number)).await,
+            Purpose::Unside { id, message } => self.drop_side(&id, message).await,
         }
     }
 
     /// It will not be tried again.
-    pub(super) async fn gave_up(&mut self, doing: &Doing) -> Result<(), Problem> {
-        match doing {
-            Doing::Side { copy, what } => self.add_side(copy, *what, None).await,
-            Doing::CardFile { card } => self.change_card(card, |card| card.has_file = true).await,
-            Doing::Ring { card } => self.change_card(card, |card| card.rung = true).await,
-            Doing::RemindOfList { menu } | Doing::UnremindOfList { menu } => {
-                self.reminded_of_list(menu, None).await
-            }
-            Doing::Words
-            | Doing::Show { .. }
-            | Doing::Unside { .. }
-            | Doing::ShowMenu { .. }
-            | Doing::ShowCard { .. } => Ok(()),
+    pub(super) async fn gave_up(&mut self, purpose: &Purpose) -> Result<(), Problem> {
+        match purpose {
+            Purpose::Side { id, what } => self.add_side(id, *what, None).await,
+            Purpose::Words | Purpose::Show { .. } | Purpose::Unside { .. } => Ok(()),
         }
     }
 
     /// It may have been done, or not. Only what makes a new message is in doubt: an edit is made again.
-    pub(super) async fn unsure_of(&mut self, doing: &Doing) -> Result<(), Problem> {
-        match doing {
-            Doing::Show { copy, .. } if self.is_unsent(copy) => {
-                tracing::warn!(
-                    "no reply came to a message that shows an ask; it is sent again, and either may be answered"
-                );
-                self.change_copy(copy, |copy| copy.lost = true).await
+    pub(super) async fn unsure_of(&mut self, purpose: &Purpose) -> Result<(), Problem> {
+        match purpose {
+            Purpose::Show { id, .. } => match self.memory.messages.get(id).cloned() {
+                Some(message) if message.message.is_none() => self.may_be_sent(message).await,
+                // Should the edit be made late, over one that overtook it, the message is edited once more.
+                _ => self.change(id, |message| message.shown.clear()).await,
+            },
+            Purpose::Side {
+                what: SideKind::Reminder | SideKind::Prompt { .. } | SideKind::EndNotice,
+                ..
+            } => {
+                // A second one of these would ring twice, or ask twice.
+                self.gave_up(purpose).await
             }
-            // Should the edit be made late, over one that overtook it, the message is edited once more.
-            Doing::Show { copy, .. } => self.change_copy(copy, |copy| copy.shown.clear()).await,
-            // A second one of these would ring twice, or ask twice.
-            Doing::Side { copy, what: what @ (SideKind::Reminder | SideKind::Prompt { .. }) } => {
-                self.add_side(copy, *what, None).await
-            }
-            Doing::ShowCard { card, .. } => {
-                match self.memory.cards.get(card).filter(|card| card.message.is_none()) {
-                    Some(card) => {
-                        let memos = self.replace_card(card.clone());
-                        self.save(memos).await
-                    }
-                    None => self.change_card(card, |card| card.shown.clear()).await,
-                }
-            }
-            Doing::Ring { .. } | Doing::RemindOfList { .. } => self.gave_up(doing).await,
-            // Its asks are announced anew, each by itself; should it be there after all, its buttons do nothing.
-            Doing::ShowMenu { menu, .. } => {
-                if let Some(menu) = self.memory.menus.get_mut(menu) {
-                    menu.shown.clear();
-                }
-                self.lose_menu(menu).await
-            }
-            Doing::Words
-            | Doing::Side { .. }
-            | Doing::Unside { .. }
-            | Doing::UnremindOfList { .. }
-            | Doing::CardFile { .. } => Ok(()),
+            Purpose::Words | Purpose::Side { .. } | Purpose::Unside { .. } => Ok(()),
         }
     }
 
-    fn is_unsent(&self, copy: &str) -> bool {
-        self.memory.copies.get(copy).is_some_and(|copy| copy.message.is_none())
+    /// Nobody knows whether a message is there.
+    async fn may_be_sent(&mut self, message: SentMessage) -> Result<(), Problem> {
+        match &message.shows {
+            Content::Ask(_) => {
+                tracing::warn!(
+                    "no reply came to a message that shows an ask; it is sent again, and either may be answered"
+                );
+                self.keep(SentMessage { lost: true, ..message }).await
+            }
+            Content::Run(_) => {
+                let memos = self.replace_run(message);
+                self.save(memos).await
+            }
+            // Its asks are announced anew; should it be there after all, its buttons do nothing.
+            Content::List(_) => self.remove_list(&message.id).await,
+            // It holds a person's text, and is sent again rather than lost.
+            Content::Offer(_) => Ok(()),
+        }
     }
 
     pub(super) async fn refused(
         &mut self,
         chat: i64,
-        doing: &Doing,
+        purpose: &Purpose,
         code: u16,
         words: &str,
         moved_to: Option<i64>,
@@ -146,7 +103,7 @@ impl Desk {
             tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
             return Ok(());
         }
-        if is_shut(code, words, moved_to) {
+        if is_blocked(code, words, moved_to) {
             tracing::warn!(
                 chat,
                 words,
@@ -154,115 +111,92 @@ impl Desk {
             );
             return Ok(());
         }
-        if says(&NO_LINK) && !self.linkless {
+        if says(&NO_LINK) && !self.links_refused {
             tracing::warn!(words, "Telegram takes public_url for no link: it is shown as text from now on");
-            self.linkless = true;
+            self.links_refused = true;
             return Ok(());
         }
-        let gone = says(&GONE);
-        match doing {
-            Doing::Words => Ok(()),
-            Doing::Show { copy, .. } if gone => {
-                self.change_copy(copy, |copy| {
-                    copy.lost = true;
-                    copy.message = None;
-                })
-                .await
-            }
-            Doing::ShowCard { card, .. } if gone => {
-                self.change_card(card, |card| {
-                    card.lost = true;
-                    card.message = None;
-                })
-                .await
-            }
-            Doing::ShowMenu { menu, .. } if gone => self.lose_menu(menu).await,
-            Doing::ShowMenu { menu: name, .. }
-            | Doing::Show { copy: name, .. }
-            | Doing::Side { copy: name, what: SideKind::Part { .. } }
-            | Doing::ShowCard { card: name, .. } => {
-                self.say_plainer(chat, name, words);
+        match purpose {
+            Purpose::Words => Ok(()),
+            Purpose::Show { id, .. } if says(&GONE) => self.is_gone(id).await,
+            Purpose::Show { id, .. } | Purpose::Side { id, what: SideKind::Part { .. } } => {
+                self.use_less_markup(chat, id, words);
                 Ok(())
             }
-            Doing::Unside { copy, message } => self.drop_side(copy, *message).await,
-            Doing::Side { .. }
-            | Doing::CardFile { .. }
-            | Doing::Ring { .. }
-            | Doing::RemindOfList { .. }
-            | Doing::UnremindOfList { .. } => self.gave_up(doing).await,
+            Purpose::Unside { id, message } => self.drop_side(id, *message).await,
+            Purpose::Side { .. } => self.gave_up(purpose).await,
         }
     }
 
-    async fn reminded_of_list(&mut self, id: &str, reminder: Option<i64>) -> Result<(), Problem> {
-        let Some(menu) = self.memory.menus.get(id).cloned() else { return Ok(()) };
-        let memo = self.memory.put_menu(Menu { reminded: true, reminder, ..menu });
-        self.save(vec![memo]).await
+    /// Somebody deleted a message, or it is too old to be edited.
+    async fn is_gone(&mut self, id: &str) -> Result<(), Problem> {
+        match self.memory.messages.get(id).map(|message| &message.shows) {
+            Some(Content::List(_)) => self.remove_list(id).await,
+            Some(Content::Offer(_)) => {
+                let memos = self.memory.remove(id);
+                self.save(memos).await
+            }
+            Some(Content::Ask(_) | Content::Run(_)) | None => {
+                self.change(id, |message| {
+                    message.lost = true;
+                    message.message = None;
+                })
+                .await
+            }
+        }
     }
 
-    async fn lose_menu(&mut self, id: &str) -> Result<(), Problem> {
-        // An offer holds a person's text, and is sent again rather than lost.
-        if self.memory.menus.get(id).is_none_or(|menu| menu.message.is_some() || !menu.is_list()) {
-            return Ok(());
-        }
-        let memos = self.memory.drop_menu(id);
+    /// A list that is not there announces nothing: its asks are announced anew.
+    async fn remove_list(&mut self, id: &str) -> Result<(), Problem> {
+        let memos = self.memory.remove(id);
         self.save(memos).await?;
         self.resync_soon();
         Ok(())
     }
 
-    fn say_plainer(&mut self, chat: i64, name: &str, words: &str) {
-        let now = self.plainness.get(name).copied().unwrap_or_default();
-        tracing::warn!(chat, words, "Telegram refused a message; it is said more plainly");
+    fn use_less_markup(&mut self, chat: i64, name: &str, words: &str) {
+        let now = self.markup.get(name).copied().unwrap_or_default();
+        tracing::warn!(chat, words, "Telegram refused a message; it is said more outgoing_of");
         let next = match now {
-            Plainness::Marked => Plainness::Plain,
-            Plainness::Plain => Plainness::Bare,
-            Plainness::Bare => {
+            Markup::Html => Markup::Plain,
+            Markup::Plain => Markup::Bare,
+            Markup::Bare => {
                 self.hold(chat);
-                Plainness::Bare
+                Markup::Bare
             }
         };
-        self.plainness.insert(name.to_owned(), next);
+        self.markup.insert(name.to_owned(), next);
     }
 
-    /// Nothing gets through there for now; tried again with growing pauses.
+    /// Pauses a chat as after a failure.
     fn hold(&mut self, chat: i64) {
-        if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.failed(tokio::time::Instant::now());
+        if let Some(queue) = self.queues.get_mut(&chat) {
+            queue.failed(tokio::time::Instant::now());
         }
     }
 
-    async fn change_copy(
+    pub(super) async fn keep(&mut self, message: SentMessage) -> Result<(), Problem> {
+        let memo = self.memory.put(message);
+        self.save(vec![memo]).await
+    }
+
+    pub(super) async fn change(
         &mut self,
         id: &str,
-        change: impl FnOnce(&mut super::memory::Copy),
+        change: impl FnOnce(&mut SentMessage),
     ) -> Result<(), Problem> {
-        let Some(mut copy) = self.memory.copies.get(id).cloned() else { return Ok(()) };
-        change(&mut copy);
-        self.keep(copy).await
+        let Some(mut message) = self.memory.messages.get(id).cloned() else { return Ok(()) };
+        change(&mut message);
+        self.keep(message).await
     }
 
     /// A side message that is there, or without a number one that will not be tried again.
-    async fn add_side(&mut self, copy: &str, what: SideKind, message: Option<i64>) -> Result<(), Problem> {
-        self.change_copy(copy, |copy| {
-            copy.reminded |= what == SideKind::Reminder;
-            copy.sides.push(Side { message, what });
-        })
-        .await
+    async fn add_side(&mut self, id: &str, what: SideKind, number: Option<i64>) -> Result<(), Problem> {
+        self.change(id, |message| message.sides.push(Side { message: number, what })).await
     }
 
-    async fn drop_side(&mut self, copy: &str, message: i64) -> Result<(), Problem> {
-        self.change_copy(copy, |copy| copy.sides.retain(|side| side.message != Some(message))).await
-    }
-
-    pub(super) async fn change_card(
-        &mut self,
-        id: &str,
-        change: impl FnOnce(&mut super::memory::Card),
-    ) -> Result<(), Problem> {
-        let Some(mut card) = self.memory.cards.get(id).cloned() else { return Ok(()) };
-        change(&mut card);
-        let memo = self.memory.put_card(card);
-        self.save(vec![memo]).await
+    async fn drop_side(&mut self, id: &str, number: i64) -> Result<(), Problem> {
+        self.change(id, |message| message.sides.retain(|side| side.message != Some(number))).await
     }
 
     pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: Page) {

@@ -1,12 +1,16 @@
-//! Work that is started and steered from a chat, and the messages that show how it goes.
+//! Runs that are started and prompted from a chat, and the messages that show their progress.
 
-use super::api::{Key, Outgoing};
-use super::calls::{Call, Doing, Op, Plainness, plainly};
-use super::card::card;
-use super::desk::Desk;
-use super::gate::Person;
-use super::lane::Job;
-use super::memory::{Card, ChatNote, Homed, START, forget};
+use super::access::Person;
+use super::api::Outgoing;
+use super::bot_loop::BotLoop;
+use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
+use super::form::Action;
+use super::html::Page;
+use super::memory::{ChatNote, START, SentMessage, SideKind, StartedFrom, forget};
+use super::message::RunContent;
+use super::progress::{end_notice, progress_page};
+use super::queue::Job;
+use super::render::button;
 use super::show::digest;
 use crate::hub::{Change, Command, Image, Memo, NewRun, Problem, Subject};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
@@ -23,7 +27,7 @@ pub struct Task {
     pub person: Person,
     pub text: String,
     pub image: Option<Image>,
-    /// The message that says so.
+    /// The message to reply to.
     pub here: Option<i64>,
     /// Saved together with it.
     pub memos: Vec<Memo>,
@@ -43,7 +47,7 @@ pub struct Started {
     agent: Result<Agent, Problem>,
 }
 
-impl Desk {
+impl BotLoop {
     /// What is for no ask goes to the chat's run, or starts one.
     pub(super) async fn work(&mut self, task: Task) -> Result<(), Problem> {
         let note = self.note_of(task.person.chat);
@@ -55,7 +59,7 @@ impl Desk {
             Some(agent) if agent.state != AgentState::Ended && agent.reach == Reach::Driven => {
                 self.prompt(agent.id, task).await
             }
-            // What ended can be taken up again where it was left.
+            // A run that has ended is resumed.
             ended => self.start(task, note, ended.and_then(|agent| agent.session)).await,
         }
     }
@@ -78,18 +82,18 @@ impl Desk {
         memos.extend(self.memory.put_handled(update));
         let Ok(words) = Text::try_from(text) else { return self.save(memos).await };
         let anyway = memos.clone();
-        if self.going_card(&agent).is_none() {
+        if self.unfinished(&agent).is_none() {
             let since = self.hub.last_seq().await?;
-            let card = Card::new(agent.clone(), person.chat, since, self.hub.clock().now())?;
-            self.put(person.chat, Job::Card(card.id.clone()));
-            memos.push(self.memory.put_card(card));
+            let message = SentMessage::of_run(person.chat, agent.clone(), since, self.hub.clock().now())?;
+            self.put_reaction(person.chat, Job::Message(message.id.clone()));
+            memos.push(self.memory.put(message));
         }
         let command = Command::Prompt { text: words, image };
         let queued =
             self.hub.command_and_remember(agent, command, person.who(), Surface::Telegram, memos).await;
         if queued.is_err() {
-            self.doubt();
-            self.be_sure().await?;
+            self.mark_stale();
+            self.reload_if_stale().await?;
         }
         match queued {
             Ok(()) => Ok(()),
@@ -118,7 +122,7 @@ impl Desk {
             return self.save(memos).await;
         }
         self.starting.insert(person.chat, self.hub.clock().now());
-        // Noted first: should the hub end now, the run is not started twice, and the person is told.
+        // Stored first: after a crash the run is not started twice, and the person is told.
         memos.extend(self.memory.put_handled(update));
         memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
         memos.push(self.memory.put_chat(person.chat, ChatNote { project: Some(chosen.clone()), ..note }));
@@ -157,45 +161,47 @@ impl Desk {
         let mut memos = vec![forget(START, update.to_string())];
         match agent {
             Ok(agent) => {
-                let card = match Card::new(agent.id.clone(), chat, 0, now) {
-                    Ok(card) => card,
-                    Err(problem) => return self.stumble(&problem),
+                let message = match SentMessage::of_run(chat, agent.id.clone(), 0, now) {
+                    Ok(message) => message,
+                    Err(problem) => return self.report_failure(&problem),
                 };
-                self.put(chat, Job::Card(card.id.clone()));
-                memos.push(self.memory.put_card(card));
+                self.put_reaction(chat, Job::Message(message.id.clone()));
+                memos.push(self.memory.put(message));
                 let note = ChatNote { project: Some(project.clone()), agent: Some(agent.id.clone()) };
                 memos.push(self.memory.put_chat(chat, note));
-                memos.push(self.memory.put_home(agent.id, Homed { chat, name: project, at: now }));
+                memos.push(
+                    self.memory.put_started_from(agent.id, StartedFrom { chat, name: project, at: now }),
+                );
             }
             Err(problem) => self.say(chat, None, &format!("{problem}.")),
         }
         if let Err(problem) = self.save(memos).await {
-            self.stumble(&problem);
+            self.report_failure(&problem);
         }
         for fetched in std::mem::take(&mut self.waiting_photos) {
             self.photo_fetched(Some(fetched)).await;
         }
     }
 
-    pub(super) fn card_changed(&mut self, agent: &AgentId) {
-        let Some((chat, card)) = self.memory.active_card(agent).map(|card| (card.chat, card.id.clone()))
+    pub(super) fn run_changed(&mut self, agent: &AgentId) {
+        let Some((chat, id)) = self.memory.of_run(agent).map(|message| (message.chat, message.id.clone()))
         else {
             return;
         };
-        // An agent that speaks fast is not looked at for every word.
-        match self.card_free.get(&card).copied().filter(|free| Instant::now() < *free) {
-            Some(free) => drop(self.cards_due.insert((free, card))),
-            None => self.put(chat, Job::Card(card)),
+        // Edits are limited, however fast the agent writes.
+        match self.next_edit.get(&id).copied().filter(|next| Instant::now() < *next) {
+            Some(next) => drop(self.edits_due.insert((next, id))),
+            None => self.put(chat, Job::Message(id)),
         }
     }
 
     /// What a run of this chat does because of somebody elsewhere, or by itself, is shown there, too.
     pub(super) async fn event(&mut self, agent: &AgentId, change: &Change) -> Result<(), Problem> {
-        if self.memory.active_card(agent).is_some() {
-            self.card_changed(agent);
+        if self.memory.of_run(agent).is_some() {
+            self.run_changed(agent);
             return Ok(());
         }
-        let Some(chat) = self.memory.homes.get(agent).map(|home| home.chat) else { return Ok(()) };
+        let Some(chat) = self.memory.started_from.get(agent).map(|home| home.chat) else { return Ok(()) };
         let before = change.seq.saturating_sub(1);
         let begins = match &change.subject {
             Subject::Event(_, event) => begins_turn(event),
@@ -205,112 +211,108 @@ impl Desk {
                 events.first().is_some_and(|(seq, event)| *seq == change.seq && begins_turn(event))
             }
         };
-        if begins { self.new_card(agent.clone(), chat, before).await } else { Ok(()) }
+        if begins { self.show_turn(agent.clone(), chat, before).await } else { Ok(()) }
     }
 
-    pub(super) async fn plan_card(&mut self, id: &str) -> Result<Option<Call>, Problem> {
-        let Some(known) = self.memory.cards.get(id).cloned() else { return Ok(None) };
-        if known.lost || known.done {
-            return Ok(None);
-        }
-        let agent = match self.hub.agent(known.agent.as_str()).await {
+    pub(super) async fn plan_run(
+        &mut self,
+        mut message: SentMessage,
+        shown: &RunContent,
+    ) -> Result<Option<Call>, Problem> {
+        let agent = match self.hub.agent(shown.agent.as_str()).await {
             Ok(agent) => agent,
             Err(Problem::NoSuchAgent) => return Ok(None),
             Err(problem) => return Err(problem),
         };
-        self.read_events(&known).await?;
-        let progress = self.progress.entry(known.id.clone()).or_default();
-        let done = progress.end.is_some() || agent.state == AgentState::Ended;
-        let name = self.memory.homes.get(&agent.id).map_or(agent.title.as_str(), |home| home.name.as_str());
-        let name = if name.trim().is_empty() { agent.id.as_str() } else { name };
-        let (page, file) = card(&agent, name, progress, known.cancelled.as_deref());
-        let plainness = self.plainness.get(id).copied().unwrap_or_default();
-        let mut outgoing = Outgoing { silent: true, ..plainly(&page, plainness) };
-        if !done && known.cancelled.is_none() {
-            outgoing.rows = vec![vec![Key { label: "Cancel".into(), data: known.token.clone() }]];
+        let id = message.id.clone();
+        self.read_events(&id, shown).await?;
+        let name = self.run_name(&agent);
+        let progress = self.progress.entry(id.clone()).or_default();
+        let is_over = progress.end.is_some() || agent.state == AgentState::Ended;
+        let (page, file) = progress_page(&agent, &name, progress, shown.cancelled.as_deref());
+        let notice = end_notice(&agent, &name, progress);
+        let markup = self.markup.get(&id).copied().unwrap_or_default();
+        let mut outgoing = Outgoing { silent: true, ..outgoing_of(&page, markup) };
+        if !is_over && shown.cancelled.is_none() {
+            outgoing.rows = message.keyboard(&[vec![button("Cancel", Action::Cancel)]])?;
         }
-        let shown = digest(&outgoing);
-        if known.shown != shown {
-            let now = Instant::now();
-            let free = self.card_free.get(id).copied().filter(|free| now < *free && !done);
-            if let Some(free) = free {
-                self.cards_due.insert((free, id.to_owned()));
-                return Ok(None);
-            }
-            let op = match known.message {
-                None => Op::Send(outgoing),
-                Some(message) => Op::Edit(message, outgoing),
-            };
-            return Ok(Some(Call { doing: Doing::ShowCard { card: known.id, shown }, op }));
+        let next = self.next_edit.get(&id).copied().filter(|next| Instant::now() < *next && !is_over);
+        if let Some(next) = next.filter(|_| message.shown != digest(&outgoing)) {
+            self.edits_due.insert((next, id));
+            return Ok(None);
         }
-        if let Some(call) = self.ring_for(&known, &agent) {
+        if let Some(call) = self.show(&message, outgoing).await? {
             return Ok(Some(call));
         }
-        if let Some(text) = file.filter(|_| !known.has_file) {
-            if let Some(at) = self.file_waits(known.chat, &(known.id.clone(), 0)) {
-                if let Some(lane) = self.lanes.get_mut(&known.chat) {
-                    lane.put_later(Job::Card(known.id), at);
-                }
-                return Ok(None);
-            }
-            let op = Op::File { name: "reply.md".into(), text, reply_to: known.message };
-            return Ok(Some(Call { doing: Doing::CardFile { card: known.id }, op }));
+        if let Some(call) = notice.and_then(|notice| self.notify_of_end(&message, shown, notice)) {
+            return Ok(Some(call));
         }
-        if done {
-            let seen = self.progress.remove(id).map_or(known.since, |progress| progress.seen);
-            self.card_free.remove(id);
-            self.plainness.remove(id);
-            self.change_card(id, |card| card.done = true).await?;
-            self.show_next_turn(&known, seen).await?;
+        if let Some(text) = file.filter(|_| !message.has_side(SideKind::File { question: 0 })) {
+            return Ok(self.send_file(&message, Job::Message(id), ("reply.md".into(), text), 0));
+        }
+        if is_over {
+            let seen = self.progress.remove(&id).map_or(shown.since, |progress| progress.seen);
+            self.next_edit.remove(&id);
+            self.markup.remove(&id);
+            self.change(&id, |message| message.settled = true).await?;
+            self.show_next_turn(message.chat, &shown.agent, seen).await?;
         }
         Ok(None)
     }
 
-    /// Whoever cancelled it knows already; for everybody else the end rings, which an edit does not.
-    fn ring_for(&mut self, card: &Card, agent: &Agent) -> Option<Call> {
-        let progress = self.progress.entry(card.id.clone()).or_default();
-        let name = self.memory.homes.get(&agent.id).map_or(agent.title.as_str(), |home| home.name.as_str());
-        let name = if name.trim().is_empty() { agent.id.as_str() } else { name };
-        let (failed, page) = super::card::ring(agent, name, progress)?;
+    fn run_name(&self, agent: &Agent) -> String {
+        let home = self.name_of(&agent.id).filter(|name| !name.trim().is_empty());
+        let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
+        home.or(title).unwrap_or_else(|| agent.id.to_string())
+    }
+
+    /// An edit notifies nobody, so the end is told in a message of its own; whoever cancelled the run knows already.
+    fn notify_of_end(
+        &self,
+        message: &SentMessage,
+        shown: &RunContent,
+        (failed, page): (bool, Page),
+    ) -> Option<Call> {
         let wanted = if failed { self.settings.notify_failure } else { self.settings.notify_end };
-        if card.rung || card.cancelled.is_some() || !wanted {
+        if message.has_side(SideKind::EndNotice) || shown.cancelled.is_some() || !wanted {
             return None;
         }
-        let outgoing = Outgoing { reply_to: card.message, ..plainly(&page.fitting(), Plainness::Marked) };
-        Some(Call { doing: Doing::Ring { card: card.id.clone() }, op: Op::Send(outgoing) })
+        let outgoing = Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
+        let purpose = Purpose::Side { id: message.id.clone(), what: SideKind::EndNotice };
+        Some(Call { purpose, op: Op::Send(outgoing) })
     }
 
     /// The message of this run that still has something to show.
-    fn going_card(&self, agent: &AgentId) -> Option<&Card> {
-        let has_ended =
-            |card: &&Card| self.progress.get(&card.id).is_some_and(|progress| progress.end.is_some());
-        self.memory.active_card(agent).filter(|card| !has_ended(card))
+    fn unfinished(&self, agent: &AgentId) -> Option<&SentMessage> {
+        let has_ended = |message: &&SentMessage| {
+            self.progress.get(&message.id).is_some_and(|progress| progress.end.is_some())
+        };
+        self.memory.of_run(agent).filter(|message| !has_ended(message))
     }
 
     /// The next turn may have begun before this message was done with the last.
-    async fn show_next_turn(&mut self, card: &Card, seen: u64) -> Result<(), Problem> {
-        if self.memory.active_card(&card.agent).is_some() {
+    async fn show_next_turn(&mut self, chat: i64, agent: &AgentId, seen: u64) -> Result<(), Problem> {
+        if self.memory.of_run(agent).is_some() {
             return Ok(());
         }
-        let events = self.hub.events(card.agent.clone(), seen, EVENTS_AT_ONCE).await?;
+        let events = self.hub.events(agent.clone(), seen, EVENTS_AT_ONCE).await?;
         match events.iter().find(|(_, event)| begins_turn(event)) {
-            Some((seq, _)) => self.new_card(card.agent.clone(), card.chat, seq.saturating_sub(1)).await,
+            Some((seq, _)) => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
             None => Ok(()),
         }
     }
 
-    async fn new_card(&mut self, agent: AgentId, chat: i64, since: u64) -> Result<(), Problem> {
-        let card = Card::new(agent, chat, since, self.hub.clock().now())?;
-        self.put(chat, Job::Card(card.id.clone()));
-        let memo = self.memory.put_card(card);
-        self.save(vec![memo]).await
+    async fn show_turn(&mut self, agent: AgentId, chat: i64, since: u64) -> Result<(), Problem> {
+        let message = SentMessage::of_run(chat, agent, since, self.hub.clock().now())?;
+        self.put(chat, Job::Message(message.id.clone()));
+        self.keep(message).await
     }
 
-    async fn read_events(&mut self, card: &Card) -> Result<(), Problem> {
+    async fn read_events(&mut self, id: &str, shown: &RunContent) -> Result<(), Problem> {
         loop {
-            let progress = self.progress.entry(card.id.clone()).or_default();
-            let after = progress.seen.max(card.since);
-            let events = self.hub.events(card.agent.clone(), after, EVENTS_AT_ONCE).await?;
+            let progress = self.progress.entry(id.to_owned()).or_default();
+            let after = progress.seen.max(shown.since);
+            let events = self.hub.events(shown.agent.clone(), after, EVENTS_AT_ONCE).await?;
             let all = events.len() < EVENTS_AT_ONCE as usize;
             for (seq, event) in events {
                 progress.add(seq, &event);
@@ -321,19 +323,24 @@ impl Desk {
         }
     }
 
-    pub(super) fn card_edited(&mut self, id: &str) {
-        let free = Instant::now() + self.settings.pace.seconds(BETWEEN_EDITS);
-        self.card_free.insert(id.to_owned(), free);
+    /// The message of a run is edited no more often than Telegram likes.
+    pub(super) fn run_edited(&mut self, id: &str) {
+        if self.memory.messages.get(id).is_some_and(|message| message.as_run().is_some()) {
+            let next = Instant::now() + self.settings.pace.seconds(BETWEEN_EDITS);
+            self.next_edit.insert(id.to_owned(), next);
+        }
     }
 
     /// Nobody knows whether a run's message is there: another takes its place.
-    pub(super) fn replace_card(&mut self, card: Card) -> Vec<Memo> {
+    pub(super) fn replace_run(&mut self, message: SentMessage) -> Vec<Memo> {
         let now = self.hub.clock().now();
-        let new = Card::new(card.agent.clone(), card.chat, card.since, now);
-        let mut memos = vec![self.memory.put_card(Card { lost: true, ..card })];
-        if let Ok(new) = new {
-            self.put(new.chat, Job::Card(new.id.clone()));
-            memos.push(self.memory.put_card(new));
+        let new = message
+            .as_run()
+            .map(|shown| SentMessage::of_run(message.chat, shown.agent.clone(), shown.since, now));
+        let mut memos = vec![self.memory.put(SentMessage { lost: true, ..message })];
+        if let Some(Ok(new)) = new {
+            self.put(new.chat, Job::Message(new.id.clone()));
+            memos.push(self.memory.put(new));
         }
         memos
     }

@@ -1,14 +1,14 @@
 //! Asks in chats: which messages there must be, and what each of them must say.
 
-use super::api::{Key, Outgoing};
-use super::calls::{Call, Doing, Op, Plainness, plainly};
-use super::desk::Desk;
+use super::api::Outgoing;
+use super::bot_loop::BotLoop;
+use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
 use super::ended::{ended, refused_plan};
 use super::form::{Typing, Wanted};
 use super::html::{Page, cut, label};
-use super::lane::Job;
-use super::memory::{Copy, SideKind};
-use super::render::{Asker, Button, Shown, open, without_approval};
+use super::memory::{SentMessage, SideKind};
+use super::queue::Job;
+use super::render::{Asker, Shown, open, without_approval};
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
@@ -16,27 +16,35 @@ use jiff::{SignedDuration, Timestamp};
 
 const STARTING: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// How an ask stands, for those who look at its messages.
+/// What the messages of an ask show.
 enum View {
     Open,
-    /// Refused by itself while an outline is awaited; it may be let pass for so many seconds.
+    /// Denied automatically because an outline was requested; it can be approved for this many seconds.
     MayPass(i64),
     Ended,
 }
 
-impl Desk {
-    pub(super) async fn look_at(&mut self, id: &AskId) -> Result<(), Problem> {
+impl BotLoop {
+    pub(super) async fn schedule_by_id(&mut self, id: &AskId) -> Result<(), Problem> {
+        match self.find_ask(id).await? {
+            Some(ask) => self.schedule(&ask).await,
+            None => Ok(()),
+        }
+    }
+
+    /// None where the hub does not know it any more.
+    pub(super) async fn find_ask(&self, id: &AskId) -> Result<Option<Ask>, Problem> {
         match self.hub.ask(id).await {
-            Ok(ask) => self.look(&ask).await,
-            Err(Problem::NoSuchAsk) => Ok(()),
+            Ok(ask) => Ok(Some(ask)),
+            Err(Problem::NoSuchAsk) => Ok(None),
             Err(problem) => Err(problem),
         }
     }
 
-    /// Puts what must be done about an ask into the lanes of its chats, or off until its time.
-    pub(super) async fn look(&mut self, ask: &Ask) -> Result<(), Problem> {
+    /// Queues an ask in its chats, now or when its time comes.
+    pub(super) async fn schedule(&mut self, ask: &Ask) -> Result<(), Problem> {
         let now = self.hub.clock().now();
-        let shown = self.memory.by_ask.contains_key(&ask.id) || self.memory.is_listed_anywhere(&ask.id);
+        let shown = self.memory.is_shown(&ask.id);
         if !ask.state.is_open() {
             self.renew_lists(&ask.id);
         }
@@ -58,7 +66,7 @@ impl Desk {
                 }
             }
             View::MayPass(left) => {
-                self.passes.insert(ask.agent.clone(), ask.id.clone());
+                self.denied_plans.insert(ask.agent.clone(), ask.id.clone());
                 self.later.insert((
                     after(now, std::time::Duration::from_secs(left.unsigned_abs())),
                     ask.id.clone(),
@@ -73,9 +81,9 @@ impl Desk {
         Ok(())
     }
 
-    /// An agent that a chat has just started may ask before it is known to be that chat's.
+    /// A run may ask before the chat that started it is recorded.
     async fn may_be_starting(&self, ask: &Ask) -> Result<bool, Problem> {
-        if self.starting.is_empty() || self.memory.homes.contains_key(&ask.agent) {
+        if self.starting.is_empty() || self.memory.started_from.contains_key(&ask.agent) {
             return Ok(false);
         }
         let agent = self.hub.agent(ask.agent.as_str()).await?;
@@ -84,7 +92,7 @@ impl Desk {
 
     /// An agent that was started from a chat asks there; all others ask everywhere.
     pub(super) fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
-        let home = self.memory.homes.get(agent).map(|home| home.chat);
+        let home = self.memory.started_from.get(agent).map(|home| home.chat);
         home.filter(|home| self.settings.chats.contains(home)).is_none_or(|home| home == chat)
     }
 
@@ -105,39 +113,37 @@ impl Desk {
     }
 
     pub(super) async fn plan_ask(&mut self, chat: i64, id: &AskId) -> Result<Option<Call>, Problem> {
-        let ask = match self.hub.ask(id).await {
-            Ok(ask) => ask,
-            Err(Problem::NoSuchAsk) => return Ok(None),
-            Err(problem) => return Err(problem),
-        };
+        let Some(ask) = self.find_ask(id).await? else { return Ok(None) };
         let now = self.hub.clock().now();
         let view = self.view(&ask, now).await?;
         let asker = self.asker(&ask).await;
-        let mut copies = self.memory.copies_in(id, chat);
+        let mut messages = self.memory.showing(id, chat);
         let is_live = !matches!(view, View::Ended);
-        if is_live && !copies.iter().any(|copy| !copy.lost) && self.is_for(&ask.agent, chat) {
-            if copies.is_empty() && self.memory.is_listed(id, chat) {
-                // Its list may have to be called to mind.
+        if is_live && !messages.iter().any(|message| !message.lost) && self.is_for(&ask.agent, chat) {
+            if messages.is_empty() && self.memory.is_listed(id, Some(chat)) {
+                // It may be time to remind people of its list.
                 self.renew_lists(id);
                 return Ok(None);
             }
-            if ask.state.is_open()
-                && let Some(menu) = self.gather(chat, id).await?
-            {
-                self.put_unasked(chat, Job::Menu(menu.id));
+            if ask.state.is_open() && messages.is_empty() && self.list(chat, id).await? {
                 return Ok(None);
             }
-            copies.push(Copy::new(ask.id.clone(), ask.digest.clone(), chat, now)?);
+            messages.push(SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?);
         }
-        for copy in copies {
+        for message in messages {
+            let Some(content) = message.as_ask() else { continue };
             let call = match &view {
-                View::Open => self.plan_open(copy, &ask, open_shown(&ask, &asker), now, &asker).await?,
-                View::MayPass(left) => {
-                    let left = Some(*left).filter(|_| copy.done.is_none());
-                    let shown = refused_plan(&ask, &asker, left, copy.done.as_deref());
-                    self.plan_open(copy, &ask, |_| shown, now, &asker).await?
+                View::Open => {
+                    let shown = open(&ask, &content.draft, &asker);
+                    self.plan_open(message, &ask, shown, now, &asker).await?
                 }
-                View::Ended => self.plan_ended(copy, &ask, &asker).await?,
+                View::MayPass(left) => {
+                    let decided = content.decided.as_deref();
+                    let left = Some(*left).filter(|_| decided.is_none());
+                    let shown = refused_plan(&ask, &asker, left, decided);
+                    self.plan_open(message, &ask, shown, now, &asker).await?
+                }
+                View::Ended => self.plan_ended(message, &ask, &asker).await?,
             };
             if call.is_some() {
                 return Ok(call);
@@ -148,178 +154,113 @@ impl Desk {
 
     async fn plan_open(
         &mut self,
-        mut copy: Copy,
+        mut message: SentMessage,
         ask: &Ask,
-        shown: impl FnOnce(&Copy) -> Shown,
+        shown: Shown,
         now: Timestamp,
         asker: &Asker,
     ) -> Result<Option<Call>, Problem> {
-        if copy.lost && copy.message.is_none() {
+        if message.lost && message.message.is_none() {
             return Ok(None);
         }
-        let shown = shown(&copy);
-        let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
+        let markup = self.markup.get(&message.id).copied().unwrap_or_default();
         // The parts of a form's first question go before it, those of a later one after it.
-        let early = self.next_part(&copy, &shown, plainness).filter(|_| copy.message.is_none());
+        let early = next_part(&message, &shown, markup).filter(|_| message.message.is_none());
         if let Some(call) = early {
-            self.keep(copy).await?;
+            self.keep(message).await?;
             return Ok(Some(call));
         }
-        let outgoing = self.outgoing(&mut copy, ask, &shown, plainness)?;
-        let digest = digest(&outgoing);
-        if copy.shown != digest {
-            let doing = Doing::Show { copy: copy.id.clone(), shown: digest };
-            let op = match copy.message {
-                None => Op::Send(outgoing),
-                Some(message) => Op::Edit(message, outgoing),
-            };
-            // Before anybody sees its buttons, it is known what they mean.
-            self.keep(copy).await?;
-            return Ok(Some(Call { doing, op }));
-        }
-        if let Some(call) = self.next_part(&copy, &shown, plainness) {
+        let outgoing = self.outgoing(&mut message, ask, &shown, markup)?;
+        if let Some(call) = self.show(&message, outgoing).await? {
             return Ok(Some(call));
         }
-        if let Some(call) = self.prompt_to_type(&copy, ask) {
+        if let Some(call) = next_part(&message, &shown, markup).or_else(|| prompt_to_type(&message, ask)) {
             return Ok(Some(call));
         }
-        let what = SideKind::File { question: shown.question };
-        if let Some((name, text)) = shown.file.filter(|_| copy.sides_like(what).next().is_none()) {
-            if let Some(at) = self.file_waits(copy.chat, &(copy.id.clone(), shown.question)) {
-                if let Some(lane) = self.lanes.get_mut(&copy.chat) {
-                    lane.put_later(Job::Ask(ask.id.clone()), at);
-                }
-                return Ok(None);
-            }
-            let op = Op::File { name, text, reply_to: copy.message };
-            return Ok(Some(Call { doing: Doing::Side { copy: copy.id, what }, op }));
+        if let Some(file) =
+            shown.file.filter(|_| !message.has_side(SideKind::File { question: shown.question }))
+        {
+            return Ok(self.send_file(&message, Job::Ask(ask.id.clone()), file, shown.question));
         }
         let remind = self.settings.remind_after.map(|wait| after(ask.created_at, wait));
-        if ask.state.is_open() && !copy.reminded && !copy.lost && remind.is_some_and(|at| at <= now) {
+        let is_due = ask.state.is_open() && !message.lost && remind.is_some_and(|at| at <= now);
+        if is_due && !message.has_side(SideKind::Reminder) {
             let page = Page::default().text("⏰ Still waiting for you: ").text(&asker.name);
-            let outgoing = Outgoing { reply_to: copy.message, ..plainly(&page.fitting(), Plainness::Marked) };
-            let doing = Doing::Side { copy: copy.id, what: SideKind::Reminder };
-            return Ok(Some(Call { doing, op: Op::Send(outgoing) }));
+            let outgoing =
+                Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
+            let purpose = Purpose::Side { id: message.id, what: SideKind::Reminder };
+            return Ok(Some(Call { purpose, op: Op::Send(outgoing) }));
         }
         Ok(None)
     }
 
-    /// The next message that holds what the first has no room for.
-    fn next_part(&self, copy: &Copy, shown: &Shown, plainness: Plainness) -> Option<Call> {
-        let what = SideKind::Part { question: shown.question };
-        let part = shown.parts.get(copy.sides_like(what).count())?;
-        let doing = Doing::Side { copy: copy.id.clone(), what };
-        let outgoing = Outgoing { silent: true, reply_to: copy.message, ..plainly(part, plainness) };
-        Some(Call { doing, op: Op::Send(outgoing) })
-    }
-
-    /// In a group the bot may hear only replies to itself: whoever is to type is asked for one.
-    fn prompt_to_type(&self, copy: &Copy, ask: &Ask) -> Option<Call> {
-        let typing = copy.draft.typing.as_ref().filter(|_| copy.chat < 0);
-        let wanted = typing.map(|typing| SideKind::Prompt { user: typing.user });
-        let is_prompt = |what: SideKind| matches!(what, SideKind::Prompt { .. });
-        if let Some(message) = copy.passing(|what| is_prompt(what) && Some(what) != wanted) {
-            let doing = Doing::Unside { copy: copy.id.clone(), message };
-            return Some(Call { doing, op: Op::Delete(message) });
-        }
-        let (typing, what) = (typing?, wanted?);
-        if copy.sides_like(what).next().is_some() {
-            return None;
-        }
-        let (page, placeholder) = to_type(ask, typing, copy.draft.at);
-        let outgoing = Outgoing {
-            reply_to: copy.message,
-            silent: true,
-            force_reply: Some(placeholder),
-            ..plainly(&page, Plainness::Marked)
-        };
-        Some(Call { doing: Doing::Side { copy: copy.id.clone(), what }, op: Op::Send(outgoing) })
-    }
-
     async fn plan_ended(
         &mut self,
-        mut copy: Copy,
+        mut message: SentMessage,
         ask: &Ask,
         asker: &Asker,
     ) -> Result<Option<Call>, Problem> {
-        let Some(message) = copy.message else {
+        if message.message.is_none() {
             // Nobody ever saw it.
-            if !copy.lost {
-                let memos = self.memory.drop_copy(&copy.id);
+            if !message.lost {
+                let memos = self.memory.remove(&message.id);
                 self.save(memos).await?;
             }
             return Ok(None);
-        };
-        if copy.settled {
-            return Ok(None);
         }
+        let Some(content) = message.as_ask().filter(|_| !message.settled) else { return Ok(None) };
         let page = match was_refused_by_itself(ask) {
-            true => refused_plan(ask, asker, None, copy.done.as_deref()).page,
-            false => ended(ask, asker, &copy.draft),
+            true => refused_plan(ask, asker, None, content.decided.as_deref()).page,
+            false => ended(ask, asker, &content.draft),
         };
-        let plainness = self.plainness.get(&copy.id).copied().unwrap_or_default();
-        let outgoing = plainly(&page, plainness);
-        let digest = digest(&outgoing);
-        if copy.shown != digest {
-            let doing = Doing::Show { copy: copy.id, shown: digest };
-            return Ok(Some(Call { doing, op: Op::Edit(message, outgoing) }));
+        let markup = self.markup.get(&message.id).copied().unwrap_or_default();
+        if let Some(call) = self.show(&message, outgoing_of(&page, markup)).await? {
+            return Ok(Some(call));
         }
         let is_passing = |what: SideKind| matches!(what, SideKind::Reminder | SideKind::Prompt { .. });
-        if let Some(message) = copy.passing(is_passing) {
-            return Ok(Some(Call {
-                doing: Doing::Unside { copy: copy.id, message },
-                op: Op::Delete(message),
-            }));
+        if let Some(number) = message.side_number(is_passing) {
+            return Ok(Some(take_away(&message, number)));
         }
         if is_settled(ask) {
-            copy.settled = true;
-            self.plainness.remove(&copy.id);
-            self.keep(copy).await?;
+            message.settled = true;
+            self.markup.remove(&message.id);
+            self.keep(message).await?;
         }
         Ok(None)
     }
 
     fn outgoing(
         &self,
-        copy: &mut Copy,
+        message: &mut SentMessage,
         ask: &Ask,
         shown: &Shown,
-        plainness: Plainness,
+        markup: Markup,
     ) -> Result<Outgoing, Problem> {
-        if plainness == Plainness::Bare {
+        if markup == Markup::Bare {
             let words = format!(
                 "A request is waiting that Telegram does not accept. See it with: aye show {}",
                 ask.id
             );
-            return Ok(plainly(&Page::default().text(&words), plainness));
+            return Ok(outgoing_of(&Page::default().text(&words), markup));
         }
-        // Without its markup nobody could tell what runs from what is said about it.
-        let shown = match plainness {
-            Plainness::Marked => shown.clone(),
-            Plainness::Plain | Plainness::Bare => without_approval(shown.clone()),
+        // Without markup nobody could tell the command from the words around it.
+        let shown = match markup {
+            Markup::Html => shown.clone(),
+            Markup::Plain | Markup::Bare => without_approval(shown.clone()),
         };
-        let mut rows = Vec::new();
-        for row in &shown.rows {
-            let key = |(label, action): &Button| Ok(Key { label: label.clone(), data: copy.token(action)? });
-            rows.push(row.iter().map(key).collect::<Result<Vec<_>, Problem>>()?);
-        }
+        let rows = message.keyboard(&shown.rows)?;
         let url = self.settings.public_url.as_ref().filter(|_| shown.wants_page);
         let url = url.map(|url| format!("{url}/#/asks/{}", ask.id));
         let mut page = shown.page.clone();
-        if let Some(url) = url.as_ref().filter(|_| self.linkless) {
+        if let Some(url) = url.as_ref().filter(|_| self.links_refused) {
             let longer = page.clone().line().text("The page: ").code(url);
             page = if longer.fits() { longer } else { page };
         }
-        let link = url.filter(|_| !self.linkless).map(|url| ("Open the page".to_owned(), url));
-        Ok(Outgoing { rows, link, ..plainly(&page, plainness) })
+        let link = url.filter(|_| !self.links_refused).map(|url| ("Open the page".to_owned(), url));
+        Ok(Outgoing { rows, link, ..outgoing_of(&page, markup) })
     }
 
-    pub(super) async fn keep(&mut self, copy: Copy) -> Result<(), Problem> {
-        let memo = self.memory.put_copy(copy);
-        self.save(vec![memo]).await
-    }
-
-    /// In the time of the machine that the hub runs on; with its day where that is not today.
+    /// In the hub's time zone, with the day if that is not today.
     fn time_of_day(&self, at: Timestamp) -> String {
         let zone = jiff::tz::TimeZone::system();
         let (now, at) = (self.hub.clock().now().to_zoned(zone.clone()), at.to_zoned(zone));
@@ -327,10 +268,10 @@ impl Desk {
         at.strftime(format).to_string()
     }
 
-    /// Who asks, as people know them.
+    /// The name and deadline that people see.
     pub(super) async fn asker(&self, ask: &Ask) -> Asker {
         let agent = self.hub.agent(ask.agent.as_str()).await.ok();
-        let home = self.memory.homes.get(&ask.agent).map(|home| home.name.clone());
+        let home = self.memory.started_from.get(&ask.agent).map(|home| home.name.clone());
         let title =
             agent.as_ref().map(|agent| agent.title.trim().to_owned()).filter(|title| !title.is_empty());
         let mut name = home.or(title).unwrap_or_else(|| ask.agent.to_string());
@@ -344,8 +285,38 @@ impl Desk {
     }
 }
 
-fn open_shown(ask: &Ask, asker: &Asker) -> impl FnOnce(&Copy) -> Shown {
-    |copy| open(ask, &copy.draft, asker)
+/// The next message that holds what the first has no room for.
+fn next_part(message: &SentMessage, shown: &Shown, markup: Markup) -> Option<Call> {
+    let what = SideKind::Part { question: shown.question };
+    let part = shown.parts.get(message.sides_like(what).count())?;
+    let purpose = Purpose::Side { id: message.id.clone(), what };
+    let outgoing = Outgoing { silent: true, reply_to: message.message, ..outgoing_of(part, markup) };
+    Some(Call { purpose, op: Op::Send(outgoing) })
+}
+
+/// In a group the bot may see only replies to itself: whoever is to type is asked for one.
+fn prompt_to_type(message: &SentMessage, ask: &Ask) -> Option<Call> {
+    let draft = &message.as_ask()?.draft;
+    let typing = draft.typing.as_ref().filter(|_| message.chat < 0);
+    let wanted = typing.map(|typing| SideKind::Prompt { user: typing.user });
+    let is_over = |what: SideKind| matches!(what, SideKind::Prompt { .. }) && Some(what) != wanted;
+    if let Some(number) = message.side_number(is_over) {
+        return Some(take_away(message, number));
+    }
+    let (typing, what) = (typing?, wanted.filter(|what| !message.has_side(*what))?);
+    let (page, placeholder) = to_type(ask, typing, draft.at);
+    let outgoing = Outgoing {
+        reply_to: message.message,
+        silent: true,
+        force_reply: Some(placeholder),
+        ..outgoing_of(&page, Markup::Html)
+    };
+    Some(Call { purpose: Purpose::Side { id: message.id.clone(), what }, op: Op::Send(outgoing) })
+}
+
+pub(super) fn take_away(message: &SentMessage, number: i64) -> Call {
+    let purpose = Purpose::Unside { id: message.id.clone(), message: number };
+    Call { purpose, op: Op::Delete(number) }
 }
 
 fn was_refused_by_itself(ask: &Ask) -> bool {
@@ -353,7 +324,7 @@ fn was_refused_by_itself(ask: &Ask) -> bool {
     by_rule && matches!(ask.body, Body::Plan(_))
 }
 
-/// Whether nothing more will be known of it.
+/// Whether its receipt is final.
 fn is_settled(ask: &Ask) -> bool {
     match (&ask.state, ask.state.receipt()) {
         (State::Open, _) => false,
@@ -377,7 +348,7 @@ pub(super) fn digest(outgoing: &Outgoing) -> String {
     sha256_hex(format!("{outgoing:?}").as_bytes())
 }
 
-/// What somebody is asked to type, and the word that stands where they type.
+/// The request to type, and the placeholder of the input field.
 fn to_type(ask: &Ask, typing: &Typing, at: usize) -> (Page, &'static str) {
     let (words, placeholder) = match typing.what {
         Wanted::Words => ("answer", "Your answer"),

@@ -1,14 +1,14 @@
 //! What people write: for an ask, for a run, or to start one.
 
-use super::commands::Read;
-use super::desk::Desk;
+use super::access::{Person, admit};
+use super::bot_loop::BotLoop;
+use super::commands::Parsed;
 use super::ended::too_late;
 use super::form::{Draft, Next, typed};
-use super::gate::{Person, admit};
-use super::held::Said;
-use super::lane::Job;
-use super::memory::Copy;
+use super::memory::{Content, SentMessage};
+use super::queue::Job;
 use super::runs::Task;
+use super::waiting_texts::IncomingText;
 use super::wire::{Message, Replied};
 use crate::hub::Problem;
 use jiff::SignedDuration;
@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 /// A text that comes so long after its question ended was not meant for it.
 const STILL_MEANT: SignedDuration = SignedDuration::from_mins(10);
 
-impl Desk {
+impl BotLoop {
     pub(super) async fn message(&mut self, update: i64, message: Message) -> Result<(), Problem> {
         let from = message.from.as_ref();
         let Some(person) = admit(&self.settings, from, message.sender_chat.as_ref(), &message.chat) else {
@@ -24,11 +24,11 @@ impl Desk {
             tracing::warn!(
                 user,
                 chat = message.chat.id,
-                "a message from somebody or somewhere not listed passes by; if it is yours, put both numbers into config.toml"
+                "a message from somebody or somewhere not listed is ignored; if it is yours, put both numbers into config.toml"
             );
             return Ok(());
         };
-        self.hear_from(person.chat);
+        self.reopen_chat(person.chat);
         let (chat, here) = (person.chat, message.message_id);
         let addressed = self.is_addressed(&message, &person);
         let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
@@ -49,7 +49,7 @@ impl Desk {
         }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
         let (text, until) = (text.to_owned(), self.hub.clock().now());
-        let said = Said { update, person, text, here, replied, addressed, until };
+        let said = IncomingText { update, person, text, here, replied, addressed, until };
         match self.whole(said).await? {
             Some(said) => self.take_text(said).await,
             None => Ok(()),
@@ -85,34 +85,42 @@ impl Desk {
     }
 
     /// A whole text, on its way to where it belongs.
-    pub(super) async fn take_text(&mut self, said: Said) -> Result<(), Problem> {
+    pub(super) async fn take_text(&mut self, said: IncomingText) -> Result<(), Problem> {
         let (chat, here) = (said.person.chat, Some(said.here));
-        match super::commands::read(&said.text, &self.me.username) {
-            Read::Ours(slash, rest) => return self.command(&said, slash, rest).await,
-            Read::Others => return Ok(()),
-            Read::Unknown(_) if chat < 0 => return Ok(()),
-            Read::Unknown(command) => {
+        match super::commands::parse(&said.text, &self.me.username) {
+            Parsed::Ours(slash, rest) => return self.command(&said, slash, rest).await,
+            Parsed::Others => return Ok(()),
+            Parsed::Unknown(_) if chat < 0 => return Ok(()),
+            Parsed::Unknown(command) => {
                 self.say(chat, here, &format!("Unknown command: {command}. Send /help for the list."));
                 return Ok(());
             }
-            Read::Text => {}
+            Parsed::Text => {}
         }
         if said.replied.is_some_and(|to| !self.knows(chat, to)) {
-            self.settle(chat).await;
+            self.wait_for_calls(chat).await;
         }
-        let meant = said.replied.and_then(|to| self.memory.copy_of_message(chat, to)).cloned();
-        if let Some(copy) = meant {
-            return self.text_for(said.update, copy, &said.text, &said.person, here).await;
-        }
-        let card = said.replied.and_then(|to| self.memory.card_of_message(chat, to));
-        if let Some(agent) = card.map(|card| card.agent.clone()) {
-            return self.prompt(agent, Task::new(said.update, &said.person, &said.text, here)).await;
+        let meant = said.replied.and_then(|to| self.memory.numbered(chat, to)).cloned();
+        if let Some(message) = meant {
+            match &message.shows {
+                Content::Ask(_) => {
+                    return self.text_for(said.update, message, &said.text, &said.person, here).await;
+                }
+                Content::Run(shown) => {
+                    let task = Task::new(said.update, &said.person, &said.text, here);
+                    return self.prompt(shown.agent.clone(), task).await;
+                }
+                Content::List(_) | Content::Offer(_) => {
+                    self.say(chat, here, "Please use the buttons of that message.");
+                    return Ok(());
+                }
+            }
         }
         let waiting = self.memory.waiting_for(chat, said.person.id).cloned();
-        if let Some(copy) = waiting
-            && self.is_still_meant(&copy).await?
+        if let Some(message) = waiting
+            && self.is_still_meant(&message).await?
         {
-            return self.text_for(said.update, copy, &said.text, &said.person, here).await;
+            return self.text_for(said.update, message, &said.text, &said.person, here).await;
         }
         if !said.addressed {
             return Ok(());
@@ -135,13 +143,13 @@ impl Desk {
     }
 
     fn knows(&self, chat: i64, message: i64) -> bool {
-        self.memory.copy_of_message(chat, message).is_some()
-            || self.memory.card_of_message(chat, message).is_some()
+        self.memory.numbered(chat, message).is_some()
     }
 
     /// Whether a text that a message waited for is likely meant for it.
-    async fn is_still_meant(&self, copy: &Copy) -> Result<bool, Problem> {
-        let ask = self.hub.ask(&copy.ask).await?;
+    async fn is_still_meant(&self, message: &SentMessage) -> Result<bool, Problem> {
+        let Some(shown) = message.as_ask() else { return Ok(false) };
+        let Some(ask) = self.find_ask(&shown.ask).await? else { return Ok(false) };
         let now = self.hub.clock().now();
         Ok(ask.state.ended_at().is_none_or(|at| now.duration_since(at) < STILL_MEANT))
     }
@@ -149,29 +157,30 @@ impl Desk {
     pub(super) async fn text_for(
         &mut self,
         update: i64,
-        copy: Copy,
+        message: SentMessage,
         text: &str,
         person: &Person,
         here: Option<i64>,
     ) -> Result<(), Problem> {
-        let ask = self.hub.ask(&copy.ask).await?;
-        self.put_now(copy.chat, Job::Ask(ask.id.clone()));
-        let stopped = Draft { typing: None, ..copy.draft.clone() };
+        let Some(shown) = message.as_ask().cloned() else { return Ok(()) };
+        let Some(ask) = self.find_ask(&shown.ask).await? else { return Ok(()) };
+        self.put_reaction(message.chat, Job::Ask(ask.id.clone()));
+        let stopped = Draft { typing: None, ..shown.draft.clone() };
         if !ask.state.is_open() {
             self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&too_late(&ask))));
-            return self.go_on(update, copy, stopped, person).await;
+            return self.go_on(update, message, stopped, person).await;
         }
-        match typed(&ask.body, copy.draft.clone(), person.as_who(), text) {
+        match typed(&ask.body, shown.draft, person.as_who(), text) {
             Next::Stale(why) => {
                 self.say(person.chat, here, why);
                 Ok(())
             }
-            Next::Draft(draft) => self.go_on(update, copy, draft, person).await,
+            Next::Draft(draft) => self.go_on(update, message, draft, person).await,
             Next::Answer(answer) => {
-                if let Err(words) = self.answer(update, &copy, &ask, answer, person).await? {
+                if let Err(words) = self.answer(update, shown.digest, &ask, answer, person).await? {
                     self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&words)));
                 }
-                self.go_on(update, copy, stopped, person).await
+                self.go_on(update, message, stopped, person).await
             }
         }
     }

@@ -1,30 +1,30 @@
 //! What people do: buttons they press, texts they send. What an update leads to is on disk before it counts as
 //! done; one that comes again does nothing.
 
+use super::access::{Person, admit};
 use super::api::ApiError;
-use super::desk::Desk;
+use super::bot_loop::BotLoop;
 use super::ended::{in_short, too_late};
 use super::form::{Action, Draft, NO_LONGER, Next, press};
-use super::gate::{Person, admit};
 use super::html::label;
-use super::lane::Job;
-use super::memory::{Card, Copy, Holder, SideKind};
-use super::menu::Menu;
+use super::memory::{Content, SentMessage, SideKind};
+use super::message::{AskContent, RunContent};
+use super::queue::Job;
 use super::render::{approves, open};
-use super::wire::{Arrival, CallbackQuery, Update};
+use super::wire::{CallbackQuery, ReceivedUpdate, Update};
 use crate::hub::{AnswerCall, Command, PlanApproval, Problem};
-use aye_core::{AnswerKey, Ask, Surface};
+use aye_core::{AnswerKey, Ask, Digest, Surface};
 use serde_json::Value;
 
 /// The longest notice Telegram shows.
 const NOTICE: usize = 190;
-/// How often it is tried to tell somebody what became of a press.
+/// Attempts to answer a press.
 const TRIES: usize = 3;
 
-/// What whoever pressed is told.
+/// The reply to a press.
 pub struct Notice {
     words: String,
-    /// It must be read, not only seen in passing.
+    /// Shown in a dialog that must be dismissed.
     alert: bool,
 }
 
@@ -38,23 +38,23 @@ impl Notice {
     }
 }
 
-impl Desk {
+impl BotLoop {
     /// The number after the last update that is done.
-    pub(super) async fn take_batch(&mut self, arrivals: Vec<Arrival>) -> Option<i64> {
+    pub(super) async fn take_batch(&mut self, updates: Vec<ReceivedUpdate>) -> Option<i64> {
         let mut done = None;
-        for arrival in arrivals {
+        for received in updates {
             let taken = async {
-                self.be_sure().await?;
-                match arrival.update {
-                    Some(update) if !self.memory.is_handled(arrival.id) => self.take_update(update).await,
+                self.reload_if_stale().await?;
+                match received.update {
+                    Some(update) if !self.memory.is_handled(received.id) => self.take_update(update).await,
                     _ => Ok(()),
                 }
             };
             if let Err(error) = taken.await {
-                tracing::error!(%error, update = arrival.id, "an update could not be recorded");
+                tracing::error!(%error, update = received.id, "an update could not be recorded");
                 return done;
             }
-            done = Some(arrival.id + 1);
+            done = Some(received.id + 1);
         }
         done
     }
@@ -83,12 +83,12 @@ impl Desk {
     fn answer_press(&mut self, query: &CallbackQuery, notice: Notice) {
         let (bot, query, pace) = (self.bot.clone(), query.id.clone(), self.settings.pace);
         let words = label(&notice.words, NOTICE);
-        self.asides.spawn(async move {
+        self.side_calls.spawn(async move {
             for _ in 0..TRIES {
                 let wait = match bot.answer_press(&query, &words, notice.alert).await {
                     Err(ApiError::TooMany { retry_after }) => retry_after as f64,
                     Err(error) if error.is_unsure() => 1.0,
-                    // What was pressed is done; this only ends the waiting on a screen.
+                    // The press is recorded; only the spinner on the button stays.
                     Err(error) => {
                         return tracing::debug!(%error, "somebody who pressed a button could not be told");
                     }
@@ -109,76 +109,54 @@ impl Desk {
             );
             return Ok(Notice::alert("You are not allowed to answer here."));
         };
-        self.hear_from(person.chat);
-        let holder = query.data.as_deref().and_then(|token| self.memory.holder(token));
-        match (holder, query.data.as_deref()) {
-            (Some(Holder::Copy(copy)), Some(token)) => {
-                let Some(copy) = self.memory.copies.get(&copy).cloned() else {
-                    return Ok(Notice::alert(NO_LONGER));
-                };
-                if let Some(notice) = elsewhere(copy.chat, copy.message, &person, place.message_id) {
-                    return Ok(notice);
-                }
-                let Some(action) = copy.tokens.get(token).cloned() else {
-                    return Ok(Notice::alert(NO_LONGER));
-                };
-                // A message whose sending nobody confirmed shows itself by being pressed.
-                let copy = Copy { message: Some(place.message_id), ..copy };
-                self.press_copy(update, copy, &action, &person).await
-            }
-            (Some(Holder::Card(card)), _) => {
-                let Some(card) = self.memory.cards.get(&card).cloned() else {
-                    return Ok(Notice::alert(NO_LONGER));
-                };
-                if let Some(notice) = elsewhere(card.chat, card.message, &person, place.message_id) {
-                    return Ok(notice);
-                }
-                let card = Card { message: Some(place.message_id), ..card };
-                self.press_card(update, card, &person).await
-            }
-            (Some(Holder::Menu(menu)), Some(token)) => {
-                let Some(menu) = self.memory.menus.get(&menu).cloned() else {
-                    return Ok(Notice::alert(NO_LONGER));
-                };
-                if let Some(notice) = elsewhere(menu.chat, menu.message, &person, place.message_id) {
-                    return Ok(notice);
-                }
-                let menu = Menu { message: Some(place.message_id), lost: false, ..menu };
-                self.press_menu(update, menu, token, &person).await
-            }
-            (None, _) | (_, None) => Ok(Notice::alert(NO_LONGER)),
+        self.reopen_chat(person.chat);
+        let token = query.data.as_deref().unwrap_or_default();
+        let Some(message) = self.memory.with_token(token).cloned() else {
+            return Ok(Notice::alert(NO_LONGER));
+        };
+        if let Some(notice) = elsewhere(&message, &person, place.message_id) {
+            return Ok(notice);
+        }
+        let Some(action) = message.tokens.get(token).cloned() else { return Ok(Notice::alert(NO_LONGER)) };
+        // A press proves that an unconfirmed message arrived.
+        let message = SentMessage { message: Some(place.message_id), ..message };
+        match message.shows.clone() {
+            Content::Ask(shown) => self.press_ask(update, message, shown, &action, &person).await,
+            Content::Run(shown) => self.press_run(update, message, shown, &person).await,
+            Content::List(_) => self.press_list(update, message, action).await,
+            Content::Offer(_) => self.press_offer(update, message, action, &person).await,
         }
     }
 
-    async fn press_copy(
+    async fn press_ask(
         &mut self,
         update: i64,
-        copy: Copy,
+        message: SentMessage,
+        shown: AskContent,
         action: &Action,
         person: &Person,
     ) -> Result<Notice, Problem> {
-        let ask = self.hub.ask(&copy.ask).await?;
-        self.put_now(copy.chat, Job::Ask(ask.id.clone()));
+        let Some(ask) = self.find_ask(&shown.ask).await? else { return Ok(Notice::alert(NO_LONGER)) };
+        self.put_reaction(message.chat, Job::Ask(ask.id.clone()));
         let approval = match action {
             Action::PassPlan => Some(PlanApproval::Allow),
             Action::DropPlan => Some(PlanApproval::Deny),
             _ => None,
         };
         if let Some(approval) = approval {
-            return self.decide_on_plan(copy, &ask, approval, person).await;
+            return self.decide_on_plan(message, shown, &ask, approval, person).await;
         }
         if !ask.state.is_open() {
-            self.keep(copy).await?;
+            self.keep(message).await?;
             return Ok(Notice::alert(too_late(&ask)));
         }
         // A message of an earlier version may offer what this one would not.
         if approves(action) {
-            let shown = open(&ask, &copy.draft, &self.asker(&ask).await);
-            if !shown.rows.iter().flatten().any(|(_, offered)| offered == action) {
+            let offered = open(&ask, &shown.draft, &self.asker(&ask).await);
+            if !offered.rows.iter().flatten().any(|(_, offered)| offered == action) {
                 return Ok(Notice::alert("This cannot be allowed here. Open it on the page."));
             }
         }
-        let next = press(&ask.body, copy.draft.clone(), action, person.as_who());
         let words = match action {
             Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy if person.chat < 0 => {
                 "Reply to the message that asks you for it."
@@ -186,15 +164,15 @@ impl Desk {
             Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy => "Send it as your next message.",
             _ => "",
         };
-        match next {
+        match press(&ask.body, shown.draft, action, person.as_who()) {
             Next::Stale(why) => Ok(Notice::alert(why)),
             Next::Draft(draft) => {
-                self.go_on(update, copy, draft, person).await?;
+                self.go_on(update, message, draft, person).await?;
                 Ok(Notice::passing(words))
             }
             Next::Answer(answer) => {
-                let told = self.answer(update, &copy, &ask, answer, person).await?;
-                self.keep(copy).await?;
+                let told = self.answer(update, shown.digest, &ask, answer, person).await?;
+                self.keep(message).await?;
                 Ok(match told {
                     Ok(words) => Notice::passing(words),
                     Err(words) => Notice::alert(words),
@@ -203,48 +181,47 @@ impl Desk {
         }
     }
 
-    /// The form, the update and whoever waits for the same person's text: all of it or none.
+    /// Stores the form and the update, and ends other requests for this person's text, in one transaction.
     pub(super) async fn go_on(
         &mut self,
         update: i64,
-        copy: Copy,
+        mut message: SentMessage,
         draft: Draft,
         person: &Person,
     ) -> Result<(), Problem> {
         let mut memos = vec![];
         if draft.typing.is_some() {
-            for other in self.others_waiting(&copy.id, person) {
-                self.put_now(other.chat, Job::Ask(other.ask.clone()));
-                memos.push(self.memory.put_copy(other));
+            for other in self.others_waiting(&message.id, person) {
+                memos.push(self.memory.put(other));
             }
         }
-        self.put_now(copy.chat, Job::Ask(copy.ask.clone()));
-        let mut copy = Copy { draft, ..copy };
+        if let Some(shown) = message.as_ask_mut() {
+            shown.draft = draft;
+            self.put_reaction(person.chat, Job::Ask(shown.ask.clone()));
+        }
         // A request to type that did not get through is made again the next time.
-        copy.sides.retain(|side| side.message.is_some() || !matches!(side.what, SideKind::Prompt { .. }));
-        memos.push(self.memory.put_copy(copy));
+        message.sides.retain(|side| side.message.is_some() || !matches!(side.what, SideKind::Prompt { .. }));
+        memos.push(self.memory.put(message));
         memos.extend(self.memory.put_handled(update));
         self.save(memos).await
     }
 
     /// A person's next text can be for one message only: the last that asked for it.
-    fn others_waiting(&self, copy: &str, person: &Person) -> Vec<Copy> {
-        let waits = |other: &&Copy| {
-            let typing = other.draft.typing.as_ref();
-            other.id != copy
-                && other.chat == person.chat
-                && typing.is_some_and(|typing| typing.user == person.id)
-        };
-        let stop =
-            |other: &Copy| Copy { draft: Draft { typing: None, ..other.draft.clone() }, ..other.clone() };
-        self.memory.copies.values().filter(waits).map(stop).collect()
+    fn others_waiting(&mut self, id: &str, person: &Person) -> Vec<SentMessage> {
+        let others = self.memory.all_waiting_for(person.chat, person.id).filter(|other| other.id != id);
+        let mut others: Vec<_> = others.cloned().collect();
+        for shown in others.iter_mut().filter_map(SentMessage::as_ask_mut) {
+            shown.draft.typing = None;
+            self.put_reaction(person.chat, Job::Ask(shown.ask.clone()));
+        }
+        others
     }
 
     /// What the person is told: that it is recorded, or why it is not.
     pub(super) async fn answer(
         &mut self,
         update: i64,
-        copy: &Copy,
+        digest: Digest,
         ask: &Ask,
         answer: Value,
         person: &Person,
@@ -252,7 +229,7 @@ impl Desk {
         let call = AnswerCall {
             ask: ask.id.clone(),
             answer,
-            digest: copy.digest.clone(),
+            digest,
             // The same update again is the same answer again.
             key: AnswerKey::try_from(format!("telegram-{update}")).ok(),
             by: person.by(),
@@ -264,14 +241,15 @@ impl Desk {
                 Ok(Ok(format!("Recorded: {answer}")))
             }
             Err(Problem::Refused { ask, .. }) => Ok(Err(too_late(&ask))),
-            Err(problem @ (Problem::Store(_) | Problem::NoSuchAsk)) => Err(problem),
+            Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => Ok(Err(problem.to_string())),
         }
     }
 
     async fn decide_on_plan(
         &mut self,
-        mut copy: Copy,
+        mut message: SentMessage,
+        shown: AskContent,
         ask: &Ask,
         approval: PlanApproval,
         person: &Person,
@@ -279,7 +257,7 @@ impl Desk {
         let decided = self.hub.approve_plan(
             ask.agent.clone(),
             approval,
-            copy.digest.clone(),
+            shown.digest.clone(),
             (person.name.clone(), person.who()),
             None,
         );
@@ -291,8 +269,8 @@ impl Desk {
                     }
                     PlanApproval::Deny => format!("Denied by {}.", person.name),
                 };
-                copy.done = Some(words.clone());
-                self.keep(copy).await?;
+                message.shows = Content::Ask(AskContent { decided: Some(words.clone()), ..shown });
+                self.keep(message).await?;
                 Ok(Notice::passing(words))
             }
             Err(problem @ Problem::Store(_)) => Err(problem),
@@ -300,25 +278,32 @@ impl Desk {
         }
     }
 
-    async fn press_card(&mut self, update: i64, card: Card, person: &Person) -> Result<Notice, Problem> {
-        if card.done {
+    async fn press_run(
+        &mut self,
+        update: i64,
+        mut message: SentMessage,
+        shown: RunContent,
+        person: &Person,
+    ) -> Result<Notice, Problem> {
+        if message.settled {
             return Ok(Notice::alert("This run has already ended."));
         }
-        if let Some(who) = &card.cancelled {
+        if let Some(who) = &shown.cancelled {
             return Ok(Notice::alert(format!("{who} is already stopping it.")));
         }
-        let (agent, id, chat) = (card.agent.clone(), card.id.clone(), card.chat);
-        let mut memos = vec![self.memory.put_card(Card { cancelled: Some(person.name.to_string()), ..card })];
+        let (agent, id, chat) = (shown.agent.clone(), message.id.clone(), message.chat);
+        message.shows = Content::Run(RunContent { cancelled: Some(person.name.to_string()), ..shown });
+        let mut memos = vec![self.memory.put(message)];
         memos.extend(self.memory.put_handled(update));
         let queued =
             self.hub.command_and_remember(agent, Command::Interrupt, person.who(), Surface::Telegram, memos);
         let queued = queued.await;
         if queued.is_err() {
-            self.doubt();
+            self.mark_stale();
         }
         match queued {
             Ok(()) => {
-                self.put_now(chat, Job::Card(id));
+                self.put_reaction(chat, Job::Message(id));
                 Ok(Notice::passing("Stopping…"))
             }
             Err(problem @ Problem::Store(_)) => Err(problem),
@@ -326,19 +311,19 @@ impl Desk {
         }
     }
 
-    /// A chat that speaks to us can be spoken to.
-    pub(super) fn hear_from(&mut self, chat: i64) {
-        if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.wake();
+    /// Somebody wrote from this chat, so the bot may write there.
+    pub(super) fn reopen_chat(&mut self, chat: i64) {
+        if let Some(queue) = self.queues.get_mut(&chat) {
+            queue.reopen();
         }
     }
 }
 
-/// Why a button does nothing here, if it stood elsewhere.
-fn elsewhere(chat: i64, message: Option<i64>, person: &Person, pressed: i64) -> Option<Notice> {
-    if chat != person.chat {
+/// Why a press is ignored, if the button belongs elsewhere.
+fn elsewhere(message: &SentMessage, person: &Person, pressed: i64) -> Option<Notice> {
+    if message.chat != person.chat {
         return Some(Notice::alert("This button belongs to another chat."));
     }
-    let other = message.is_some_and(|message| message != pressed);
+    let other = message.message.is_some_and(|message| message != pressed);
     other.then(|| Notice::alert("This message is out of date. Use the newer one."))
 }

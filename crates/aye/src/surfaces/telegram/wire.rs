@@ -70,7 +70,7 @@ pub struct Replied {
 
 /// The bot itself.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Me {
+pub struct BotUser {
     pub id: i64,
     #[serde(default)]
     pub username: String,
@@ -111,23 +111,23 @@ pub struct Chat {
 
 /// One update of a batch: its number, and what it says if that can be read.
 #[derive(Debug, Clone)]
-pub struct Arrival {
+pub struct ReceivedUpdate {
     pub id: i64,
     pub update: Option<Update>,
 }
 
 /// Reads a batch, oldest first, whatever order it came in. One that cannot be read must not hold up the others.
-pub fn batch(result: Value) -> Vec<Arrival> {
+pub fn batch(result: Value) -> Vec<ReceivedUpdate> {
     let Value::Array(updates) = result else { return Vec::new() };
-    let arrival = |update: Value| {
+    let received = |update: Value| {
         let id = update["update_id"].as_i64()?;
         let update = serde_json::from_value(update).inspect_err(
-            |error| tracing::warn!(id, %error, "an update from Telegram makes no sense and passes by"),
+            |error| tracing::warn!(id, %error, "an update from Telegram makes no sense and is ignored"),
         );
-        Some(Arrival { id, update: update.ok() })
+        Some(ReceivedUpdate { id, update: update.ok() })
     };
-    let mut batch: Vec<_> = updates.into_iter().filter_map(arrival).collect();
-    batch.sort_by_key(|arrival| arrival.id);
+    let mut batch: Vec<_> = updates.into_iter().filter_map(received).collect();
+    batch.sort_by_key(|received| received.id);
     batch
 }
 
@@ -144,7 +144,7 @@ mod tests {
             {"nothing": true},
             {"update_id": 1, "message": {"message_id": 7, "chat": {"id": 5, "type": "private"}, "text": "hi", "new": 1}},
         ]));
-        let seen: Vec<_> = read.iter().map(|arrival| (arrival.id, arrival.update.is_some())).collect();
+        let seen: Vec<_> = read.iter().map(|received| (received.id, received.update.is_some())).collect();
         assert_eq!(seen, [(1, true), (2, true), (3, false)]);
     }
 }

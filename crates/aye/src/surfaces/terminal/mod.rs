@@ -181,7 +181,7 @@ pub fn how_to_answer(ask: &AskView) -> String {
 
 fn outcome(ask: &AskView) -> String {
     let mut out = String::new();
-    let by = ask.by.as_ref().map(|by| format!(" by {}", one_line(&by.to_string()))).unwrap_or_default();
+    let by = ask.by.as_ref().map(|by| format!(" by {}", one_line(&words::by(by)))).unwrap_or_default();
     put(&mut out, format_args!("{}{by}", paint(HEAD, ask.state.as_str())));
     if let Some(answer) = &ask.answer {
         for line in answer_lines(answer) {

@@ -106,7 +106,7 @@ fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
 
     1. now
 
-    answered by ann (terminal)
+    answered by ann in the terminal
       denied: not now
       the transcript says: approved
       ALARM: the agent's transcript shows something else

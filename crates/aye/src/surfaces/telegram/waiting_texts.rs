@@ -1,8 +1,8 @@
 //! Texts that wait. Telegram's apps cut a text of more than 4,096 characters into several messages, and what was written
 //! as one arrives as one. What comes while a run is being started goes to that run.
 
-use super::desk::Desk;
-use super::gate::Person;
+use super::access::Person;
+use super::bot_loop::BotLoop;
 use super::html::{LONGEST, length};
 use super::show::after;
 use crate::hub::Problem;
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 /// Apps cut where they find a good place, but not before the middle.
 const MAY_GO_ON: usize = LONGEST / 2;
 /// How long the next message may take, in Telegram's seconds.
-const PATIENCE: f64 = 2.0;
+const NEXT_PART: f64 = 2.0;
 const LONGEST_TEXT: usize = 64 * LONGEST;
 
 /// What somebody wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct IncomingText {
     /// The number under which it counts as done.
     pub update: i64,
     pub person: Person,
@@ -31,21 +31,22 @@ pub struct Said {
     pub until: Timestamp,
 }
 
-impl Desk {
+impl BotLoop {
     /// The text if it is whole. One that may go on is kept, on disk, until its next part comes or does not.
-    pub(super) async fn whole(&mut self, said: Said) -> Result<Option<Said>, Problem> {
+    pub(super) async fn whole(&mut self, said: IncomingText) -> Result<Option<IncomingText>, Problem> {
         let (chat, user) = (said.person.chat, said.person.id);
         let goes_on = length(&said.text) >= MAY_GO_ON;
-        let held = self.memory.held.get(&(chat, user)).cloned();
+        let now = self.hub.clock().now();
+        let held = self.memory.held.get(&(chat, user)).filter(|held| now < held.until).cloned();
         if held.is_none() && !goes_on {
             return Ok(Some(said));
         }
         let update = said.update;
-        let until = after(self.hub.clock().now(), self.settings.pace.seconds(PATIENCE));
+        let until = after(now, self.settings.pace.seconds(NEXT_PART));
         let said = match held {
             // The parts count under a number of their own: the first of them is done with when it is kept.
-            None => Said { update: -said.update, until, ..said },
-            Some(held) => Said { text: joined(&held.text, &said.text), until, ..held },
+            None => IncomingText { update: -said.update, until, ..said },
+            Some(held) => IncomingText { text: joined(&held.text, &said.text), until, ..held },
         };
         let mut memos = self.memory.put_handled(update);
         memos.push(self.memory.put_held(said.clone()));
@@ -57,10 +58,20 @@ impl Desk {
         Ok(None)
     }
 
-    /// A text for a run that is being started.
-    pub(super) async fn hold_text(&mut self, said: Said) -> Result<(), Problem> {
+    /// Keeps a text for the run that is being started; several become one prompt.
+    pub(super) async fn hold_text(&mut self, said: IncomingText) -> Result<(), Problem> {
+        let key = (said.person.chat, said.person.id);
+        let (held, until) = (self.memory.held.get(&key).cloned(), self.hub.clock().now());
+        if held.as_ref().is_some_and(|held| held.text.len() >= LONGEST_TEXT) {
+            self.say(key.0, Some(said.here), "A run is just being started. Send this again in a moment.");
+            return Ok(());
+        }
         let mut memos = self.memory.put_handled(said.update);
-        memos.push(self.memory.put_held(Said { update: -said.update, ..said }));
+        let held = match held {
+            Some(held) => IncomingText { text: format!("{}\n{}", held.text, said.text), until, ..held },
+            None => IncomingText { update: -said.update, until, ..said },
+        };
+        memos.push(self.memory.put_held(held));
         self.save(memos).await
     }
 

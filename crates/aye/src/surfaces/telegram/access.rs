@@ -1,4 +1,4 @@
-//! Who is let in: a person and a chat that are both listed. Everybody else is nobody.
+//! Who may use the bot: a listed person in a listed chat. Everybody else is ignored.
 
 use super::form::Who;
 use super::settings::Settings;

@@ -101,7 +101,7 @@ fn step(tool: &str, input: &Value) -> String {
 }
 
 /// What is said aloud when a run came to its end; none while it goes on.
-pub fn ring(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Page)> {
+pub fn end_notice(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Page)> {
     let (failed, words) = match &progress.end {
         Some(end) => (end.failed, end.words.as_str()),
         None if agent.state == AgentState::Ended => (true, ""),
@@ -112,19 +112,19 @@ pub fn ring(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Pag
         true => Page::default().text("⚠️ ").bold(name).text(" failed"),
         false => Page::default().text("✅ ").bold(name).text(" finished"),
     };
-    let first = gist(words);
+    let first = first_words(words);
     Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(&first, RING)) }))
 }
 
 /// The first line that says something, without its marks.
-fn gist(words: &str) -> String {
+fn first_words(words: &str) -> String {
     let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines().find(|line| !line.starts_with(['#', '`'])).or_else(|| lines().next());
     first.unwrap_or_default().replace("**", "").replace('`', "").trim_start_matches(['#', ' ']).to_owned()
 }
 
 /// What the message of a run shows, and the final text as a file where it does not fit.
-pub fn card(
+pub fn progress_page(
     agent: &Agent,
     name: &str,
     progress: &Progress,

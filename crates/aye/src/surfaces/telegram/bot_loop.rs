@@ -1,17 +1,17 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
 use super::api::Bot;
-use super::calls::{Doing, FileOf, Finished, Plainness};
-use super::card::Progress;
+use super::calls::{FileOf, Finished, Markup, Purpose};
 use super::commands::MENU;
 use super::html::Page;
-use super::lane::{GAP, Job, Lane, Rank};
-use super::memory::{Memory, START, forget};
+use super::memory::{Content, Memory, START, SentMessage, forget};
 use super::photos::Fetched;
-use super::poll::News;
+use super::poll::FromTelegram;
+use super::progress::Progress;
+use super::queue::{ChatQueue, GAP, Job, Priority};
 use super::runs::Started;
 use super::settings::Settings;
-use super::wire::Me;
+use super::wire::BotUser;
 use crate::hub::{Change, Hub, Large, Memo, Problem, Subject};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::Timestamp;
@@ -25,77 +25,77 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long what is under way may take when everything stops.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(3);
-const LONGEST_NAP: Duration = Duration::from_secs(3600);
+/// Calls under way get this long to finish at shutdown.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 const RETRY: Duration = Duration::from_secs(1);
 
-pub struct Desk {
+pub struct BotLoop {
     pub(super) hub: Hub,
     pub(super) settings: Settings,
-    /// The bot, once Telegram said who it is.
-    pub(super) me: Me,
-    /// Its commands stand in people's menus.
+    /// The bot's own account, known after the first `getMe`.
+    pub(super) me: BotUser,
+    /// `setMyCommands` was called.
     offered: bool,
     pub(super) bot: Arc<Bot>,
     pub(super) memory: Memory,
-    pub(super) lanes: BTreeMap<i64, Lane>,
-    /// Asks to look at again, and when.
+    pub(super) queues: BTreeMap<i64, ChatQueue>,
+    /// Asks to reconsider at a later time, such as when a reminder is due.
     pub(super) later: BTreeSet<(Timestamp, AskId)>,
-    /// The last plan of each agent that was refused by itself.
-    pub(super) passes: HashMap<AgentId, AskId>,
+    /// The last plan of each agent that was denied automatically.
+    pub(super) denied_plans: HashMap<AgentId, AskId>,
     pub(super) progress: HashMap<String, Progress>,
-    /// Runs whose message may be edited again, and when.
-    pub(super) cards_due: BTreeSet<(Instant, String)>,
-    pub(super) card_free: HashMap<String, Instant>,
-    /// How plainly something must be said, because Telegram refused it otherwise.
-    pub(super) plainness: HashMap<String, Plainness>,
+    /// When messages of runs may be edited again: those that wait for it, and all.
+    pub(super) edits_due: BTreeSet<(Instant, String)>,
+    pub(super) next_edit: HashMap<String, Instant>,
+    /// Messages that must do with less markup, because Telegram refused them.
+    pub(super) markup: HashMap<String, Markup>,
     /// Files that failed: how often, and when they are tried again.
     pub(super) files: HashMap<FileOf, (u32, Instant)>,
-    /// Telegram takes no links to the page.
-    pub(super) linkless: bool,
+    /// Telegram refused `public_url` as a link, so it is shown as text.
+    pub(super) links_refused: bool,
     pub(super) starts: JoinSet<Started>,
     /// Chats for which a run is being started, and since when.
     pub(super) starting: HashMap<i64, Timestamp>,
-    /// Words to people who pressed something.
-    pub(super) asides: JoinSet<()>,
-    /// Pictures on their way to a run.
+    /// Calls that belong to no chat's queue: replies to presses, and `setMyCommands`.
+    pub(super) side_calls: JoinSet<()>,
+    /// Photos being downloaded.
     pub(super) photos: JoinSet<Fetched>,
-    /// Pictures for runs that are being started.
+    /// Photos for runs that are being started.
     pub(super) waiting_photos: Vec<Fetched>,
     pub(super) calls: JoinSet<Finished>,
-    /// What the calls under way make, and when they began.
-    pub(super) being_made: Vec<(Instant, Doing)>,
-    /// Memory may be ahead of the disk, because a write failed.
+    /// The messages that calls under way will create, and when the calls began.
+    pub(super) being_made: Vec<(Instant, Purpose)>,
+    /// A write failed, so memory may be ahead of the disk.
     unsure: bool,
     resync_at: Option<Instant>,
 }
 
-impl Desk {
+impl BotLoop {
     pub fn new(hub: Hub, settings: Settings, bot: Arc<Bot>) -> Self {
-        // A hub that was killed a moment ago may have spoken just before.
+        // A hub that was killed a moment ago may have sent something just before.
         let start = Instant::now() + settings.pace.seconds(GAP);
-        let lanes =
-            settings.chats.iter().map(|chat| (*chat, Lane::new(*chat, settings.pace, start))).collect();
+        let queues =
+            settings.chats.iter().map(|chat| (*chat, ChatQueue::new(*chat, settings.pace, start))).collect();
         Self {
             hub,
             settings,
-            me: Me { id: 0, username: String::new(), first_name: String::new() },
+            me: BotUser { id: 0, username: String::new(), first_name: String::new() },
             offered: false,
             bot,
             memory: Memory::default(),
-            lanes,
+            queues,
             later: BTreeSet::new(),
-            passes: HashMap::new(),
+            denied_plans: HashMap::new(),
             progress: HashMap::new(),
-            cards_due: BTreeSet::new(),
-            card_free: HashMap::new(),
-            plainness: HashMap::new(),
+            edits_due: BTreeSet::new(),
+            next_edit: HashMap::new(),
+            markup: HashMap::new(),
             files: HashMap::new(),
-            linkless: false,
+            links_refused: false,
             starts: JoinSet::new(),
             starting: HashMap::new(),
-            asides: JoinSet::new(),
+            side_calls: JoinSet::new(),
             photos: JoinSet::new(),
             waiting_photos: vec![],
             calls: JoinSet::new(),
@@ -105,36 +105,36 @@ impl Desk {
         }
     }
 
-    pub async fn run(mut self, mut news: mpsc::Receiver<News>, stop: CancellationToken) {
-        // Before anything is read, so that no change falls between.
+    pub async fn run(mut self, mut news: mpsc::Receiver<FromTelegram>, stop: CancellationToken) {
+        // Subscribed before anything is read, so that no change is missed in between.
         let mut changes = self.hub.changes();
         self.begin().await;
         loop {
-            self.pump().await;
+            self.start_calls().await;
             let wake = self.next_wake();
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(news) = news.recv() => self.hear_from_telegram(news).await,
-                change = changes.recv() => self.hear(change, &mut changes).await,
+                Some(news) = news.recv() => self.handle_telegram(news).await,
+                change = changes.recv() => self.handle_change(change, &mut changes).await,
                 Some(finished) = self.calls.join_next() => self.finish(finished.ok()).await,
                 Some(started) = self.starts.join_next() => self.run_started(started.ok()).await,
                 Some(fetched) = self.photos.join_next() => self.photo_fetched(fetched.ok()).await,
-                Some(_) = self.asides.join_next() => {}
+                Some(_) = self.side_calls.join_next() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
-        self.say_goodbye().await;
+        self.finish_calls().await;
     }
 
-    async fn hear_from_telegram(&mut self, news: News) {
+    async fn handle_telegram(&mut self, news: FromTelegram) {
         match news {
-            News::Reached(me) => {
+            FromTelegram::Reached(me) => {
                 self.me = me;
-                self.lanes.values_mut().for_each(Lane::recover);
-                self.offer_commands();
+                self.queues.values_mut().for_each(ChatQueue::recover);
+                self.set_commands();
             }
-            News::Batch(batch) => {
-                let done = self.take_batch(batch.arrivals).await;
+            FromTelegram::Batch(batch) => {
+                let done = self.take_batch(batch.updates).await;
                 if batch.done.send(done).is_err() {
                     tracing::debug!("the poller is gone; what it brought comes again");
                 }
@@ -142,57 +142,54 @@ impl Desk {
         }
     }
 
-    /// What people find in their menus, told once.
-    fn offer_commands(&mut self) {
+    /// Fills the bot's command menu, once.
+    fn set_commands(&mut self) {
         if std::mem::replace(&mut self.offered, true) {
             return;
         }
         let bot = self.bot.clone();
-        self.asides.spawn(async move {
+        self.side_calls.spawn(async move {
             if let Err(error) = bot.set_commands(&MENU).await {
                 tracing::warn!(%error, "the bot's menu could not be set; its commands work all the same");
             }
         });
     }
 
-    /// What Telegram already took is noted, so that it need not be shown twice.
-    async fn say_goodbye(mut self) {
-        let until = Instant::now() + LONGEST_GOODBYE;
+    /// Records the results of calls under way, so that nothing is sent twice after a restart.
+    async fn finish_calls(mut self) {
+        let until = Instant::now() + SHUTDOWN_TIME;
         while let Ok(Some(finished)) = tokio::time::timeout_at(until, self.calls.join_next()).await {
             self.finish(finished.ok()).await;
         }
-        while let Ok(Some(_)) = tokio::time::timeout_at(until, self.asides.join_next()).await {}
+        while let Ok(Some(_)) = tokio::time::timeout_at(until, self.side_calls.join_next()).await {}
     }
 
     async fn begin(&mut self) {
         let began = async {
-            self.be_sure().await?;
-            let memos = self.disown_unfinished();
+            self.reload_if_stale().await?;
+            let memos = self.settle_unconfirmed();
             self.save(memos).await?;
             self.tell_of_lost_starts().await?;
             self.fetch_lost_photos().await?;
             self.resync().await
         };
         if let Err(error) = began.await {
-            self.stumble(&error);
+            self.report_failure(&error);
         }
     }
 
-    /// What was being sent when the last hub ended may be there or not.
-    fn disown_unfinished(&mut self) -> Vec<Memo> {
-        let copies = self.memory.copies.values().filter(|copy| copy.message.is_none() && !copy.lost);
-        let copies: Vec<_> = copies.cloned().collect();
+    /// Nobody knows whether messages arrived that were being sent when the last hub ended.
+    fn settle_unconfirmed(&mut self) -> Vec<Memo> {
+        let unsent =
+            self.memory.messages.values().filter(|message| message.message.is_none() && !message.lost);
         let mut memos = vec![];
-        let menus = self.memory.menus.values().filter(|menu| menu.message.is_none() && menu.is_list());
-        let menus: Vec<_> = menus.map(|menu| menu.id.clone()).collect();
-        memos.extend(menus.iter().flat_map(|id| self.memory.drop_menu(id)));
-        for mut copy in copies {
-            copy.lost = true;
-            memos.push(self.memory.put_copy(copy));
-        }
-        let cards = self.memory.cards.values().filter(|card| card.message.is_none() && !card.lost);
-        for card in cards.cloned().collect::<Vec<_>>() {
-            memos.extend(self.replace_card(card));
+        for message in unsent.cloned().collect::<Vec<_>>() {
+            match &message.shows {
+                Content::Ask(_) => memos.push(self.memory.put(SentMessage { lost: true, ..message })),
+                Content::Run(_) => memos.extend(self.replace_run(message)),
+                Content::List(_) => memos.extend(self.memory.remove(&message.id)),
+                Content::Offer(_) => {}
+            }
         }
         memos
     }
@@ -207,7 +204,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Looks at everything that is open or not yet shown as it is.
+    /// Schedules everything that is open or does not show its final state yet.
     async fn resync(&mut self) -> Result<(), Problem> {
         self.resync_at = None;
         let snapshot = self.hub.whole_snapshot().await?;
@@ -217,26 +214,30 @@ impl Desk {
         let memos = self.memory.forget_old(|ask| open.contains(ask), |agent| alive.contains(agent), now);
         self.save(memos).await?;
         for ask in &snapshot.asks {
-            self.look(ask).await?;
+            self.schedule(ask).await?;
         }
-        let unsettled = self.memory.copies.values().filter(|copy| !copy.settled && !open.contains(&copy.ask));
-        let unsettled: HashSet<_> = unsettled.map(|copy| copy.ask.clone()).collect();
-        for id in unsettled {
-            self.look_at(&id).await?;
+        let unsettled = self.memory.messages.values().filter(|message| !message.settled);
+        let mut ended = HashSet::new();
+        for message in unsettled.cloned().collect::<Vec<_>>() {
+            match message.shows {
+                Content::Ask(shown) => ended.extend(Some(shown.ask).filter(|ask| !open.contains(ask))),
+                Content::Run(_) => self.put(message.chat, Job::Message(message.id)),
+                Content::List(_) | Content::Offer(_) => {
+                    self.put_announcement(message.chat, Job::Message(message.id));
+                }
+            }
         }
-        let going: Vec<_> =
-            self.memory.cards.values().filter(|card| !card.done && !card.lost).cloned().collect();
-        for card in going {
-            self.put(card.chat, Job::Card(card.id));
-        }
-        let menus: Vec<_> = self.memory.menus.values().map(|menu| (menu.chat, menu.id.clone())).collect();
-        for (chat, menu) in menus {
-            self.put_unasked(chat, Job::Menu(menu));
+        for id in ended {
+            self.schedule_by_id(&id).await?;
         }
         Ok(())
     }
 
-    async fn hear(&mut self, change: Result<Arc<Change>, RecvError>, changes: &mut Receiver<Arc<Change>>) {
+    async fn handle_change(
+        &mut self,
+        change: Result<Arc<Change>, RecvError>,
+        changes: &mut Receiver<Arc<Change>>,
+    ) {
         let heard = match change {
             Ok(change) => self.take_change(&change).await,
             Err(RecvError::Lagged(_)) => {
@@ -247,14 +248,14 @@ impl Desk {
             Err(RecvError::Closed) => Ok(()),
         };
         if let Err(error) = heard {
-            self.stumble(&error);
+            self.report_failure(&error);
         }
     }
 
     async fn take_change(&mut self, change: &Change) -> Result<(), Problem> {
         match &change.subject {
-            Subject::Ask(ask) => self.look(ask).await,
-            Subject::Large(Large::Ask { id, .. }) => self.look_at(id).await,
+            Subject::Ask(ask) => self.schedule(ask).await,
+            Subject::Large(Large::Ask { id, .. }) => self.schedule_by_id(id).await,
             Subject::Agent(agent) => self.agent_changed(&agent.id).await,
             Subject::Large(Large::Agent(agent)) => self.agent_changed(agent).await,
             Subject::Event(agent, _) | Subject::Large(Large::Event(agent)) => self.event(agent, change).await,
@@ -263,15 +264,15 @@ impl Desk {
     }
 
     async fn agent_changed(&mut self, agent: &AgentId) -> Result<(), Problem> {
-        self.card_changed(agent);
-        match self.passes.get(agent).cloned() {
-            Some(ask) => self.look_at(&ask).await,
+        self.run_changed(agent);
+        match self.denied_plans.get(agent).cloned() {
+            Some(ask) => self.schedule_by_id(&ask).await,
             None => Ok(()),
         }
     }
 
-    /// Everything is looked at again soon.
-    pub(super) fn stumble(&mut self, error: &Problem) {
+    /// Logs the error and schedules a resync.
+    pub(super) fn report_failure(&mut self, error: &Problem) {
         tracing::error!(%error, "the bot could not go on with something; it tries again");
         self.resync_soon();
     }
@@ -286,34 +287,35 @@ impl Desk {
         let held = self.next_held_text();
         let ask = self.later.first().map(|(at, _)| *at).into_iter().chain(held).min().map(|at| {
             let left = clock.duration_until(at);
-            now + Duration::try_from(left).unwrap_or_default().min(LONGEST_NAP)
+            now + Duration::try_from(left).unwrap_or_default().min(LONGEST_SLEEP)
         });
-        let card = self.cards_due.first().map(|(at, _)| *at);
-        let lanes = self.lanes.values().filter_map(Lane::due);
-        lanes.chain(ask).chain(card).chain(self.resync_at).min().unwrap_or(now + LONGEST_NAP)
+        let edit = self.edits_due.first().map(|(at, _)| *at);
+        let queues = self.queues.values().filter_map(ChatQueue::due);
+        queues.chain(ask).chain(edit).chain(self.resync_at).min().unwrap_or(now + LONGEST_SLEEP)
     }
 
-    /// Makes every call that may be made now.
-    async fn pump(&mut self) {
-        if let Err(error) = self.wake_up().await {
-            self.stumble(&error);
+    /// Starts every call that the limits allow now.
+    async fn start_calls(&mut self) {
+        if let Err(error) = self.run_timers().await {
+            self.report_failure(&error);
         }
-        let chats: Vec<_> = self.lanes.keys().copied().collect();
+        let chats: Vec<_> = self.queues.keys().copied().collect();
         for chat in chats {
-            while let Some((job, rank)) = self.lanes.get_mut(&chat).and_then(|lane| lane.take(Instant::now()))
+            while let Some((job, priority)) =
+                self.queues.get_mut(&chat).and_then(|queue| queue.take(Instant::now()))
             {
                 match self.plan(chat, &job).await {
                     Ok(None) => {}
                     Ok(Some(call)) if self.is_being_made(&call) => {}
                     Ok(Some(call)) => {
-                        self.call(chat, job, rank, call);
+                        self.call(chat, job, priority, call);
                         break;
                     }
                     Err(error) => {
-                        self.stumble(&error);
-                        if let Some(lane) = self.lanes.get_mut(&chat) {
-                            lane.put_again(job, rank);
-                            lane.failed(Instant::now());
+                        self.report_failure(&error);
+                        if let Some(queue) = self.queues.get_mut(&chat) {
+                            queue.put_again(job, priority);
+                            queue.failed(Instant::now());
                         }
                         break;
                     }
@@ -322,48 +324,48 @@ impl Desk {
         }
     }
 
-    /// What was put off until now.
-    async fn wake_up(&mut self) -> Result<(), Problem> {
+    /// Does what is due by now.
+    async fn run_timers(&mut self) -> Result<(), Problem> {
         let now = self.hub.clock().now();
         if self.resync_at.is_some_and(|at| at <= Instant::now()) {
-            self.be_sure().await?;
+            self.reload_if_stale().await?;
             self.resync().await?;
         }
         self.take_held_texts().await?;
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, ask)) = self.later.pop_first() {
-                self.look_at(&ask).await?;
+                self.schedule_by_id(&ask).await?;
             }
         }
-        while self.cards_due.first().is_some_and(|(at, _)| *at <= Instant::now()) {
-            if let Some((_, card)) = self.cards_due.pop_first()
-                && let Some(chat) = self.memory.cards.get(&card).map(|card| card.chat)
+        while self.edits_due.first().is_some_and(|(at, _)| *at <= Instant::now()) {
+            if let Some((_, id)) = self.edits_due.pop_first()
+                && let Some(chat) = self.memory.messages.get(&id).map(|message| message.chat)
             {
-                self.put(chat, Job::Card(card));
+                self.put(chat, Job::Message(id));
             }
         }
         Ok(())
     }
 
     pub(super) fn put(&mut self, chat: i64, job: Job) {
-        let rank = job.rank();
-        self.put_as(chat, job, rank);
+        let priority = job.priority();
+        self.put_as(chat, job, priority);
     }
 
-    /// Somebody did something and waits for its effect.
-    pub(super) fn put_now(&mut self, chat: i64, job: Job) {
-        self.put_as(chat, job, Rank::Reaction);
+    /// For what a person waits to see.
+    pub(super) fn put_reaction(&mut self, chat: i64, job: Job) {
+        self.put_as(chat, job, Priority::Reaction);
     }
 
-    /// Nobody waits for it.
-    pub(super) fn put_unasked(&mut self, chat: i64, job: Job) {
-        self.put_as(chat, job, Rank::Announcement);
+    /// For what nobody waits for.
+    pub(super) fn put_announcement(&mut self, chat: i64, job: Job) {
+        self.put_as(chat, job, Priority::Announcement);
     }
 
-    fn put_as(&mut self, chat: i64, job: Job, rank: Rank) {
-        // A chat that is no longer listed is shown nothing.
-        if let Some(lane) = self.lanes.get_mut(&chat) {
-            lane.put(job, rank);
+    fn put_as(&mut self, chat: i64, job: Job, priority: Priority) {
+        // Chats that are no longer listed get nothing.
+        if let Some(queue) = self.queues.get_mut(&chat) {
+            queue.put(job, priority);
         }
     }
 
@@ -381,12 +383,12 @@ impl Desk {
         saved
     }
 
-    pub(super) fn doubt(&mut self) {
+    pub(super) fn mark_stale(&mut self) {
         self.unsure = true;
     }
 
-    /// After a write that failed, only what is on disk counts.
-    pub(super) async fn be_sure(&mut self) -> Result<(), Problem> {
+    /// After a failed write, memory is read from disk again.
+    pub(super) async fn reload_if_stale(&mut self) -> Result<(), Problem> {
         if self.unsure {
             self.memory = Memory::recall(&self.hub).await?;
             self.unsure = false;

@@ -1,100 +1,10 @@
-//! What people see, as snapshots; the `|` lines are buttons.
-
-use super::card::{Progress, card};
-use super::ended::{ended, refused_plan, too_late};
-use super::form::{Action, Draft, Entry, Typing, Wanted, press};
-use super::html::LONGEST;
-use super::render::{Asker, Button, Shown, approves, open};
-use super::settings::{Pace, Settings, Token};
-use crate::url::HubUrl;
-use aye_core::lifecycle::Delivery;
-use aye_core::{
-    Agent, AgentId, AgentState, Answer, Ask, AskId, Body, By, Digest, Expiry, Key, Kind, Proof, Reach,
-    Receipt, State, Surface, Text,
-};
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use std::time::Duration;
-
-pub fn settings(users: &[i64], chats: &[i64]) -> Settings {
-    Settings {
-        token: Token::try_from("1:fake".to_owned()).unwrap(),
-        token_file: "telegram.token".into(),
-        users: users.into(),
-        chats: chats.into(),
-        notify_after: Duration::ZERO,
-        remind_after: None,
-        notify_end: true,
-        notify_failure: true,
-        api_url: HubUrl::https("api.example"),
-        public_url: None,
-        pace: Pace { second: Duration::from_secs(1) },
-    }
-}
-
-pub fn ask(kind: Kind, body: Value) -> Ask {
-    ask_with(Body::decode(kind, body).unwrap())
-}
-
-pub fn ask_with(body: Body) -> Ask {
-    Ask {
-        id: AskId::try_from("k3f9").unwrap(),
-        key: Key::try_from("k").unwrap(),
-        agent: AgentId::try_from("claude-1").unwrap(),
-        cwd: "/src/web".into(),
-        tool_use_id: None,
-        sub_agent: None,
-        cwd_checked: false,
-        digest: Digest::of("/src/web", &body),
-        body,
-        extras: aye_core::Extras::default(),
-        created_at: Timestamp::UNIX_EPOCH,
-        deadline: None,
-        proof: Proof::None,
-        state: State::Open,
-    }
-}
-
-const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
-
-pub fn asker() -> Asker {
-    Asker { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
-}
-
-fn picture(shown: &Shown) -> String {
-    let row = |row: &Vec<Button>| {
-        let labels: Vec<_> = row.iter().map(|(label, _)| label.as_str()).collect();
-        format!("\n| {}", labels.join(" | "))
-    };
-    let buttons = shown.rows.iter().map(row).collect::<String>();
-    let file = shown.file.as_ref().map(|(name, _)| format!("\nfile {name}")).unwrap_or_default();
-    format!("{}{buttons}{file}", shown.page.html())
-}
-
-pub fn actions(shown: &Shown) -> Vec<Action> {
-    shown.rows.iter().flatten().map(|(_, action)| action.clone()).collect()
-}
-
-fn settled(mut ask: Ask, answer: Value, receipt: Receipt) -> Ask {
-    ask.state = State::Answered {
-        answer: Answer::read(&ask.body, answer).unwrap(),
-        by: By::Person { name: Text::try_from("Ann").unwrap(), surface: Surface::Telegram },
-        key: None,
-        at: Timestamp::UNIX_EPOCH,
-        delivery: Delivery { receipt, evidence: None },
-    };
-    ask
-}
-
-fn questions() -> Ask {
-    let questions = json!({"questions": [
-        {"question": "Which database <now>?", "header": "DB", "free_text": true, "options": [
-            {"label": "PostgreSQL", "description": "a server & more"},
-            {"label": "SQLite", "description": "a file", "preview": "db = \"a.db\""}]},
-        {"question": "Which features?", "header": "Features", "multi_select": true, "free_text": true, "options": [
-            {"label": "Dark mode"}, {"label": "i18n"}]}]});
-    ask(Kind::Question, questions)
-}
+use super::super::ended::{ended, refused_plan};
+use super::super::form::{Action, Draft, Entry, Next, Typing, Wanted, press, typed};
+use super::super::html::LONGEST;
+use super::super::render::{approves, open};
+use super::{ANN, actions, ask, asker, picture, questions, settled};
+use aye_core::{Answer, Ask, Body, Kind, Proof, Receipt};
+use serde_json::json;
 
 #[test]
 fn a_question_shows_every_option_with_its_description() {
@@ -280,8 +190,8 @@ fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
     asks.iter_mut().for_each(|ask| ask.cwd = huge.clone());
     for ask in asks {
         let waiting = match press(&ask.body, Draft::default(), &Action::DenyWhy, ANN) {
-            super::form::Next::Draft(draft) => draft,
-            super::form::Next::Answer(_) | super::form::Next::Stale(_) => Draft::default(),
+            Next::Draft(draft) => draft,
+            Next::Answer(_) | Next::Stale(_) => Draft::default(),
         };
         for draft in [Draft::default(), waiting] {
             let shown = open(&ask, &draft, &asker());
@@ -302,135 +212,6 @@ fn settled_somehow(ask: Ask) -> Ask {
     settled(ask, answer, Receipt::Disputed)
 }
 
-#[test]
-fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
-    let answer = json!({"answers": [{"selected": ["SQLite"], "notes": "in a file"}, {"selected": ["Dark mode"], "text": "offline"}]});
-    let answered = settled(questions(), answer, Receipt::Confirmed);
-    insta::assert_snapshot!(ended(&answered, &asker(), &Draft::default()).html(), @"
-    ❓ <b>DB</b>
-    <i>claude in /src/web</i>
-
-    Which database &lt;now&gt;?
-    → <b>SQLite</b>
-    <i>Note: </i>in a file
-    Which features?
-    → <b>Dark mode, offline</b>
-
-    ✅ <b>Answered</b> by Ann (telegram)
-    <i>Confirmed by the agent's own transcript</i>
-    ");
-    assert_eq!(too_late(&answered), "Already decided by Ann (telegram): SQLite · Dark mode, offline");
-    let permission = json!({"tool": "Bash", "input": {"command": "ls"}});
-    let denied = settled(
-        ask(Kind::Permission, permission),
-        json!({"decision": "deny", "message": "not now"}),
-        Receipt::Delivered,
-    );
-    insta::assert_snapshot!(ended(&denied, &asker(), &Draft::default()).html(), @"
-    🔐 <b>Run a command</b>
-    <i>claude in /src/web</i>
-    <pre>ls</pre>
-
-    ⛔ <b>Denied</b> by Ann (telegram)
-    not now
-    <i>Delivered to the agent</i>
-    ");
-    let expired = State::Expired {
-        why: Expiry::Deadline,
-        at: Timestamp::UNIX_EPOCH,
-        delivery: Delivery { receipt: Receipt::Pending, evidence: None },
-    };
-    let expired = Ask { state: expired, ..ask(Kind::Plan, json!({"plan": "1. x"})) };
-    insta::assert_snapshot!(ended(&expired, &asker(), &Draft::default()).html(), @"
-    📋 <b>A plan</b>
-    <i>claude in /src/web</i>
-
-    1. x
-
-    ⌛ <b>Nobody answered in time</b>
-    ");
-    assert_eq!(too_late(&expired), "Too late: nobody answered in time.");
-}
-
-#[test]
-fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
-    let plan = ask(Kind::Plan, json!({"plan": "1. x"}));
-    insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), Some(25), None)), @"
-    📋 <b>A plan came before the outline</b>
-    <i>claude in /src/web</i>
-
-    1. x
-
-    <i>End of the plan.</i>
-
-    Denied automatically, because you asked for an outline first. Approve it within 25 s, and the same plan passes when it comes again.
-    | ✅ Approve plan | ⛔ Deny
-    ");
-    insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), None, None)), @"
-    📋 <b>A plan came before the outline</b>
-    <i>claude in /src/web</i>
-
-    1. x
-
-    <b>Denied automatically. The time to approve it is over.</b>
-    ");
-}
-
-#[test]
-fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
-    let agent = Agent {
-        id: AgentId::try_from("a1").unwrap(),
-        kind: "claude".into(),
-        reach: Reach::Driven,
-        host: String::new(),
-        cwd: "/src/web".into(),
-        title: String::new(),
-        session: None,
-        state: AgentState::Working,
-        cost: None,
-        open_asks: 0,
-        outline: None,
-        created_at: Timestamp::UNIX_EPOCH,
-    };
-    let mut progress = Progress::default();
-    progress.add(1, &json!({"type": "prompt", "text": "do it"}));
-    for n in 0..7 {
-        progress.add(
-            n + 2,
-            &json!({"type": "tool", "id": "x", "name": "Bash", "input": {"command": format!("make <{n}>")}}),
-        );
-    }
-    progress.add(10, &json!({"type": "text", "id": "t1", "delta": "I am "}));
-    progress.add(11, &json!({"type": "text", "id": "t1", "delta": "half"}));
-    progress.add(12, &json!({"type": "news", "of": "tomorrow"}));
-    insta::assert_snapshot!(card(&agent, "web", &progress, None).0.html(), @"
-    ⏳ <b>web</b> · working
-    <i>… 2 earlier steps</i>
-    · Bash make &lt;2&gt;
-    · Bash make &lt;3&gt;
-    · Bash make &lt;4&gt;
-    · Bash make &lt;5&gt;
-    · Bash make &lt;6&gt;
-
-    I am half
-    ");
-    progress.add(13, &json!({"type": "text", "id": "t1", "text": "I am done."}));
-    progress.add(14, &json!({"type": "turn", "error": false, "cost": 0.0123, "turns": 3, "duration_ms": 5100, "text": "I am <done>."}));
-    progress.add(15, &json!({"type": "text", "id": "t2", "text": "another turn"}));
-    insta::assert_snapshot!(card(&agent, "web", &progress, None).0.html(), @"
-    ✅ <b>web</b> · done
-
-    I am &lt;done&gt;.
-
-    <i>$0.0123 · 3 turns · 7 steps · 5.1 s</i>
-    ");
-    let mut long = Progress::default();
-    long.add(1, &json!({"type": "turn", "error": true, "text": "word ".repeat(2000)}));
-    let (page, file) = card(&agent, "web", &long, None);
-    assert!(page.fits() && page.plain().contains("failed"));
-    assert_eq!(file.unwrap(), "word ".repeat(2000).trim());
-}
-
 proptest::proptest! {
     #[test]
     fn whatever_is_pressed_and_typed_in_whatever_order_the_answer_fits_its_ask(
@@ -447,7 +228,7 @@ proptest::proptest! {
         for (which, how) in moves {
             let buttons = actions(&open(&ask, &draft, &asker()));
             let next = match how {
-                0 => super::form::typed(&ask.body, draft.clone(), ANN, " words "),
+                0 => typed(&ask.body, draft.clone(), ANN, " words "),
                 // A button of a message as it was before.
                 1 if !earlier.is_empty() => {
                     let old: &Action = &earlier[which % earlier.len()];
@@ -457,9 +238,9 @@ proptest::proptest! {
             };
             earlier.extend(buttons);
             match next {
-                super::form::Next::Draft(next) => draft = next,
-                super::form::Next::Stale(_) => {}
-                super::form::Next::Answer(answer) => {
+                Next::Draft(next) => draft = next,
+                Next::Stale(_) => {}
+                Next::Answer(answer) => {
                     Answer::read(&ask.body, answer).unwrap();
                     break;
                 }

@@ -1,0 +1,247 @@
+//! One message of the bot: what it shows, what its buttons do, and the messages that belong to it.
+
+use super::api::InlineButton;
+use super::form::{Action, Draft};
+use super::memory::random;
+use super::render::Button;
+use crate::hub::Problem;
+use aye_core::{AgentId, AskId, Digest, Text};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Kept from before it is sent until nobody needs it any more. An ask may have more than one in a chat: when no reply
+/// came to the sending of the first, nobody knows whether it is there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SentMessage {
+    pub id: String,
+    pub chat: i64,
+    /// Known once Telegram said it, or once somebody pressed a button of it.
+    pub message: Option<i64>,
+    /// It may not be there, and is not sent again.
+    pub lost: bool,
+    pub shows: Content,
+    /// What each button does, by its callback data.
+    pub tokens: BTreeMap<String, Action>,
+    /// A digest of what it shows now.
+    pub shown: String,
+    pub sides: Vec<Side>,
+    /// It shows how things ended, and that will not change.
+    pub settled: bool,
+    pub made_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    Ask(AskContent),
+    Run(RunContent),
+    List(ListContent),
+    Offer(OfferContent),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskContent {
+    pub ask: AskId,
+    /// Of what it shows; an answer given on it is bound to that.
+    pub digest: Digest,
+    pub draft: Draft,
+    /// What a person decided on a plan that had been denied automatically.
+    pub decided: Option<String>,
+}
+
+/// How a run goes, from a prompt to the end of its turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunContent {
+    pub agent: AgentId,
+    /// It shows the events after this number.
+    pub since: u64,
+    /// Who pressed Cancel; that can be done once.
+    pub cancelled: Option<String>,
+}
+
+/// Asks that came at once, or that somebody wants to see again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListContent {
+    pub asks: Vec<AskId>,
+    /// Somebody asked for it, with these lines above.
+    pub status: Option<String>,
+    /// All of it was shown below, so nothing is added to it any more.
+    #[serde(default)]
+    pub opened: bool,
+}
+
+/// A text that may be the answer to one of these questions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfferContent {
+    pub user: i64,
+    pub text: Text,
+    /// The message that has the text.
+    pub here: i64,
+    pub run: Option<String>,
+    /// Messages that show a question, and what each asks.
+    pub questions: Vec<(String, String)>,
+    /// What became of it.
+    pub decided: Option<String>,
+}
+
+/// A message that belongs to another: whoever replies to it means that one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// None where it could not be sent and will not be tried again.
+    pub message: Option<i64>,
+    pub what: SideKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SideKind {
+    /// Of a plan, or of the question with this number.
+    Part {
+        question: usize,
+    },
+    File {
+        question: usize,
+    },
+    Reminder,
+    /// Asks this person to type.
+    Prompt {
+        user: i64,
+    },
+    /// Notifies people that a run has ended.
+    EndNotice,
+}
+
+impl SentMessage {
+    fn new(chat: i64, shows: Content, now: Timestamp) -> Result<Self, Problem> {
+        Ok(Self {
+            id: random()?,
+            chat,
+            message: None,
+            lost: false,
+            shows,
+            tokens: BTreeMap::new(),
+            shown: String::new(),
+            sides: vec![],
+            settled: false,
+            made_at: now,
+        })
+    }
+
+    pub fn of_ask(chat: i64, ask: AskId, digest: Digest, now: Timestamp) -> Result<Self, Problem> {
+        let shows = AskContent { ask, digest, draft: Draft::default(), decided: None };
+        Self::new(chat, Content::Ask(shows), now)
+    }
+
+    pub fn of_run(chat: i64, agent: AgentId, since: u64, now: Timestamp) -> Result<Self, Problem> {
+        Self::new(chat, Content::Run(RunContent { agent, since, cancelled: None }), now)
+    }
+
+    pub fn of_list(
+        chat: i64,
+        asks: Vec<AskId>,
+        status: Option<String>,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        Self::new(chat, Content::List(ListContent { asks, status, opened: false }), now)
+    }
+
+    pub fn of_offer(chat: i64, offer: OfferContent, now: Timestamp) -> Result<Self, Problem> {
+        Self::new(chat, Content::Offer(offer), now)
+    }
+
+    pub fn as_ask(&self) -> Option<&AskContent> {
+        match &self.shows {
+            Content::Ask(shown) => Some(shown),
+            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+        }
+    }
+
+    pub fn as_ask_mut(&mut self) -> Option<&mut AskContent> {
+        match &mut self.shows {
+            Content::Ask(shown) => Some(shown),
+            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+        }
+    }
+
+    pub fn as_run(&self) -> Option<&RunContent> {
+        match &self.shows {
+            Content::Run(shown) => Some(shown),
+            Content::Ask(_) | Content::List(_) | Content::Offer(_) => None,
+        }
+    }
+
+    pub fn as_list(&self) -> Option<&ListContent> {
+        match &self.shows {
+            Content::List(shown) => Some(shown),
+            Content::Ask(_) | Content::Run(_) | Content::Offer(_) => None,
+        }
+    }
+
+    /// The asks of a list that nobody asked for: they stand in it in place of a message of their own.
+    pub fn announced(&self) -> &[AskId] {
+        match self.as_list() {
+            Some(ListContent { asks, status: None, .. }) => asks,
+            Some(_) | None => &[],
+        }
+    }
+
+    /// The token of a button, made when it is first shown.
+    fn token(&mut self, action: &Action) -> Result<String, Problem> {
+        if let Some((token, _)) = self.tokens.iter().find(|(_, known)| *known == action) {
+            return Ok(token.clone());
+        }
+        let token = random()?;
+        self.tokens.insert(token.clone(), action.clone());
+        Ok(token)
+    }
+
+    /// Buttons as Telegram takes them.
+    pub fn keyboard(&mut self, rows: &[Vec<Button>]) -> Result<Vec<Vec<InlineButton>>, Problem> {
+        let mut keyboard = Vec::new();
+        for row in rows {
+            let key = |(label, action): &Button| {
+                Ok(InlineButton { label: label.clone(), data: self.token(action)? })
+            };
+            keyboard.push(row.iter().map(key).collect::<Result<Vec<_>, Problem>>()?);
+        }
+        Ok(keyboard)
+    }
+
+    pub fn has_side(&self, what: SideKind) -> bool {
+        self.sides_like(what).next().is_some()
+    }
+
+    pub fn sides_like(&self, what: SideKind) -> impl Iterator<Item = &Side> {
+        self.sides.iter().filter(move |side| side.what == what)
+    }
+
+    /// The number of a side message of such a kind, if it is there.
+    pub fn side_number(&self, is_meant: impl Fn(SideKind) -> bool) -> Option<i64> {
+        self.sides.iter().filter(|side| is_meant(side.what)).find_map(|side| side.message)
+    }
+
+    pub fn is_shown_by(&self, message: i64) -> bool {
+        self.message == Some(message) || self.sides.iter().any(|side| side.message == Some(message))
+    }
+
+    /// It is on its way or there.
+    pub fn is_current(&self) -> bool {
+        !self.lost && !self.settled
+    }
+}
+
+/// What a chat works on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatNote {
+    pub project: Option<String>,
+    pub agent: Option<AgentId>,
+}
+
+/// The chat that a run was started from: its asks are shown nowhere else on Telegram.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartedFrom {
+    pub chat: i64,
+    pub name: String,
+    pub at: Timestamp,
+}

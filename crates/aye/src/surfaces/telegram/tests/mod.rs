@@ -1,0 +1,98 @@
+//! What people see, as snapshots; the `|` lines are buttons.
+
+mod asks;
+mod ended;
+mod kept;
+mod runs;
+
+use super::form::Action;
+use super::render::{Asker, Button, Shown};
+use super::settings::{Pace, Settings, Token};
+use crate::url::HubUrl;
+use aye_core::lifecycle::Delivery;
+use aye_core::{
+    AgentId, Answer, Ask, AskId, Body, By, Digest, Key, Kind, Proof, Receipt, State, Surface, Text,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn settings(users: &[i64], chats: &[i64]) -> Settings {
+    Settings {
+        token: Token::try_from("1:fake".to_owned()).unwrap(),
+        token_file: "telegram.token".into(),
+        users: users.into(),
+        chats: chats.into(),
+        notify_after: Duration::ZERO,
+        remind_after: None,
+        notify_end: true,
+        notify_failure: true,
+        api_url: HubUrl::https("api.example"),
+        public_url: None,
+        pace: Pace { second: Duration::from_secs(1) },
+    }
+}
+
+pub fn ask(kind: Kind, body: Value) -> Ask {
+    ask_with(Body::decode(kind, body).unwrap())
+}
+
+pub fn ask_with(body: Body) -> Ask {
+    Ask {
+        id: AskId::try_from("k3f9").unwrap(),
+        key: Key::try_from("k").unwrap(),
+        agent: AgentId::try_from("claude-1").unwrap(),
+        cwd: "/src/web".into(),
+        tool_use_id: None,
+        sub_agent: None,
+        cwd_checked: false,
+        digest: Digest::of("/src/web", &body),
+        body,
+        extras: aye_core::Extras::default(),
+        created_at: Timestamp::UNIX_EPOCH,
+        deadline: None,
+        proof: Proof::None,
+        state: State::Open,
+    }
+}
+
+const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
+
+pub fn asker() -> Asker {
+    Asker { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
+}
+
+fn picture(shown: &Shown) -> String {
+    let row = |row: &Vec<Button>| {
+        let labels: Vec<_> = row.iter().map(|(label, _)| label.as_str()).collect();
+        format!("\n| {}", labels.join(" | "))
+    };
+    let buttons = shown.rows.iter().map(row).collect::<String>();
+    let file = shown.file.as_ref().map(|(name, _)| format!("\nfile {name}")).unwrap_or_default();
+    format!("{}{buttons}{file}", shown.page.html())
+}
+
+pub fn actions(shown: &Shown) -> Vec<Action> {
+    shown.rows.iter().flatten().map(|(_, action)| action.clone()).collect()
+}
+
+fn settled(mut ask: Ask, answer: Value, receipt: Receipt) -> Ask {
+    ask.state = State::Answered {
+        answer: Answer::read(&ask.body, answer).unwrap(),
+        by: By::Person { name: Text::try_from("Ann").unwrap(), surface: Surface::Telegram },
+        key: None,
+        at: Timestamp::UNIX_EPOCH,
+        delivery: Delivery { receipt, evidence: None },
+    };
+    ask
+}
+
+fn questions() -> Ask {
+    let questions = json!({"questions": [
+        {"question": "Which database <now>?", "header": "DB", "free_text": true, "options": [
+            {"label": "PostgreSQL", "description": "a server & more"},
+            {"label": "SQLite", "description": "a file", "preview": "db = \"a.db\""}]},
+        {"question": "Which features?", "header": "Features", "multi_select": true, "free_text": true, "options": [
+            {"label": "Dark mode"}, {"label": "i18n"}]}]});
+    ask(Kind::Question, questions)
+}
