@@ -1,7 +1,7 @@
 //! Answers, and whether one fits its ask. An [`Answer`] is only ever made by checking it against
 //! the ask it answers, or by reading back one that was.
 
-use crate::ask::{Body, Kind, Permission, Question, Questions, Scope};
+use crate::body::{Body, Kind, Permission, Question, Questions, Scope};
 use crate::ids::Text;
 use crate::invalid::{Invalid, decode};
 use schemars::JsonSchema;

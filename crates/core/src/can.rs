@@ -116,7 +116,7 @@ impl Can {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Kind;
+    use crate::body::Kind;
     use serde_json::{Value, json};
 
     fn can(value: Value) -> Can {

@@ -1,7 +1,7 @@
 //! A permission shortened for small surfaces. It says how much it leaves out, and is never the only thing shown where
 //! a person can approve.
 
-use crate::ask::Permission;
+use crate::body::Permission;
 use crate::display::{Display, DisplayKind, Extras};
 use crate::visible::{one_line, visible};
 

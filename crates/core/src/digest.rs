@@ -1,6 +1,6 @@
 //! What an approval is bound to: a digest of exactly what was shown.
 
-use crate::ask::Body;
+use crate::body::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 mod change;
 
-use crate::ask::Permission;
+use crate::body::Permission;
 use crate::can::Can;
 use crate::tool::Tool;
 use crate::visible::one_line;

@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod answer;
 pub mod ask;
+pub mod body;
 pub mod can;
 pub mod compact;
 mod decimal;
@@ -23,9 +24,10 @@ pub mod who;
 
 pub use agent::{Agent, AgentState, Reach, Report};
 pub use answer::{Answer, Choice, Decision, PlanVerdict, Reply, Verdict};
-pub use ask::{
-    Ask, AskView, Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions,
-    RaisedBody, Scope, ScopeOffer,
+pub use ask::{Ask, AskView};
+pub use body::{
+    Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions, RaisedBody, Scope,
+    ScopeOffer,
 };
 pub use can::Can;
 pub use digest::Digest;

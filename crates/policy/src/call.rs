@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::pattern::FolderGlob;
 use crate::shell::Script;
-use aye_core::ask::Body;
+use aye_core::body::Body;
 use aye_core::tool::{Act, Tool};
 use serde_json::{Map, Value};
 use std::borrow::Cow;

@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::problem::{Flaw, Problem};
 use crate::rule::{Example, Field, Reading, Rule, RuleDraft, RuleId, Verb};
 use crate::url::UrlPattern;
-use aye_core::ask::Kind;
+use aye_core::body::Kind;
 use aye_core::proof::Proof;
 use aye_core::tool::Tool;
 use jiff::SignedDuration;

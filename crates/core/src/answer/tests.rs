@@ -1,5 +1,5 @@
 use super::*;
-use crate::ask::Kind;
+use crate::body::Kind;
 use serde_json::json;
 
 /// A single-select that takes free text, and a multi-select that does; both under one header.

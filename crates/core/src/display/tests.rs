@@ -1,5 +1,5 @@
 use super::*;
-use crate::ask::{Body, Kind};
+use crate::body::{Body, Kind};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -207,7 +207,7 @@ proptest! {
         lie in value(),
     ) {
         let body = json!({"tool": tool, "input": input, "display": lie});
-        let (body, _) = crate::ask::RaisedBody::decode(Kind::Permission, body).unwrap();
+        let (body, _) = crate::body::RaisedBody::decode(Kind::Permission, body).unwrap();
         let honest = Permission::new(tool, input, None).unwrap();
         prop_assert_eq!(&body, &Body::Permission(honest.clone()));
     }
