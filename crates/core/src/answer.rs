@@ -1,5 +1,5 @@
-//! Answers, and whether one fits its ask. An [`Answer`] is only ever made by checking it against
-//! the ask it answers, or by reading back one that was.
+//! Answers, and whether one fits its ask. An [`Answer`] exists only after it was checked against its ask, or was read back
+//! from the store.
 
 use crate::body::{Body, Kind, Permission, Question, Questions, Scope};
 use crate::ids::Text;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// What the agent is told of a question the person chose not to answer.
+/// What the agent is told about a question that the person skipped.
 pub const SKIPPED: &str = "(skipped by the user)";
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -24,9 +24,9 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reply {
-    /// One entry a question, in order.
+    /// One entry per question, in order.
     Each { answers: Vec<Choice> },
-    /// One reply to all of it, in the person's own words.
+    /// One reply to all questions, in the person's own words.
     Response { response: Text },
     /// All declined.
     Skip {
@@ -53,7 +53,7 @@ pub enum Choice {
     },
 }
 
-/// A field that is there or not; `false` would be a second way to say that it is not.
+/// A flag that is either present or absent; `false` is refused, because it would be a second way to say "absent".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "bool", into = "bool")]
 #[schemars(with = "bool")]
@@ -162,7 +162,7 @@ impl Answer {
         }
     }
 
-    /// An answer is plain data, so this cannot fail; null is nobody's answer.
+    /// Serializing plain data cannot fail; null would not be a valid answer.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
@@ -171,7 +171,7 @@ impl Answer {
     pub fn decision(&self) -> Decision {
         match self {
             Answer::Question(Reply::Skip { .. }) => Decision::Declined,
-            // Skipped one by one is declined as well: a script must not take it for an answer.
+            // All questions skipped one by one also means declined: a script must not take it for an answer.
             Answer::Question(Reply::Each { answers }) if answers.iter().all(Choice::is_skipped) => {
                 Decision::Declined
             }
@@ -201,7 +201,7 @@ impl Answer {
     }
 }
 
-/// A reply before it is known which of its forms it has.
+/// A reply before its form is known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReplyDraft {
@@ -394,7 +394,7 @@ fn decode_plan_verdict(value: Value) -> Result<PlanVerdict, Invalid> {
     }
 }
 
-/// Taking the tag out first lets the fields of each decision be checked strictly and by name.
+/// Reads the tag first, so that the fields of each decision can be checked strictly and by name.
 fn split_decision(value: Value) -> Result<(String, Value), Invalid> {
     let Value::Object(mut fields) = value else {
         return Err(Invalid::new("", "must be an object"));

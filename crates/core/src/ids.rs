@@ -59,39 +59,39 @@ fn is_key(value: &str, longest: usize) -> bool {
 }
 
 checked_string! {
-    /// Our name for an ask. Short, because people type it; random, so that an old name never means a new ask.
+    /// The id of an ask. Short, because people type it; random, so that an old id never means a new ask.
     AskId, |v| is_name(v, 64), "must be 1 to 64 letters, digits or ._:-"
 }
 
 checked_string! {
-    /// Our name for one running agent session.
+    /// The id of one running agent session.
     AgentId, |v| is_name(v, 128), "must be 1 to 128 letters, digits or ._:-"
 }
 
 checked_string! {
-    /// The adapter's own name for an ask, unique for ever.
+    /// The adapter's own name for an ask, unique within an agent.
     Key, |v| is_key(v, 256), "must be 1 to 256 visible ASCII characters"
 }
 
 checked_string! {
-    /// The sender's own name for one act of answering, so that sending it twice is sending it once.
+    /// The sender's idempotency key for an answer: sending it twice has the same effect as sending it once.
     AnswerKey, |v| is_key(v, 128), "must be 1 to 128 visible ASCII characters"
 }
 
 checked_string! {
-    /// Words a person wrote: never blank, kept exactly as written.
+    /// Text that a person wrote: never blank, kept exactly as written.
     Text, |v| !v.trim().is_empty(), "must not be empty"
 }
 
 impl Text {
-    /// Something we say ourselves, as text; blank becomes a dash.
+    /// Text of our own; a blank one becomes a dash.
     pub fn from_displayed(value: &impl fmt::Display) -> Self {
         Self::try_from(value.to_string()).unwrap_or_else(|_| Self("-".to_owned()))
     }
 }
 
 impl Key {
-    /// A name made of others' names; what a key may not have becomes a dash.
+    /// A key made of other names; characters that a key may not contain become dashes.
     pub fn from_displayed(value: &impl fmt::Display) -> Self {
         let name = value.to_string();
         let name: String =
@@ -100,11 +100,11 @@ impl Key {
     }
 }
 
-/// Crockford's alphabet: no letter that is easily taken for another.
+/// Crockford's alphabet, without letters that are easily confused.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl AskId {
-    /// Ten characters from fifty random bits; the caller brings the randomness.
+    /// Ten characters from fifty random bits, which the caller provides.
     pub fn from_random(bits: u64) -> Self {
         let letters = (0..10).map(|i| {
             let index = (bits >> (5 * i)) as usize % ALPHABET.len();

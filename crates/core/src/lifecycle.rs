@@ -1,5 +1,5 @@
-//! How an ask goes from open to its one end, and what becomes of the outcome on its way to the agent.
-//! `step` is the only way to change an ask.
+//! The states of an ask, from open to its one end, and of the outcome on its way to the agent. `step` is the only way to
+//! change an ask.
 
 use crate::answer::Answer;
 use crate::ids::AnswerKey;
@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How an ask stands. All but `Open` are final.
+/// The state of an ask. All but `Open` are final.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
     Open,
     Answered {
         answer: Answer,
         by: By,
-        /// The sender's name for this act, so that a repeated call is recognised.
+        /// The sender's idempotency key, so that a repeated call is recognised.
         key: Option<AnswerKey>,
         at: Timestamp,
         delivery: Delivery,
@@ -27,13 +27,13 @@ pub enum State {
     },
     Withdrawn {
         why: Withdrawal,
-        /// What was answered in the agent's own terminal, where that is known.
+        /// What was answered in the agent's own terminal, if known.
         answer: Option<Answer>,
         at: Timestamp,
     },
 }
 
-/// How an ask stands, by name.
+/// The name of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskState {
@@ -65,7 +65,7 @@ impl AskState {
     }
 }
 
-/// What is known of an outcome that goes to the agent, and why we think so.
+/// What is known about the delivery of an outcome, and on what evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
@@ -111,7 +111,7 @@ impl Receipt {
         }
     }
 
-    /// Knowledge only grows: what is settled stays, and doubt may still be resolved by the transcript.
+    /// A receipt only becomes more certain: what is settled stays, and `unknown` may still be resolved by the transcript.
     fn may_become(self, next: Receipt) -> bool {
         use Receipt::{Confirmed, Delivered, Disputed, Pending, Superseded, Undelivered, Unknown};
         match (self, next) {
@@ -126,7 +126,7 @@ impl Receipt {
     }
 }
 
-/// Why nobody's answer came.
+/// Why an ask expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Expiry {
@@ -135,14 +135,14 @@ pub enum Expiry {
     Unattended,
 }
 
-/// Why an answer is no longer wanted.
+/// Why an ask was withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Withdrawal {
     Terminal,
     Cancelled,
     Gone,
-    /// The agent says that it went ahead, and nothing shows that it was allowed to.
+    /// The agent reported that it went ahead, without proof that it was allowed to.
     Reported,
 }
 
@@ -157,11 +157,11 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Changed(State),
-    /// The same thing was said before; saying it again is not an error.
+    /// A repetition of an earlier event, which is not an error.
     Unchanged,
 }
 
-/// An event that may not happen now. The ask is as it was.
+/// An event that is not allowed in this state. The ask is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("this ask has already ended")]
@@ -176,8 +176,8 @@ pub enum Refused {
     Receipt { from: Receipt, to: Receipt },
 }
 
-/// The one function that changes an ask. An answer that arrives at or after the deadline is too late,
-/// whether or not anybody has noticed the deadline yet.
+/// The only function that changes an ask. An answer at or after the deadline is too late, even if the timer has not fired
+/// yet.
 pub fn step(
     state: &State,
     deadline: Option<Timestamp>,
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// What a person should know beside the state itself.
+    /// A note for people about how it ended.
     pub fn note(&self) -> Option<&str> {
         let evidence = self.delivery().and_then(|delivery| delivery.evidence.as_deref());
         evidence.or(self.why_unanswered())

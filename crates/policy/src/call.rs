@@ -14,7 +14,7 @@ pub struct ToolCall<'a> {
     pub agent_kind: &'a str,
     /// The folder the agent says it works in.
     pub cwd: &'a str,
-    /// What else is known of that folder.
+    /// What else is known about that folder.
     pub folder: Folder<'a>,
     pub tool: &'a str,
     pub input: &'a Map<String, Value>,
@@ -37,20 +37,20 @@ pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>
     }
 }
 
-/// How far an agent's word for its folder goes. Rules that are bound to a folder allow nothing elsewhere.
+/// How far the folder that an agent reports can be trusted. Rules for a folder allow nothing elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Folder<'a> {
-    /// Nobody has looked, and the word is taken.
+    /// Not checked; the report is trusted.
     #[default]
     Claimed,
-    /// It works in this folder, and what it says is this one or one below it.
+    /// The agent works in this folder, and reports it or one below it.
     Known(&'a str),
-    /// It was found elsewhere, or says different things.
+    /// The agent works elsewhere, or its reports differ.
     Disputed,
 }
 
 impl Folder<'_> {
-    /// Whether a rule for these folders may allow something; what the agent says must fit as well.
+    /// Whether a rule for these folders may allow something; the reported folder must match as well.
     pub(crate) fn may_be_in(self, folders: &FolderGlob) -> bool {
         match self {
             Folder::Claimed => true,
@@ -62,7 +62,7 @@ impl Folder<'_> {
 
 /// The field that holds the command of a shell tool.
 pub const COMMAND_FIELD: &str = "command";
-/// Fields of a shell tool that change nothing about what its command may do.
+/// Fields of a shell tool that have no influence on what its command may do.
 pub(crate) const HARMLESS_FIELDS: [&str; 3] = ["description", "timeout", "run_in_background"];
 
 /// The first field that may give a command more power than its words say, such as one that lifts a sandbox.
@@ -92,7 +92,7 @@ impl ToolCall<'_> {
         self.home.is_named(self.cwd, self.input) || (self.act() == Some(Act::Search) && is_below())
     }
 
-    /// The command taken apart, for a shell tool. A command that is missing or no text cannot be parsed.
+    /// The parsed command of a shell tool. A command that is missing or not a string counts as unparsable.
     pub fn script(&self) -> Option<Script> {
         let command = || self.input.get(COMMAND_FIELD).and_then(Value::as_str).unwrap_or_default();
         self.runs_command().then(|| Script::read(command()))

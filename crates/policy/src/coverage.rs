@@ -4,7 +4,7 @@ use crate::call::ToolCall;
 use crate::command::Advice;
 use crate::decision::Action;
 use crate::policy::Policy;
-use crate::rule::{Reading, Rule, RuleId, Verb};
+use crate::rule::{Rule, RuleId, Syntax, Verb};
 use crate::shell::Part;
 use aye_core::visible::one_line;
 use std::cmp::Reverse;
@@ -43,7 +43,7 @@ impl Policy {
         let script = call.script();
         let mut lost = vec![];
         for rule in self.rules.iter().filter(|rule| rule.verb == Verb::Allow) {
-            if !rule.applies_as(call, Reading::Glob) {
+            if !rule.applies_as(call, Syntax::Glob) {
                 continue;
             }
             match &script {
@@ -52,7 +52,7 @@ impl Policy {
                 }
                 None => {}
                 Some(script) => lost.extend(script.parts.iter().filter_map(|part| {
-                    let once = rule.decides_as(part, script, Reading::Glob);
+                    let once = rule.decides_as(part, script, Syntax::Glob);
                     let still = rule.applies_to(call) && rule.decides(part, script);
                     let advice = rule.words.as_ref().and_then(|pattern| pattern.advise(&part.words));
                     (once && !still).then(|| Lost { rule, line: part.line.clone(), advice })

@@ -1,11 +1,11 @@
-//! The policy as it stands in the configuration, and the check that makes a [`Policy`] of it.
+//! The policy as it is written in the configuration, and the check that turns it into a [`Policy`].
 
 use crate::call::COMMAND_FIELD;
 use crate::command::CommandPattern;
 use crate::pattern::{BadPattern, FolderGlob, Glob};
 use crate::policy::Policy;
 use crate::problem::{Flaw, Problem};
-use crate::rule::{Example, Field, Reading, Rule, RuleDraft, RuleId, Verb};
+use crate::rule::{Example, Field, Rule, RuleDraft, RuleId, Syntax, Verb};
 use crate::url::UrlPattern;
 use aye_core::body::Kind;
 use aye_core::proof::Proof;
@@ -21,7 +21,7 @@ pub struct PolicyFile {
     pub timeout: Timeouts,
     pub when_unattended: WhenUnattended,
     pub outline_preapproval: OutlinePreapproval,
-    /// What every allow by a person takes.
+    /// What allowing anything requires.
     pub proof: Proof,
     pub rules: Vec<RuleDraft>,
 }
@@ -74,7 +74,7 @@ pub enum WhenUnattended {
     Reject,
 }
 
-/// Which plan passes when a person approves one that was refused meanwhile.
+/// Which plan an approval in advance is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutlinePreapproval {
@@ -84,7 +84,7 @@ pub enum OutlinePreapproval {
 }
 
 impl PolicyFile {
-    /// Writes out a leading `~`, which patterns themselves do not know.
+    /// Expands a leading `~`, which patterns do not support.
     pub fn expand_home(&mut self, user_home: &str) {
         let expand = |path: &mut String| match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => *path = format!("{user_home}{rest}"),
@@ -100,7 +100,7 @@ impl PolicyFile {
         }
     }
 
-    /// Everything that is wrong at once, so that it can be mended at once.
+    /// Returns all problems at once, so that they can be fixed at once.
     pub fn check(self) -> Result<Policy, Vec<Problem>> {
         let mut problems = vec![];
         let mut auto_approve = vec![];
@@ -135,7 +135,7 @@ impl PolicyFile {
     }
 }
 
-/// Every tool, or tools none of which asks a person.
+/// Accepts `*`, or a pattern that matches no tool whose purpose is to ask a person.
 fn approvable(pattern: String) -> Result<Glob, Problem> {
     match Glob::new(&pattern) {
         Err(source) => Err(Problem::AutoApprovePattern { pattern, source }),
@@ -146,8 +146,7 @@ fn approvable(pattern: String) -> Result<Glob, Problem> {
     }
 }
 
-/// The tool that a pattern means to answer in a person's place. `*` does not mean it: it stands for all the
-/// others.
+/// A tool that asks a person and that the pattern names. `*` does not count: it means all other tools.
 fn person_only(glob: &Glob) -> Option<&'static str> {
     let for_people = Tool::ALL.into_iter().filter(|tool| tool.asks_a_person()).map(Tool::name);
     for_people.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
@@ -184,7 +183,7 @@ fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
         }
         (Some(_) | None, _) => {}
     }
-    // Examples of a rule that is wrong already would only repeat the complaint.
+    // Examples of a rule that is already wrong would only repeat the error.
     if flaws.is_empty() {
         flaws.extend(check_examples(&mut rule, &draft));
     }
@@ -215,8 +214,8 @@ fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut 
     made.map_err(|source| flaws.push(flaw(source))).ok()
 }
 
-/// A rule that was written when commands were matched as globs is never refused for that: where its examples
-/// held then and do not now, the rule says so.
+/// A rule written when commands were matched as globs is not refused for that: examples that held then and do not hold
+/// now are recorded in the rule.
 fn check_examples(rule: &mut Rule, draft: &RuleDraft) -> Vec<Flaw> {
     let vague = |example: &&Example| {
         matches!(example, Example::Text(_)) && rule.command.is_none() && rule.tool.is_none()
@@ -224,8 +223,8 @@ fn check_examples(rule: &mut Rule, draft: &RuleDraft) -> Vec<Flaw> {
     if draft.matches.iter().chain(&draft.not_matches).any(|example| vague(&example)) {
         return vec![Flaw::VagueExample];
     }
-    let matches = |rule: &Rule, example: &Example| rule.matches_example(example, Reading::Words);
-    let matched = |rule: &Rule, example: &Example| rule.matches_example(example, Reading::Glob);
+    let matches = |rule: &Rule, example: &Example| rule.matches_example(example, Syntax::Words);
+    let matched = |rule: &Rule, example: &Example| rule.matches_example(example, Syntax::Glob);
     let mut flaws = vec![];
     for example in draft.matches.iter().filter(|example| !matches(rule, example)).collect::<Vec<_>>() {
         match matched(rule, example) {

@@ -1,6 +1,6 @@
-//! Grants: what a person allowed on the way, for a session or for a project. A grant is exact, so that it
-//! never allows anything its maker did not see: the same folder, the same tool, the same command or input.
-//! A grant speaks only where no rule did (see [`crate::Decision::is_open_to_grants`]).
+//! Grants: what a person allowed while answering, for a session or for a project. A grant is exact, so it never allows
+//! anything that the person did not see: the same folder, the same tool, the same command or input. It counts only if no
+//! rule decides (see [`crate::Decision::is_open_to_grants`]).
 
 use crate::call::{ToolCall, unusual_field};
 use crate::pattern::plain_path;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Only for this agent; without it, for every agent in the folder.
+    /// Only for this agent; if `None`, for every agent in the folder.
     pub agent: Option<AgentId>,
     /// The folder the agent works in, exactly.
     pub folder: String,
@@ -25,7 +25,7 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
     pub by: By,
     pub at: Timestamp,
-    /// What it was given with. It is worth no more than that.
+    /// The proof it was given with. Where a stricter one is required, the grant does not count.
     #[serde(default, skip_serializing_if = "Proof::is_none")]
     pub proof: Proof,
 }
@@ -33,7 +33,7 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exactly {
-    /// A command of a shell tool, in the one way to write it, so that blanks and quotes do not matter.
+    /// A command of a shell tool in canonical form, so that blanks and quotes do not matter.
     Command(String),
     /// The digest of any other tool's whole input.
     Input(String),
@@ -62,7 +62,7 @@ impl Exactly {
         Self::of_script(call, call.script().as_ref())
     }
 
-    /// The same for a command that was taken apart already and names no place of ours.
+    /// The same for a command that is already parsed and does not name aye's own files.
     pub(crate) fn of_script(call: &ToolCall, script: Option<&Script>) -> Result<Self, NotGrantable> {
         if call.is_person_only() {
             return Err(NotGrantable::PersonOnly(call.tool.to_owned()));
@@ -78,7 +78,7 @@ impl Exactly {
         plain.map(Exactly::Command).map_err(NotGrantable::Opaque)
     }
 
-    /// What would be allowed, in plain words.
+    /// A description for people.
     pub fn words(&self, tool: &str) -> String {
         match self {
             Exactly::Command(command) => format!("run exactly `{}`", one_line(command)),
@@ -88,7 +88,7 @@ impl Exactly {
 }
 
 impl Grant {
-    /// What a person grants by saying yes to this call for longer than once.
+    /// The grant for a call that a person allows for longer than once.
     pub fn of(
         call: &ToolCall,
         agent: Option<AgentId>,
@@ -109,7 +109,7 @@ impl Grant {
         })
     }
 
-    /// What a grant for this call would be for, where there can be one.
+    /// A description of the grant for this call, if one is possible.
     pub fn exactly(call: &ToolCall) -> Result<Exactly, NotGrantable> {
         if plain_path(call.cwd).is_none() {
             return Err(NotGrantable::Folder);
@@ -117,8 +117,8 @@ impl Grant {
         Exactly::of(call)
     }
 
-    /// Whether it allows what [`Exactly::of`] made of a call by this agent, in this folder, with this tool.
-    /// The call was read beforehand, because reading a long command takes its time.
+    /// Whether it allows the result of [`Exactly::of`] for a call by this agent, in this folder, with this tool. The call is
+    /// parsed beforehand, because parsing a long command takes time.
     pub fn covers(
         &self,
         folder: &str,
@@ -134,7 +134,7 @@ impl Grant {
             && self.exactly == *exactly
     }
 
-    /// What it allows, in plain words: `run exactly "cargo test" in /src/web until …`.
+    /// A description for people: `run exactly "cargo test" in /src/web until …`.
     pub fn words(&self) -> String {
         let what = self.exactly.words(&self.tool);
         let whom = if self.agent.is_some() { ", this agent only," } else { "" };

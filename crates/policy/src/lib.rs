@@ -1,6 +1,5 @@
-//! What may be decided without asking a person: rules that people wrote once and mean for ever, and
-//! grants they gave on the way. Nothing here does I/O, reads a clock or looks at the environment; what is in
-//! doubt goes to a person.
+//! What may be decided without asking a person: rules from `config.toml`, and grants given while answering. Nothing here
+//! does I/O, reads a clock or looks at the environment. In case of doubt, a person is asked.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod call;

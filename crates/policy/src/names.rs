@@ -1,5 +1,5 @@
-//! The names in a tool call that a program might open, for whoever can look at the disk: what a name leads to shows
-//! only there. Nothing is opened here.
+//! Lists the file names in a tool call that a program might open. The caller resolves them on disk; nothing is opened
+//! here.
 
 mod pattern;
 
@@ -9,25 +9,25 @@ use crate::shell::Script;
 use aye_core::tool::{Act, Tool};
 use std::collections::BTreeSet;
 
-/// More than anybody writes into one command; a call that has more goes to a person.
+/// More than anybody writes into one command; for a call with more names a person is asked.
 const MOST: usize = 4096;
 
 /// The names in one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     pub names: BTreeSet<Name>,
-    /// There were more than can be looked at.
+    /// Whether there were too many to resolve.
     pub too_many: bool,
-    /// The words that may each be one of several names, in the order in which they are written: a command may change
-    /// its folder and use the words that follow from there.
+    /// For each word, the names it may mean, in the order of the command: a command may change its folder and use later
+    /// words from there.
     pub words: Vec<Vec<Name>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// From the root, or from the agent's folder. Detours and links are still in it.
+    /// Absolute, or relative to the agent's folder; not normalised.
     pub path: String,
-    /// Everything below it may be looked at as well.
+    /// Whether everything below it may be read as well.
     pub through: bool,
 }
 
@@ -37,7 +37,7 @@ impl Names {
         let (tool, is_shell) = (Tool::named(call.tool), call.runs_command());
         let is_file_tool = matches!(call.act(), Some(Act::Change | Act::Read));
         let is_search = call.act() == Some(Act::Search);
-        // What is no name, whatever it says: what a command is for, and what is searched for in files.
+        // Not file names: a command's description, and the text that a search looks for.
         let is_text = |field: &str| {
             (is_shell && HARMLESS_FIELDS.contains(&field)) || (tool == Some(Tool::Grep) && field == "pattern")
         };
@@ -60,7 +60,7 @@ impl Names {
             }
         }
         for part in script.iter().flat_map(|script| &script.parts) {
-            // What wrappers and nested shells lead to stands there in words of its own.
+            // Includes the commands that wrappers and nested shells run.
             let own = part.words.join(" ");
             let others = part.reaches.iter().filter(|text| **text != part.line && **text != own);
             for word in others.flat_map(|text| words(text)).chain(part.words.iter().cloned()) {
@@ -86,7 +86,7 @@ impl Names {
         }
     }
 
-    /// The names that a text may be, which are also kept.
+    /// Records and returns the names that a text may mean.
     fn add(&mut self, call: &ToolCall, text: &str, through: bool) -> Vec<Name> {
         if text.is_empty() || text.contains('\0') {
             return vec![];
@@ -117,7 +117,7 @@ impl Names {
     }
 }
 
-/// `cd` without a folder goes to the user's own.
+/// `cd` without an argument goes to the user's home.
 fn goes_home(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.next() == Some("cd") && words.all(|word| word.starts_with('-') && word != "-")
@@ -134,7 +134,7 @@ fn starts(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(0).chain(after_sign).chain(after_option).map(|start| &word[start..])
 }
 
-/// A text that may be a command or not. A sign that stands alone in it (`/`, `~`) is taken for a sign.
+/// A text that may or may not be a command. A single `/` or `~` in it is not taken as a name.
 fn loose_words(text: &str) -> Vec<String> {
     let mut all = words(text);
     all.extend(text.split_whitespace().map(str::to_owned));
@@ -146,10 +146,10 @@ fn is_no_mere_sign(word: &str) -> bool {
     word.contains(char::is_alphanumeric) || word.contains("..")
 }
 
-/// So deep are commands within quotes looked at.
+/// How many levels of quoted commands are parsed.
 const DEEPEST: usize = 8;
 
-/// The words of a command, and after each one that may be a command itself, the words of that.
+/// The words of a command; each word that may be a command itself is followed by its words.
 fn words_within(text: &str) -> Vec<String> {
     fn collect(text: &str, levels: usize, all: &mut Vec<String>) {
         for word in words(text) {
@@ -168,7 +168,7 @@ fn words_within(text: &str) -> Vec<String> {
     all
 }
 
-/// The words of a command, without its quotes and backslashes.
+/// The words of a command, without quotes and backslashes.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![];
     let mut word = String::new();

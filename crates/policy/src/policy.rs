@@ -1,17 +1,15 @@
 //! The policy: what happens to a tool call before a person is asked.
 //!
-//! Rules come first, in order, then `auto_approve`, and whatever neither decides goes to a person.
+//! Rules come first, in order, then `auto_approve`. If neither decides, a person is asked.
 //!
-//! A shell command is judged part by part. For each part the first rule that matches decides; over the
-//! parts, deny beats ask, and ask beats allow. So a compound command is allowed only if every part is
-//! allowed by some rule that stands before any rule that would deny or ask about that part. A part that no
-//! rule matches goes to a person, unless `auto_approve` names the shell tool. A command that is not plain
-//! (see [`crate::shell`]) matches no allow rule at all, not even one without a `command`; only
-//! `auto_approve`, which never looks at commands, lets it pass, and even that only where no rule denies or
-//! asks about commands: such a rule could not see what it is there to stop.
+//! A shell command is evaluated part by part. For each part the first rule that matches decides; across parts, deny beats
+//! ask, and ask beats allow. So a compound command is allowed only if each part is allowed by a rule that comes before any
+//! rule that would deny or ask about it. For a part that no rule matches a person is asked, unless `auto_approve` names
+//! the shell tool. A command that is not plain (see [`crate::shell`]) matches no allow rule, not even one without a
+//! `command`. Only `auto_approve`, which does not look at commands, can allow it, and only if no rule denies or asks about
+//! commands: such a rule could not see what it is meant to stop.
 //!
-//! Above all rules: questions and plans are never approved here, and neither is an input that names a
-//! place of aye's own (see [`crate::home`]).
+//! Questions, plans and inputs that name aye's own files (see [`crate::home`]) are never approved here.
 
 use crate::call::{Folder, ToolCall};
 use crate::decision::{Action, Decision, Source};
@@ -25,7 +23,7 @@ use aye_core::proof::Proof;
 use aye_core::tool::Tool;
 use aye_core::visible::one_line;
 
-/// A policy that was checked. The default decides nothing: everything goes to a person.
+/// A checked policy. The default decides nothing: a person is asked about everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     pub(crate) auto_approve: Vec<Glob>,
@@ -33,7 +31,7 @@ pub struct Policy {
     pub timeout: Timeouts,
     pub when_unattended: WhenUnattended,
     pub outline_preapproval: OutlinePreapproval,
-    /// What every allow by a person takes.
+    /// What allowing anything requires.
     pub proof: Proof,
 }
 
@@ -42,28 +40,28 @@ impl Policy {
         self.auto_approve.iter()
     }
 
-    /// In the order in which they are asked.
+    /// In the order in which they are tried.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Whether some allow, somewhere, takes more than the word of who may answer.
+    /// Whether anything requires proof to be allowed.
     pub fn asks_for_proof(&self) -> bool {
         self.strictest() != Proof::None
     }
 
-    /// The most that any allow takes.
+    /// The strictest proof that anything requires.
     pub fn strictest(&self) -> Proof {
         self.proof.max(self.strictest_rule())
     }
 
-    /// What it takes to let an agent do without the rules: to start it in a mode that asks for less, or to have it
-    /// remember an approval by itself.
+    /// The proof for letting an agent bypass the rules, by starting it in a mode that asks for less or by letting it
+    /// remember an approval itself.
     pub fn strictest_rule(&self) -> Proof {
         self.rules.iter().map(|rule| rule.proof).max().unwrap_or_default()
     }
 
-    /// What approving a plan in advance takes, whatever plan it will be.
+    /// The proof for approving a plan in advance, whatever plan it will be.
     pub fn proof_for_plans(&self) -> Proof {
         let about_plans =
             |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| tool.matches(Tool::Plan.name()));
@@ -75,7 +73,7 @@ impl Policy {
         self.read(call).decision
     }
 
-    /// What the policy says of a call, and what a grant would have to be for. The command is taken apart once.
+    /// Evaluates a call, and determines what a grant for it would cover. The command is parsed once.
     pub fn read(&self, call: &ToolCall) -> Reading {
         let script = call.script();
         let judged = self.judge(call, script.as_ref());
@@ -101,8 +99,8 @@ impl Policy {
         reading
     }
 
-    /// Every part counts, not only the one that is named as the reason. A command that is not plain may hide what a
-    /// rule over commands is there for, so such a rule counts for it too.
+    /// All parts count, not only the one that is given as the reason. A command that is not plain may hide what a rule about
+    /// commands is meant for, so those rules count as well.
     fn proof_for(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Proof {
         let by_parts = judged.iter().filter_map(|part| part.rule);
         let is_opaque = script.is_some_and(|script| script.plain.is_err());
@@ -111,8 +109,7 @@ impl Policy {
         by_parts.chain(hidden).map(|rule| rule.proof).max().unwrap_or_default().max(self.proof)
     }
 
-    /// What each part gets from the first rule that matches it. A call that runs no shell has one part:
-    /// itself.
+    /// The first rule that matches each part. A call that runs no shell is a single part.
     pub(crate) fn judge<'a>(&'a self, call: &ToolCall, script: Option<&'a Script>) -> Vec<Judged<'a>> {
         let may_decide = |rule: &&Rule| {
             let elsewhere = |folders: &FolderGlob| !call.folder.may_be_in(folders);
@@ -192,18 +189,18 @@ impl Policy {
     }
 }
 
-/// What the policy says of one call.
+/// The result of evaluating one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     pub decision: Decision,
-    /// What a grant would have to be for, where one may still allow it.
+    /// What a grant must cover, if one may still allow the call.
     pub exactly: Option<Exactly>,
-    /// Where it may be allowed, the names to look at first: none may lead to a file of aye's own.
+    /// If the call may be allowed: the names to resolve first. None may lead to aye's own files.
     pub names: Names,
 }
 
 impl Reading {
-    /// Neither rules nor grants allow it, because of this.
+    /// Lets neither rules nor grants allow it, for this reason.
     pub fn goes_to_a_person(&mut self, why: &str) {
         if self.decision.action == Action::Allow {
             let because = format!("{}, but {why}, and that always goes to a person", self.decision.because);
@@ -221,7 +218,7 @@ pub(crate) struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// What the rule is about, in this part.
+    /// The text in this part that the rule matched.
     fn words(&self, call: &ToolCall, rule: &Rule) -> String {
         let Some(part) = self.part else { return one_line(call.tool).into_owned() };
         match rule.reached(part) {
@@ -241,7 +238,7 @@ impl Judged<'_> {
     }
 }
 
-/// A command in a sentence. The sentence explains, nobody approves by it, so a long one may be cut.
+/// A command for use in a sentence. Nobody approves by that sentence, so a long command may be cut.
 fn code(command: &str) -> String {
     const LONGEST: usize = 200;
     let shown = one_line(command);

@@ -1,4 +1,4 @@
-//! One rule: when it applies, and what it then decides.
+//! One rule: when it applies, and what it decides.
 
 use crate::call::{COMMAND_FIELD, ToolCall, unusual_field};
 use crate::command::CommandPattern;
@@ -26,13 +26,13 @@ pub struct RuleDraft {
     pub cwd: Option<String>,
     pub tool: Option<String>,
     pub command: Option<String>,
-    /// A pattern for each input field that counts.
+    /// A pattern for each input field that matters.
     #[serde(default)]
     pub input: BTreeMap<String, String>,
     pub action: Verb,
     /// What the agent is told when the rule denies.
     pub message: Option<Text>,
-    /// What allowing it takes, for a rule that asks.
+    /// What allowing it requires, for a rule that asks.
     #[serde(default)]
     pub proof: Proof,
     #[serde(default)]
@@ -49,8 +49,8 @@ pub enum Verb {
     Ask,
 }
 
-/// What a rule must match or must not. A mere text is a command for a rule over commands, else the name of
-/// a tool. Conditions that an example says nothing about are taken as met.
+/// A call that a rule must match, or must not. A plain text is a command if the rule has a `command`, else the name of a
+/// tool. Conditions that an example does not mention count as met.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Example {
@@ -78,7 +78,7 @@ pub struct ExampleCall {
     pub input: Option<Map<String, Value>>,
 }
 
-/// Which rule decided: its place in the file, from 1, and its name if it has one.
+/// A rule by its position in the file, from 1, and its name if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleId {
     pub number: usize,
@@ -94,24 +94,24 @@ impl fmt::Display for RuleId {
     }
 }
 
-/// A rule that was checked.
+/// A checked rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub id: RuleId,
     pub agent: Option<String>,
     pub cwd: Option<FolderGlob>,
     pub tool: Option<Glob>,
-    /// As it is written, and as rules that deny or ask match it.
+    /// As written, and as deny and ask rules match it.
     pub command: Option<Glob>,
-    /// As a rule that allows reads its command.
+    /// The command as an allow rule interprets it.
     pub words: Option<CommandPattern>,
     pub input: Vec<Field>,
     pub verb: Verb,
     pub message: Option<Text>,
     pub proof: Proof,
-    /// Examples that the rule matched under [`Reading::Glob`] only.
+    /// Examples that the rule matches only with [`Syntax::Glob`].
     pub lost_examples: Vec<String>,
-    /// A counterexample that the rule matches now and did not under [`Reading::Glob`]: it allows nothing.
+    /// A counterexample that the rule matches now but not with [`Syntax::Glob`]. Such a rule allows nothing.
     pub suspended: Option<String>,
 }
 
@@ -120,33 +120,33 @@ pub struct Rule {
 pub struct Field {
     pub name: String,
     pub glob: Glob,
-    /// As a rule that allows reads it, if it is an address.
+    /// The pattern as an allow rule interprets it, if it is an address.
     pub url: Option<UrlPattern>,
 }
 
-/// How the patterns of a rule that allows are read.
+/// How the patterns of an allow rule are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
-    /// Word by word, and addresses by host: what is in force.
+pub enum Syntax {
+    /// Word by word, and addresses by host. This is in force.
     Words,
-    /// As globs over the whole text: what was in force once, to tell what a rule no longer covers.
+    /// As globs over the whole text, as in earlier versions, to find out what a rule no longer covers.
     Glob,
 }
 
 impl Rule {
-    /// Everything but the command. What an allow rule is bound to must be written plainly: a `..` never
-    /// widens it, while a rule that denies or asks looks through it.
+    /// Checks everything but the command. Allow rules match only normalised paths, so `..` cannot widen them; deny and ask
+    /// rules normalise paths first.
     pub(crate) fn applies_to(&self, call: &ToolCall) -> bool {
-        self.suspended.is_none() && self.applies_as(call, Reading::Words)
+        self.suspended.is_none() && self.applies_as(call, Syntax::Words)
     }
 
-    pub(crate) fn applies_as(&self, call: &ToolCall, reading: Reading) -> bool {
+    pub(crate) fn applies_as(&self, call: &ToolCall, syntax: Syntax) -> bool {
         let runs_command = call.runs_command();
         self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)
             && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
             && (self.command.is_none() || runs_command)
             && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
-            && self.input.iter().all(|field| self.fits_field(field, call.input, call.cwd, reading))
+            && self.input.iter().all(|field| self.fits_field(field, call.input, call.cwd, syntax))
             && (self.verb != Verb::Allow || !runs_command || self.accepts_fields(call.input))
     }
 
@@ -157,15 +157,15 @@ impl Rule {
         }
     }
 
-    fn fits_field(&self, field: &Field, input: &Map<String, Value>, cwd: &str, reading: Reading) -> bool {
+    fn fits_field(&self, field: &Field, input: &Map<String, Value>, cwd: &str, syntax: Syntax) -> bool {
         let Some(value) = input.get(&field.name) else { return false };
         let text = value.as_str().map_or_else(|| Cow::Owned(canonical(value)), Cow::Borrowed);
         let glob = &field.glob;
         let is_path = glob.as_str().contains('/');
         let detours = is_path && text.split(['/', '\\']).any(|name| name == "..");
-        match (self.verb, reading) {
-            (Verb::Allow, Reading::Words) => field.allows(&text) && !detours,
-            (Verb::Allow, Reading::Glob) => glob.matches(&text) && !detours,
+        match (self.verb, syntax) {
+            (Verb::Allow, Syntax::Words) => field.allows(&text) && !detours,
+            (Verb::Allow, Syntax::Glob) => glob.matches(&text) && !detours,
             (Verb::Deny | Verb::Ask, _) => {
                 glob.matches(&text) || (is_path && glob.matches(&settle_path(cwd, &text)))
             }
@@ -177,19 +177,19 @@ impl Rule {
         unusual_field(input, named_by_rule).is_none()
     }
 
-    /// Whether the rule decides for this part of a script. Once a script leaves its folder, a rule that is
-    /// bound to a folder allows nothing in it.
+    /// Whether the rule decides for this part of a script. If a script changes its folder, rules for a folder allow nothing
+    /// in it.
     pub(crate) fn decides(&self, part: &Part, script: &Script) -> bool {
-        self.decides_as(part, script, Reading::Words)
+        self.decides_as(part, script, Syntax::Words)
     }
 
-    pub(crate) fn decides_as(&self, part: &Part, script: &Script, reading: Reading) -> bool {
+    pub(crate) fn decides_as(&self, part: &Part, script: &Script, syntax: Syntax) -> bool {
         match self.verb {
             Verb::Allow => {
                 let stays = self.cwd.is_none() || !script.parts.iter().any(|part| part.moves);
-                let covers = match reading {
-                    Reading::Words => self.words.as_ref().is_none_or(|pattern| pattern.covers(&part.words)),
-                    Reading::Glob => self.command.as_ref().is_none_or(|glob| glob.matches(&part.line)),
+                let covers = match syntax {
+                    Syntax::Words => self.words.as_ref().is_none_or(|pattern| pattern.covers(&part.words)),
+                    Syntax::Glob => self.command.as_ref().is_none_or(|glob| glob.matches(&part.line)),
                 };
                 script.plain.is_ok() && stays && covers
             }
@@ -197,31 +197,31 @@ impl Rule {
         }
     }
 
-    /// What this part leads to that the rule is about.
+    /// The text of this part, or of a command that it runs, that the rule matches.
     pub(crate) fn reached<'a>(&self, part: &'a Part) -> Option<&'a str> {
         let glob = self.command.as_ref()?;
         part.reaches.iter().find(|text| glob.matches(text)).map(String::as_str)
     }
 
-    /// Whether the rule alone settles the whole script its way.
-    fn settles(&self, script: &Script, reading: Reading) -> bool {
-        let mut decided = script.parts.iter().map(|part| self.decides_as(part, script, reading));
+    /// Whether the rule alone decides the whole script.
+    fn settles(&self, script: &Script, syntax: Syntax) -> bool {
+        let mut decided = script.parts.iter().map(|part| self.decides_as(part, script, syntax));
         match self.verb {
             Verb::Allow => decided.all(|it| it),
             Verb::Deny | Verb::Ask => decided.any(|it| it),
         }
     }
 
-    pub(crate) fn matches_example(&self, example: &Example, reading: Reading) -> bool {
+    pub(crate) fn matches_example(&self, example: &Example, syntax: Syntax) -> bool {
         match example {
-            Example::Text(command) if self.command.is_some() => self.settles(&Script::read(command), reading),
+            Example::Text(command) if self.command.is_some() => self.settles(&Script::read(command), syntax),
             Example::Text(tool) => self.tool.as_ref().is_none_or(|glob| glob.matches(tool)),
-            Example::Call(call) => self.matches_call(call, reading),
+            Example::Call(call) => self.matches_call(call, syntax),
         }
     }
 
-    fn matches_call(&self, call: &ExampleCall, reading: Reading) -> bool {
-        /// A condition fits unless both it and something to hold it against are there, and they differ.
+    fn matches_call(&self, call: &ExampleCall, syntax: Syntax) -> bool {
+        /// True unless both the condition and a value exist and do not match.
         fn fits<C, V: ?Sized>(
             condition: Option<&C>,
             value: Option<&V>,
@@ -235,8 +235,8 @@ impl Rule {
         };
         let fields_fit = |input: &Map<String, Value>| {
             let cwd = call.cwd.as_deref().unwrap_or("/");
-            self.input.iter().all(|field| self.fits_field(field, input, cwd, reading))
-                && command(input).is_none_or(|command| self.settles(&Script::read(&command), reading))
+            self.input.iter().all(|field| self.fits_field(field, input, cwd, syntax))
+                && command(input).is_none_or(|command| self.settles(&Script::read(&command), syntax))
         };
         fits(self.agent.as_ref(), call.agent.as_ref(), |agent, kind| agent == kind)
             && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, tool| glob.matches(tool))
@@ -244,7 +244,7 @@ impl Rule {
             && call.input.as_ref().is_none_or(fields_fit)
     }
 
-    /// What whoever wrote the rule should know about it.
+    /// Warnings for the person who wrote the rule.
     pub fn cautions(&self) -> Vec<String> {
         if self.verb != Verb::Allow {
             return vec![];
@@ -262,7 +262,7 @@ impl Rule {
         cautions
     }
 
-    /// The rule's command as it is read, where that differs from how it is written.
+    /// The rule's command as it is interpreted, if that differs from how it is written.
     pub fn read_as(&self) -> Option<String> {
         let read = self.words.as_ref()?.to_string();
         let written = self.command.as_ref()?.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -275,7 +275,7 @@ impl Rule {
 }
 
 impl Field {
-    /// A text that is an address is only ever matched as one, or by `*`.
+    /// Addresses are matched only as addresses, or by `*`.
     fn allows(&self, text: &str) -> bool {
         let is_address = is_address_field(&self.name) || looks_like_address(text);
         match &self.url {

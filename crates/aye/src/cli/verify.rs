@@ -14,8 +14,8 @@ const BAR: u64 = 30;
 /// Check the audit log, and compare the database with it.
 #[derive(Args)]
 #[command(after_help = "\
-Prints the head, the hash of the last entry. A hash chain cannot show that its end was cut off, so
-note the head elsewhere from time to time, and check later that the log still contains it:
+Prints the head, the hash of the last entry. Whoever can write all of AYE_HOME can also replace the
+log, so note the head elsewhere from time to time, and check later that the log still contains it:
   aye verify --contains 3b1f…
 
 Exit codes: 0 whole, 1 broken, 6 nothing wrong, but not all of it could be checked.

@@ -1,11 +1,11 @@
-//! Changes of a file as diffs from which the input can be read back.
+//! Changes of a file as diffs from which the input can be rebuilt.
 
 use super::{Before, Display, DisplayKind, Hunk, NO_NEWLINE, Place, without};
 use crate::tool::Tool;
 use crate::visible::one_line;
 use serde_json::{Map, Value};
 
-/// An input that can be shown as a diff; one with a field of another type is shown as JSON instead.
+/// An input that can be shown as a diff. If a field has an unexpected type, the input is shown as JSON instead.
 pub enum Change<'a> {
     Write { file: &'a str, content: &'a str, rest: Map<String, Value> },
     Edit { file: &'a str, edits: Vec<(&'a str, &'a str)>, rest: Map<String, Value> },
@@ -44,7 +44,7 @@ impl<'a> Change<'a> {
             Change::Write { file, content, rest } => {
                 let told = before.and_then(|before| write(content, &before.places));
                 let is_told = told.is_some();
-                // Nothing is known of the file, so every line counts as new.
+                // Nothing is known about the file, so every line counts as new.
                 let hunk = told.or_else(|| write(content, &[all_of(content)])).into_iter().collect();
                 diff(format!("Write {}", one_line(file)), file, hunk, is_told, rest)
             }
@@ -103,7 +103,7 @@ fn all_of(content: &str) -> Place {
     Place { old_start: 0, new_start: 1, new_lines, ..Place::default() }
 }
 
-/// The whole content as one hunk: new where a place says so, unchanged elsewhere. None if the places do not fit.
+/// The whole content as one hunk: new where a place says so, unchanged elsewhere. `None` if the places do not fit.
 fn write(content: &str, places: &[Place]) -> Option<Hunk> {
     let (new, is_open) = file_lines(content);
     let mut lines = Vec::with_capacity(new.len());
@@ -133,7 +133,7 @@ fn write(content: &str, places: &[Place]) -> Option<Hunk> {
     Some(Hunk { old_start: u64::from(is_known), new_start: 1, lines })
 }
 
-/// A string as the lines it consists of; none for an empty one.
+/// The lines of a string; no line for an empty one.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').take(if text.is_empty() { 0 } else { usize::MAX })
 }
