@@ -62,6 +62,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_sessions.sql"),
     include_str!("migrations/0010_row_macs.sql"),
     include_str!("migrations/0012_messages.sql"),
+    include_str!("migrations/0013_can.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;
