@@ -187,7 +187,7 @@ async fn telegram(home: &Home) -> Finding {
 fn passkeys(home: &Home) -> Finding {
     let needed = Config::load(&home.config()).map(|config| config.policy.asks_for_proof());
     let database = store::open_to_read(&home.database());
-    let there = database.map(|database| database.passkeys().unwrap_or_default().len());
+    let there = database.map(|database| database.passkeys_to_check().unwrap_or_default().len());
     match (there.unwrap_or_default(), needed.as_ref().is_ok_and(|needed| *needed)) {
         (0, _) if needed.is_err() => Finding::fine("passkeys", "none; config.toml cannot be read"),
         (0, true) => Finding::wrong(

@@ -25,7 +25,7 @@ pub fn apply(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> 
     };
     let ends = ask.state.is_open();
     let written = match (ask.state.receipt(), state.delivery()) {
-        _ if ends => tx.end_ask(&ask.id, &state)?,
+        _ if ends => tx.end_ask(&ask, &state)?,
         (Some(from), Some(to)) => tx.set_receipt(&ask.id, from, to)?,
         (None, _) | (_, None) => false,
     };

@@ -47,8 +47,13 @@ impl Lookup {
             input: &input,
             home: &self.places,
         };
+        let mut policy = self.policy.read(&call);
+        if !agent.ours {
+            tracing::error!(agent = %profile.id, "the database says something of it that the hub did not write");
+            policy.goes_to_a_person("what the database says of this agent was not written by the hub");
+        }
         Reading {
-            policy: self.policy.read(&call),
+            policy,
             about: (profile.kind.clone(), profile.cwd.clone()),
             bases: is_here(profile).then(|| standing.bases(profile)),
             cwd_is_checked: standing.is_checked(),

@@ -134,6 +134,8 @@ impl Hub {
         hub.fill_in_extras().await?;
         let mut started = hub.inner.policy.detail();
         started["version"] = json!(env!("CARGO_PKG_VERSION"));
+        // Tokens are read once: which of them act for a person from here on is for the trail to tell.
+        started["operators"] = json!(hub.inner.credentials.operators());
         hub.note("hub.started", started).await?;
         Ok(hub)
     }
@@ -162,9 +164,22 @@ impl Hub {
     }
 
     pub async fn ask(&self, id: &AskId) -> Result<Ask, Problem> {
+        self.find_ask(id, Reader::ask_to_show).await
+    }
+
+    /// The same to act upon: only as the hub itself wrote it.
+    async fn own_ask(&self, id: &AskId) -> Result<Ask, Problem> {
+        self.find_ask(id, Reader::ask).await
+    }
+
+    async fn find_ask(
+        &self,
+        id: &AskId,
+        find: fn(&Reader, &AskId) -> Result<Option<Ask>, StoreError>,
+    ) -> Result<Ask, Problem> {
         let find = || {
             let id = id.clone();
-            self.inner.store.read(move |db| db.ask(&id))
+            self.inner.store.read(move |db| find(db, &id))
         };
         // Looked at first: what is no longer under way when it is not found was not there.
         let under_way = self.inner.store.has_unawaited();

@@ -22,7 +22,7 @@ impl Hub {
         let until = tokio::time::Instant::now() + wait;
         loop {
             let mut ended = self.inner.feed.wait_for(id.as_str());
-            let ask = self.ask(id).await?;
+            let ask = self.own_ask(id).await?;
             only_by(agent, &ask)?;
             if let Some(resolution) = Resolution::of(&ask) {
                 return Ok(Some(resolution));

@@ -1,5 +1,6 @@
 use super::asks::{name, time, unreadable, unword, word};
 use super::outlines;
+use super::row_mac::AGENTS;
 use super::{Reader, StoreError, Tx};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
@@ -14,6 +15,8 @@ pub struct AgentRow {
     pub open_asks: u32,
     pub outline: Outline,
     pub created_at: Timestamp,
+    /// Whether the hub itself wrote what counts of it. Once it did not, it never does again: policy allows it nothing.
+    pub ours: bool,
 }
 
 /// What an adapter tells of its agent.
@@ -55,6 +58,7 @@ impl AgentRow {
             open_asks: 0,
             outline: Outline::default(),
             created_at: now,
+            ours: true,
         }
     }
 
@@ -78,20 +82,25 @@ impl AgentRow {
 }
 
 /// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
-const SELECT: &str = "SELECT agents.*,
+fn select() -> String {
+    format!(
+        "SELECT agents.*, row_is_ours(mac, {AGENTS}) AS ours,
     (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
         AS open_asks,
     (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline
-    FROM agents";
+    FROM agents"
+    )
+}
 
 impl Tx<'_> {
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, pid, pid_started, report, lost, cost, created_at)
-             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at)
+            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, pid, pid_started, report, lost, cost, created_at, mac)
+             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at,
+                 iif(:ours, row_mac('agents', :id, :kind, :host, :cwd, :first_cwd, :pid, :pid_started), NULL))
              ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
-                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost",
+                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac",
         )?;
         statement.execute(named_params! {
             ":id": profile.id.as_str(),
@@ -108,6 +117,7 @@ impl Tx<'_> {
             ":lost": row.lost,
             ":cost": profile.cost,
             ":created_at": row.created_at.as_millisecond(),
+            ":ours": row.ours,
         })?;
         profile.process.map_or(Ok(()), |process| self.put_process(&profile.id, process))
     }
@@ -122,13 +132,14 @@ impl Tx<'_> {
 
 impl Reader {
     pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-        self.one_agent(&format!("{SELECT} WHERE agents.id = ?1"), id.as_str())
+        self.one_agent(&format!("{} WHERE agents.id = ?1", select()), id.as_str())
     }
 
     /// By our id, or by the agent's own session id.
     pub fn find_agent(&self, id: &str) -> Result<Option<AgentRow>, StoreError> {
         let sql = format!(
-            "{SELECT} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1"
+            "{} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1",
+            select()
         );
         self.one_agent(&sql, id)
     }
@@ -142,7 +153,7 @@ impl Reader {
     pub fn agents(&self, all: bool) -> Result<Vec<AgentRow>, StoreError> {
         let condition = if all { "" } else { "WHERE report <> 'ended'" };
         // Should there ever be more, the newest are the ones that matter.
-        let sql = format!("{SELECT} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000");
+        let sql = format!("{} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000", select());
         let mut statement = self.connection.prepare_cached(&sql)?;
         let rows = statement.query_map([], |row| Ok(read_row(row)))?;
         let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
@@ -188,5 +199,6 @@ fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
         open_asks: row.get("open_asks")?,
         outline: outline.as_deref().map_or_else(|| Ok(Outline::default()), outlines::read)?,
         created_at: time(row.get("created_at")?)?,
+        ours: row.get("ours")?,
     })
 }

@@ -1,3 +1,4 @@
+use super::row_mac::ASKS;
 use super::{AgentRow, Reader, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
@@ -62,8 +63,9 @@ impl Tx<'_> {
         let extras = extras.transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
-                 extras, cwd_checked)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 extras, cwd_checked, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                 row_mac('asks', ?1, ?2, ?3, ?9, ?11, ?12, 'open', NULL, NULL, NULL, NULL))",
         )?;
         statement.execute((
             ask.id.as_str(),
@@ -77,7 +79,7 @@ impl Tx<'_> {
             ask.digest.as_str(),
             ask.created_at.as_millisecond(),
             ask.deadline.map(Timestamp::as_millisecond),
-            (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()?,
+            proof_word(ask)?,
             extras,
             ask.cwd_checked,
         ))?;
@@ -85,7 +87,7 @@ impl Tx<'_> {
     }
 
     /// Ends an open ask. One conditional write: whoever comes second changes nothing.
-    pub fn end_ask(&self, id: &AskId, state: &State) -> Result<bool, StoreError> {
+    pub fn end_ask(&self, ask: &Ask, state: &State) -> Result<bool, StoreError> {
         let (key, why) = match state {
             State::Open => return Ok(false),
             State::Answered { key, .. } => (key.as_ref().map(AnswerKey::as_str), None),
@@ -95,11 +97,18 @@ impl Tx<'_> {
         let by = state.by().map(serde_json::to_string).transpose().map_err(unreadable)?;
         let mut statement = self.connection.prepare_cached(
             "UPDATE asks SET state = :state, answer = :answer, by = :by, answer_key = :key, why = :why,
-                 ended_at = :ended_at, receipt = :receipt, extras = NULL
+                 ended_at = :ended_at, receipt = :receipt, extras = NULL,
+                 mac = row_mac('asks', :id, :agent, :ask_key, :digest, :deadline, :proof, :state, :answer, :by, :why,
+                     :ended_at)
              WHERE id = :id AND state = 'open'",
         )?;
         let changed = statement.execute(named_params! {
-            ":id": id.as_str(),
+            ":id": ask.id.as_str(),
+            ":agent": ask.agent.as_str(),
+            ":ask_key": ask.key.as_str(),
+            ":digest": ask.digest.as_str(),
+            ":deadline": ask.deadline.map(Timestamp::as_millisecond),
+            ":proof": proof_word(ask)?,
             ":state": state.name(),
             ":answer": state.answer().map(|answer| answer.to_json().to_string()),
             ":by": by,
@@ -127,17 +136,38 @@ impl Tx<'_> {
 }
 
 impl Reader {
+    /// An ask to act upon: exactly as the hub wrote it, or an error.
     pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
-        statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
+        self.own_ask("id = ?1", [id.as_str()])
     }
 
+    /// The same by the agent's own name for it.
     pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT * FROM asks WHERE agent = ?1 AND key = ?2")?;
-        let found =
-            statement.query_row((agent.as_str(), key.as_str()), |row| Ok(read_row(row))).optional()?;
-        found.transpose()
+        self.own_ask("agent = ?1 AND key = ?2", [agent.as_str(), key.as_str()])
+    }
+
+    fn own_ask(&self, which: &str, params: impl Params) -> Result<Option<Ask>, StoreError> {
+        let sql = format!("SELECT *, row_is_ours(mac, {ASKS}) AS ours FROM asks WHERE {which}");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params)?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let ask = read_shown(row)?;
+        match row.get("ours")? {
+            true => Ok(Some(ask)),
+            false => Err(StoreError::Foreign { table: "asks", id: ask.id.to_string() }),
+        }
+    }
+
+    /// An ask to show. What is open is shown only as its digest says.
+    pub fn ask_to_show(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
+        statement.query_row([id.as_str()], |row| Ok(read_shown(row))).optional()?.transpose()
+    }
+
+    /// An ask as it stands there, to be checked.
+    pub fn ask_to_check(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
+        statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
     }
 
     /// The agent that raises an ask, and whether it has used this key before.
@@ -262,6 +292,19 @@ impl Reader {
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
         rows.map(|id| AskId::try_from(id?).map_err(unreadable)).collect()
+    }
+}
+
+fn proof_word(ask: &Ask) -> Result<Option<String>, StoreError> {
+    (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()
+}
+
+/// What a person may approve is shown only as its digest says, which the approval will name.
+pub(super) fn read_shown(row: &Row) -> Result<Ask, StoreError> {
+    let ask = read_row(row)?;
+    match ask.state.is_open() && ask.digest != Digest::of(&ask.cwd, &ask.body) {
+        true => Err(StoreError::Foreign { table: "asks", id: ask.id.to_string() }),
+        false => Ok(ask),
     }
 }
 

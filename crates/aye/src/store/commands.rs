@@ -1,4 +1,5 @@
 use super::asks::json;
+use super::row_mac::COMMANDS;
 use super::{Reader, StoreError, Tx};
 use aye_core::AgentId;
 use serde_json::Value;
@@ -8,15 +9,22 @@ impl Tx<'_> {
     pub fn put_command(&self, agent: &AgentId, body: &Value) -> Result<u64, StoreError> {
         let mut statement =
             self.connection.prepare_cached("INSERT INTO commands (agent, body) VALUES (?1, ?2)")?;
-        Ok(statement.insert((agent.as_str(), body.to_string()))?.cast_unsigned())
+        let (agent, body) = (agent.as_str(), body.to_string());
+        let n = statement.insert((agent, &body))?;
+        let sql = "UPDATE commands SET mac = row_mac('commands', ?1, ?2, ?3) WHERE n = ?1";
+        self.connection.prepare_cached(sql)?.execute((n, agent, body))?;
+        Ok(n.cast_unsigned())
     }
 }
 
 impl Reader {
+    /// Only what the hub itself queued.
     pub fn commands_after(&self, agent: &AgentId, after: u64) -> Result<Vec<(u64, Value)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT n, body FROM commands WHERE agent = ?1 AND n > ?2 ORDER BY n LIMIT 100",
-        )?;
+        let sql = format!(
+            "SELECT n, body FROM commands WHERE agent = ?1 AND n > ?2 AND row_is_ours(mac, {COMMANDS})
+             ORDER BY n LIMIT 100"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query((agent.as_str(), after))?;
         let mut commands = Vec::new();
         while let Some(row) = rows.next()? {

@@ -1,6 +1,6 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
-use super::asks::read_row;
+use super::asks::read_shown;
 use super::{AskFilter, AskPage, Decider, Reader, StoreError};
 use aye_core::{AgentId, AskId, Kind};
 use rusqlite::ToSql;
@@ -93,7 +93,7 @@ impl Reader {
             if is_full || asks.len() == filter.limit as usize {
                 return Ok(AskPage { asks, more: true });
             }
-            asks.push(read_row(row)?);
+            asks.push(read_shown(row)?);
         }
         Ok(AskPage { asks, more: false })
     }

@@ -1,4 +1,5 @@
 use super::asks::json;
+use super::row_mac::MEMORY;
 use super::{Reader, StoreError, Tx};
 use aye_core::Surface;
 use serde_json::Value;
@@ -12,8 +13,9 @@ impl Tx<'_> {
         body: &Value,
     ) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO memory (surface, kind, key, body) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET body = ?4",
+            "INSERT INTO memory (surface, kind, key, body, mac)
+             VALUES (?1, ?2, ?3, ?4, row_mac('memory', ?1, ?2, ?3, ?4))
+             ON CONFLICT DO UPDATE SET body = excluded.body, mac = excluded.mac",
         )?;
         statement.execute((surface.as_str(), kind, key, body.to_string()))?;
         Ok(())
@@ -29,19 +31,24 @@ impl Tx<'_> {
 }
 
 impl Reader {
+    /// What was not put there by the hub itself is not remembered.
     pub fn memory(&self, surface: Surface, kind: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT body FROM memory WHERE surface = ?1 AND kind = ?2 AND key = ?3")?;
+        let sql = format!(
+            "SELECT body FROM memory WHERE surface = ?1 AND kind = ?2 AND key = ?3
+             AND row_is_ours(mac, {MEMORY})"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query((surface.as_str(), kind, key))?;
         rows.next()?.map(|row| json(&row.get::<_, String>(0)?)).transpose()
     }
 
-    /// All of a kind, by key.
+    /// All of a kind that the hub itself put there, by key.
     pub fn recall(&self, surface: Surface, kind: &str) -> Result<Vec<(String, Value)>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 ORDER BY key")?;
+        let sql = format!(
+            "SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 AND row_is_ours(mac, {MEMORY})
+             ORDER BY key"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query((surface.as_str(), kind))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {

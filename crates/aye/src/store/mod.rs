@@ -78,6 +78,10 @@ pub enum StoreError {
     Sqlite(Arc<rusqlite::Error>),
     #[error("the database holds something this program cannot read: {0}")]
     Unreadable(String),
+    #[error(
+        "{table} {id}: the database was changed, and not by the hub. Nothing comes of it; run `aye verify`"
+    )]
+    Foreign { table: &'static str, id: String },
     #[error("the store is closed")]
     Closed,
     #[error("a change or a look at the database panicked")]

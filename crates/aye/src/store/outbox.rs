@@ -230,7 +230,7 @@ impl Reader {
 
     fn ask_as_it_stood(&self, id: &str, standing: &str) -> Result<Ask, StoreError> {
         let id = AskId::try_from(id).map_err(unreadable)?;
-        let ask = self.ask(&id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
+        let ask = self.ask_to_show(&id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
         let standing: Standing = serde_json::from_str(standing).map_err(unreadable)?;
         Ok(Ask { state: standing.before(ask.state), ..ask })
     }

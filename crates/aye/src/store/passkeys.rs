@@ -1,11 +1,12 @@
 //! The public keys of people, and the check that everything which takes a passkey has its signature in the trail.
 
 use super::asks::{time, unreadable};
+use super::row_mac::{self, PASSKEYS};
 use super::{Reader, StoreError, Tx};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +26,8 @@ const COLUMNS: &str = "id, credential, key, name, rp, counter, created_at, used_
 
 impl Tx<'_> {
     pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
-        let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_mac('passkeys', ?1, ?2, ?3, ?4, ?5, ?7))";
         self.connection.prepare_cached(sql)?.execute((
             &passkey.id,
             &passkey.credential.0,
@@ -54,7 +55,26 @@ impl Tx<'_> {
 }
 
 impl Reader {
+    /// Those in force that the hub itself registered.
     pub fn passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS}, row_is_ours(mac, {PASSKEYS}) AS ours FROM passkeys WHERE removed_at IS NULL
+             ORDER BY created_at, id"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut passkeys = Vec::new();
+        while let Some(row) = rows.next()? {
+            match row.get("ours")? {
+                true => passkeys.push(read_row(row)?),
+                false => row_mac::report_foreign("passkeys", &row.get::<_, String>("id")?),
+            }
+        }
+        Ok(passkeys)
+    }
+
+    /// All that stand there as being in force, to be checked.
+    pub fn passkeys_to_check(&self) -> Result<Vec<PasskeyRow>, StoreError> {
         // A database that an older version wrote, and no hub has opened since.
         if !self.connection.table_exists(None, "passkeys")? {
             return Ok(Vec::new());
@@ -66,9 +86,7 @@ impl Reader {
     }
 
     pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE credential = ?1 AND removed_at IS NULL");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.query_row([&credential.0], |row| Ok(read_row(row))).optional()?.transpose()
+        Ok(self.passkeys()?.into_iter().find(|passkey| passkey.credential == *credential))
     }
 }
 
@@ -100,6 +118,6 @@ pub fn used_detail(passkey: &str, statement: Statement, assertion: &Assertion, c
 }
 
 pub fn added_detail(passkey: &PasskeyRow) -> Value {
-    let PasskeyRow { id, credential, key, name, rp, .. } = passkey;
-    json!({ "passkey": id, "name": name, "credential": credential, "key": key, "rp": rp })
+    let PasskeyRow { id, credential, key, name, rp, counter, .. } = passkey;
+    json!({ "passkey": id, "name": name, "credential": credential, "key": key, "rp": rp, "counter": counter })
 }

@@ -17,6 +17,17 @@ use subtle::ConstantTimeEq;
 /// an earlier state of a row has a good MAC, too, and that one came back is for `aye verify` to find.
 pub const GRANTS: &str = "'grants', id, body";
 pub const OUTLINES: &str = "'outlines', agent, body";
+pub const TOKENS: &str =
+    "'tokens', id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin";
+pub const PASSKEYS: &str = "'passkeys', id, credential, key, name, rp, created_at";
+pub const AGENTS: &str = "'agents', id, kind, host, cwd, first_cwd, pid, pid_started";
+pub const ASKS: &str = "'asks', id, agent, key, digest, deadline, proof, state, answer, by, why, ended_at";
+pub const COMMANDS: &str = "'commands', n, agent, body";
+pub const MEMORY: &str = "'memory', surface, kind, key, body";
+
+/// Asks are many, and of those that ended long ago nobody waits for the outcome any more.
+const NEWEST_ASKS: &str =
+    "WHERE n > (SELECT max(n) FROM asks) - 100000 OR state = 'open' OR receipt = 'pending'";
 
 /// Lets this connection mark rows and check them.
 pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()> {
@@ -36,8 +47,17 @@ pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()>
 /// Marks the rows that are there, as they are: once, in a database that has no MACs yet.
 pub fn mark_all(connection: &mut Connection) -> Result<(), StoreError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for (table, row) in [("grants", GRANTS), ("outlines", OUTLINES)] {
-        tx.execute(&format!("UPDATE {table} SET mac = row_mac({row})"), [])?;
+    for (table, row, which) in [
+        ("grants", GRANTS, ""),
+        ("outlines", OUTLINES, ""),
+        ("tokens", TOKENS, ""),
+        ("passkeys", PASSKEYS, ""),
+        ("agents", AGENTS, ""),
+        ("asks", ASKS, NEWEST_ASKS),
+        ("commands", COMMANDS, ""),
+        ("memory", MEMORY, ""),
+    ] {
+        tx.execute(&format!("UPDATE {table} SET mac = row_mac({row}) {which}"), [])?;
     }
     Ok(tx.commit()?)
 }

@@ -157,8 +157,9 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
             })?;
         }
         let gone = aye_core::State::Withdrawn { why: aye_core::Withdrawal::Gone, answer: None, at: now() };
-        assert!(tx.end_ask(&"b".try_into().unwrap(), &gone)?);
-        tx.end_ask(&"aa".try_into().unwrap(), &gone)
+        let end = |id: &str| tx.end_ask(&tx.ask(&id.try_into().unwrap())?.unwrap(), &gone);
+        assert!(end("b")?);
+        end("aa")
     };
     assert!(store.write(put).await.unwrap());
     store.close().await;

@@ -1,10 +1,12 @@
 use super::asks::{time, unreadable};
+use super::row_mac::{self, TOKENS};
 use super::{Reader, StoreError, Tx};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What makes a token a browser's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +61,9 @@ impl Tx<'_> {
 
     fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+                 row_mac('tokens', ?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11))",
         )?;
         statement.execute((
             &token.id,
@@ -127,6 +130,17 @@ impl Reader {
             .connection
             .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
         Ok(statement.exists([id])?)
+    }
+
+    /// The tokens in force that the hub itself made.
+    pub fn tokens_in_force(&self) -> Result<Vec<TokenRow>, StoreError> {
+        let sql = format!("SELECT id FROM tokens WHERE NOT row_is_ours(mac, {TOKENS})");
+        let mut statement = self.connection.prepare(&sql)?;
+        let foreign = statement.query_map([], |row| row.get(0))?.collect::<Result<HashSet<String>, _>>()?;
+        foreign.iter().for_each(|id| row_mac::report_foreign("tokens", id));
+        let mut tokens = self.tokens()?;
+        tokens.retain(|(row, revoked)| revoked.is_none() && !foreign.contains(&row.id));
+        Ok(tokens.into_iter().map(|(row, _)| row).collect())
     }
 
     /// Every token, and when it was revoked.

@@ -67,11 +67,10 @@ pub struct Credentials {
 impl Credentials {
     /// Reads the tokens in force; makes the operator's at the first start.
     pub async fn open(home: &Home, store: &Store, clock: &Clock) -> anyhow::Result<Self> {
-        let rows = store.read(Reader::tokens).await?;
+        let in_force = store.read(Reader::tokens_in_force).await?;
         let agent_key = home.agent_key()?;
-        let in_force = rows.into_iter().filter(|(_, revoked)| revoked.is_none()).map(|(row, _)| row);
         let credentials = Self {
-            in_force: InForce::of(in_force),
+            in_force: InForce::of(in_force.into_iter()),
             sign_in_codes: SignInCodes::default(),
             page_tokens: PageTokens::new().context("the system has no randomness for a key")?,
             agent_key,
@@ -88,6 +87,13 @@ impl Credentials {
             credentials.in_force.admit(row);
         }
         Ok(credentials)
+    }
+
+    /// The ids of the tokens that act for a person.
+    pub fn operators(&self) -> Vec<String> {
+        let mut ids = self.in_force.ids(|credential| credential.role == Role::Operator);
+        ids.sort();
+        ids
     }
 
     /// Whoever removed `operator.token` meant the one that was in it: it must not live on elsewhere.

@@ -7,7 +7,7 @@ use super::*;
 const EVERY_ALLOW: &str = "[policy]\nproof = \"passkey\"";
 
 impl Desk {
-    fn database(&self) -> store::by_hand::Database {
+    pub(super) fn database(&self) -> store::by_hand::Database {
         store::by_hand::open(&Home::at(self.dir.path()))
     }
 
@@ -20,8 +20,15 @@ impl Desk {
         store::by_hand::open_with_the_key(&Home::at(self.dir.path())).execute_batch(sql).unwrap();
     }
 
+    /// As after a version that did not mark them.
+    pub(super) fn forget_that_rows_are_marked(&self) {
+        let home = Home::at(self.dir.path());
+        let file = home.chain_key().unwrap().unwrap();
+        home.write_chain_key(&crate::home::ChainKeyFile { marks_rows: false, ..file }).unwrap();
+    }
+
     #[track_caller]
-    fn is_found(&self, words: &str) {
+    pub(super) fn is_found(&self, words: &str) {
         let found = self.verified().unwrap_err().to_string();
         assert!(found.contains(words), "{found}");
     }
@@ -204,4 +211,164 @@ async fn an_approval_in_advance_that_is_put_back_after_it_served_is_found() {
     desk.database().execute(put_back, kept).unwrap();
     assert_eq!(decision(&desk.plan("c", "1. x").await), "allow");
     desk.is_found("nobody had approved it");
+}
+
+#[tokio::test]
+async fn a_token_that_the_hub_did_not_make_or_with_another_role_opens_nothing() {
+    let mut desk = Desk::with_policy("").await;
+    let viewer =
+        desk.hub.create_token(aye_core::Role::Viewer, Text::try_from("wall").unwrap(), "ann").await.unwrap();
+    let own = "aye_evil_0";
+    let hash = aye_core::digest::sha256_hex(own.as_bytes());
+    let forged = format!(
+        "INSERT INTO tokens (id, hash, role, name, kept, created_at) VALUES ('evil', x'{hash}', 'operator', 'ann', 1, 1);
+         UPDATE tokens SET role = 'operator'"
+    );
+    desk.forge(&forged);
+    desk.crash_and_restart().await;
+    assert!(desk.hub.credential(own).is_none());
+    assert!(desk.hub.credential(&viewer).is_none());
+    desk.forge("UPDATE tokens SET role = 'viewer' WHERE name = 'wall'; DELETE FROM tokens WHERE id = 'evil'");
+    desk.crash_and_restart().await;
+    assert_eq!(desk.hub.credential(&viewer).unwrap().role, aye_core::Role::Viewer);
+    desk.verified().unwrap();
+}
+
+#[tokio::test]
+async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_is_found() {
+    let mut desk = Desk::with_policy("").await;
+    let name = Text::try_from("old").unwrap();
+    let token = desk.hub.create_token(aye_core::Role::Operator, name, "ann").await.unwrap();
+    let id = desk.hub.credential(&token).unwrap().id;
+    desk.hub.revoke_token(&id, "ann").await.unwrap();
+    desk.crash_and_restart().await;
+    desk.verified().unwrap();
+    desk.forge("CREATE TABLE kept AS SELECT id, revoked_at FROM tokens; UPDATE tokens SET revoked_at = NULL");
+    desk.crash_and_restart().await;
+    assert!(desk.hub.credential(&token).is_some());
+    desk.forge(
+        "UPDATE tokens SET revoked_at = (SELECT revoked_at FROM kept WHERE kept.id = tokens.id); DROP TABLE kept",
+    );
+    desk.crash_and_restart().await;
+    desk.is_found(&format!("token {id}: a hub started with it, and it was not in force then"));
+}
+
+#[tokio::test]
+async fn what_the_database_says_of_an_agent_counts_only_as_the_hub_wrote_it() {
+    let policy = "[[policy.rules]]\ncommand = \"make\"\ncwd = \"/src\"\naction = \"allow\"";
+    let desk = Desk::with_policy(policy).await;
+    assert_eq!(decision(&desk.run("k1", "make").await), "open");
+    desk.forge("UPDATE agents SET cwd = '/src', first_cwd = '/src'");
+    assert_eq!(decision(&desk.run("k2", "make").await), "open");
+    // What is said anew does not make it the hub's own.
+    let here = |cwd: &str| Registration { cwd: Some(cwd.into()), ..Registration::default() };
+    desk.hub.register(agent("agent"), here("/src/sub")).await.unwrap();
+    desk.hub.register(agent("agent"), here("/src")).await.unwrap();
+    assert_eq!(decision(&desk.run("k3", "make").await), "open");
+    desk.hub.register(agent("another"), here("/src")).await.unwrap();
+    let mut call = raise("another", "k", "x", None);
+    call.body = desk.run("k4", "make").await.body;
+    assert_eq!(decision(&desk.hub.raise(call).await.unwrap().ask), "allow");
+}
+
+const ANSWER: &str =
+    r#"answer = '{"decision":"allow","scope":"once"}', by = '{"name":"ann","surface":"web"}'"#;
+
+#[tokio::test]
+async fn an_answer_that_only_the_database_has_reaches_no_agent() {
+    for receipt in ["pending", "delivered"] {
+        let desk = Desk::with_policy("").await;
+        let ask = desk.run("k", "make").await;
+        desk.forge(&format!(
+            "UPDATE asks SET state = 'answered', {ANSWER}, ended_at = created_at, receipt = '{receipt}'"
+        ));
+        let told = desk.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await;
+        assert!(told.unwrap_err().to_string().contains("not by the hub"));
+        let mut again = raise("agent", "k", "x", None);
+        again.body = ask.body.clone();
+        assert!(desk.hub.raise(again).await.unwrap_err().to_string().contains("not by the hub"));
+        desk.is_found("behind the trail's back");
+    }
+}
+
+#[tokio::test]
+async fn another_answer_than_the_persons_reaches_no_agent() {
+    let desk = Desk::with_policy("").await;
+    let ask = desk.run("k", "make").await;
+    desk.decide(&ask, denial("no")).await.unwrap();
+    desk.forge(&format!("DROP TRIGGER asks_end_once; UPDATE asks SET {ANSWER}"));
+    let told = desk.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await;
+    assert!(told.unwrap_err().to_string().contains("not by the hub"));
+}
+
+#[tokio::test]
+async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
+    let desk = Desk::with_policy("").await;
+    let ask = desk.run("k", "rm -rf build").await;
+    let list = async || desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await;
+    let swap = "DROP TRIGGER asks_are_immutable; UPDATE asks SET body = replace(body, 'rm -rf build', 'ls')";
+    desk.forge(swap);
+    for shown in
+        [desk.hub.ask(&ask.id).await.map(drop), list().await.map(drop), desk.hub.snapshot().await.map(drop)]
+    {
+        assert!(shown.unwrap_err().to_string().contains("not by the hub"));
+    }
+    // With a digest that fits it is shown, and then cannot be answered.
+    let mut other = raise("agent", "k2", "x", None);
+    other.body = Body::decode(Kind::Permission, json!({"tool": "Bash", "input": {"command": "ls"}})).unwrap();
+    let other = desk.hub.raise(other).await.unwrap().ask;
+    desk.forge(&format!(
+        "UPDATE asks SET (body, digest) = (SELECT body, digest FROM asks WHERE id = '{}') WHERE id = '{}'",
+        other.id, ask.id
+    ));
+    let shown = desk.hub.ask(&ask.id).await.unwrap();
+    let answered = desk.decide(&shown, json!({"decision": "allow", "scope": "once"})).await;
+    assert!(answered.unwrap_err().to_string().contains("not by the hub"));
+}
+
+#[tokio::test]
+async fn commands_and_memories_that_the_hub_did_not_write_are_passed_by() {
+    let desk = Desk::with_policy("").await;
+    let driven = Registration { reach: Some(aye_core::Reach::Driven), ..Registration::default() };
+    desk.hub.register(agent("agent"), driven).await.unwrap();
+    let prompt = Command::Prompt { text: Text::try_from("go on").unwrap(), image: None };
+    let n = desk.hub.command(agent("agent"), prompt, "ann".into()).await.unwrap();
+    let memo = Memo { kind: "copy", key: "1".into(), body: Some(json!({"ask": "a"})) };
+    desk.hub.remember(Surface::Telegram, vec![memo]).await.unwrap();
+    desk.forge(
+        "INSERT INTO commands (agent, body, mac) SELECT agent, body, mac FROM commands;
+         INSERT INTO memory SELECT surface, kind, '2', body, mac FROM memory",
+    );
+    let queued = desk.hub.commands(&agent("agent"), 0, Duration::ZERO).await.unwrap();
+    assert_eq!(queued.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [n]);
+    assert_eq!(desk.hub.recall(Surface::Telegram, "copy").await.unwrap().len(), 1);
+    desk.forge("UPDATE memory SET body = replace(body, 'a', 'b')");
+    assert_eq!(desk.hub.recall(Surface::Telegram, "copy").await.unwrap(), vec![]);
+}
+
+#[tokio::test]
+async fn rows_of_an_earlier_version_are_taken_over_once_and_never_again() {
+    let mut desk = Desk::with_policy("").await;
+    let ask = desk.run("k", "make").await;
+    desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
+    let waiting = desk.run("k2", "cargo test").await;
+    desk.hub.inner.store.close().await;
+    let tables = ["grants", "outlines", "tokens", "passkeys", "agents", "asks", "commands", "memory"];
+    let unmark = tables.map(|table| format!("UPDATE {table} SET mac = NULL")).join(";");
+    desk.forge(&unmark);
+    desk.forget_that_rows_are_marked();
+    desk.hub = open(&desk.dir, &desk.clock).await;
+    assert_eq!(decision(&desk.run("k3", "make").await), "allow");
+    desk.decide(&waiting, denial("no")).await.unwrap();
+    desk.verified().unwrap();
+
+    desk.forge(&unmark);
+    desk.crash_and_restart().await;
+    let mut call = raise("new", "k", "x", None);
+    call.body = desk.hub.ask(&ask.id).await.unwrap().body;
+    desk.hub
+        .register(agent("new"), Registration { cwd: Some("/src/web".into()), ..Registration::default() })
+        .await
+        .unwrap();
+    assert_eq!(decision(&desk.hub.raise(call).await.unwrap().ask), "open");
 }

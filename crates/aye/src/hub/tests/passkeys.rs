@@ -470,3 +470,56 @@ async fn a_run_that_asks_for_less_takes_a_passkey_for_exactly_that_run() {
         assert!(!matches!(failed, Problem::Unproven { .. }), "{failed}");
     }
 }
+
+#[tokio::test]
+async fn a_passkey_that_only_the_database_has_signs_nothing() {
+    let (desk, _) = Desk::with_passkey(EVERY_ALLOW).await;
+    let mut forged = authenticator();
+    let registered = forged.register(&json!({"nonce": "", "challenge": ""}));
+    let data: crate::webauthn::Encoded = read(registered["authenticator_data"].clone());
+    let own = data.0[55 + forged.credential.len()..].to_vec();
+    let database = desk.database();
+    let credential = forged.credential.clone();
+    let forge = |sql: &str| database.execute(sql, (&credential, &own)).unwrap();
+    forge(
+        "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at, mac)
+         SELECT 'evil', ?1, ?2, name, rp, 0, created_at, mac FROM passkeys",
+    );
+    let ask = desk.run("k", "make").await;
+    unproven(desk.allow_by(&mut forged, &ask).await, "is not registered");
+    assert_eq!(desk.hub.passkeys().await.unwrap().len(), 1);
+    desk.is_found("passkey evil: ");
+    database.execute("DELETE FROM passkeys WHERE id = 'evil'", []).unwrap();
+    forge("UPDATE passkeys SET credential = ?1, key = ?2");
+    unproven(desk.allow_by(&mut forged, &ask).await, "is not registered");
+}
+
+#[tokio::test]
+async fn verify_compares_all_that_stands_of_a_passkey() {
+    let (desk, mut key) = Desk::with_passkey(EVERY_ALLOW).await;
+    let ask = desk.run("k", "make").await;
+    desk.allow_by(&mut key, &ask).await.unwrap();
+    desk.verified().unwrap();
+    let database = desk.database();
+    for (column, value) in [
+        ("name", "'another'"),
+        ("counter", "counter - 1"),
+        ("counter", "counter + 1"),
+        ("created_at", "created_at + 1"),
+        ("used_at", "NULL"),
+        ("used_at", "used_at + 1"),
+        ("rp", "'elsewhere'"),
+    ] {
+        database.execute_batch(&format!("BEGIN; UPDATE passkeys SET {column} = {value}; COMMIT")).unwrap();
+        desk.is_found("it is not the one that was added");
+        let (name, rp) = ("laptop", "localhost");
+        let put_back = match value {
+            "counter - 1" => "counter = counter + 1".to_owned(),
+            "counter + 1" => "counter = counter - 1".to_owned(),
+            "created_at + 1" => "created_at = created_at - 1".to_owned(),
+            _ => format!("name = '{name}', rp = '{rp}', used_at = created_at"),
+        };
+        database.execute_batch(&format!("UPDATE passkeys SET {put_back}")).unwrap();
+        desk.verified().unwrap();
+    }
+}

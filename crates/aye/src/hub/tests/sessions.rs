@@ -99,6 +99,7 @@ async fn a_session_that_has_no_key_ends_with_the_update() {
     // As an earlier version left it.
     let db = store::by_hand::open(&Home::at(desk.dir.path()));
     db.execute("UPDATE tokens SET public_key = NULL, origin = NULL, expires_at = NULL", ()).unwrap();
+    desk.forget_that_rows_are_marked();
     desk.crash_and_restart().await;
     assert!(desk.hub.credential(&cookie).is_none());
     assert!(desk.hub.tokens().await.unwrap().iter().any(|token| token.id == id && token.revoked));

@@ -83,7 +83,7 @@ impl<'a> Asks<'a> {
 
     pub fn find(&self, id: &str) -> Result<Ask, VerifyError> {
         let name = AskId::try_from(id).map_err(unreadable)?;
-        self.db.ask(&name)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))
+        self.db.ask_to_check(&name)?.ok_or_else(|| wrong(id, "the trail knows it, the database does not"))
     }
 
     /// How many asks there are.

@@ -105,7 +105,11 @@ pub(super) fn verify(
             "grant" => grants.take(&line)?,
             "token" => tokens.take(&line)?,
             "agent" => grants.take_agent(&line),
-            "policy" | "hub" => policy.take(&line),
+            "hub" => {
+                policy.take(&line);
+                tokens.take_start(&line)?;
+            }
+            "policy" => policy.take(&line),
             // Nothing in the database depends on the others.
             _ => {}
         }

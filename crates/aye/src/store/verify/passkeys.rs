@@ -1,9 +1,10 @@
 //! Every signature in the trail is good, by a key that the trail names itself, and whatever takes a passkey has one.
 
 use super::VerifyError;
-use crate::store::Reader;
+use crate::store::{PasskeyRow, Reader};
 use crate::webauthn::{Assertion, Encoded, Purpose, Statement, check_assertion};
 use aye_core::trail::Line;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -17,17 +18,47 @@ pub struct Passkeys {
     guarded: HashSet<String>,
 }
 
-#[derive(PartialEq)]
 struct Key {
     credential: Encoded,
     key: Encoded,
     rp: String,
+    name: String,
+    created_at: Timestamp,
+    used_at: Option<Timestamp>,
+    /// The highest that was seen, and whether the first is known: earlier versions did not write it down.
+    counter: u32,
+    counted_from_the_first: bool,
 }
 
 impl Key {
-    fn read(detail: &Value) -> Option<Self> {
+    fn read(line: &Line) -> Option<Self> {
+        let detail = &line.detail;
         let bytes = |name: &str| Encoded::try_from(detail[name].as_str()?.to_owned()).ok();
-        Some(Self { credential: bytes("credential")?, key: bytes("key")?, rp: detail["rp"].as_str()?.into() })
+        let counter = detail["counter"].as_u64().and_then(|counter| u32::try_from(counter).ok());
+        Some(Self {
+            credential: bytes("credential")?,
+            key: bytes("key")?,
+            rp: detail["rp"].as_str()?.into(),
+            name: detail["name"].as_str()?.into(),
+            created_at: line.at,
+            used_at: None,
+            counter: counter.unwrap_or_default(),
+            counted_from_the_first: counter.is_some(),
+        })
+    }
+
+    fn is(&self, row: &PasskeyRow) -> bool {
+        let counted = match self.counted_from_the_first {
+            true => row.counter == self.counter,
+            false => row.counter >= self.counter,
+        };
+        counted
+            && self.credential == row.credential
+            && self.key == row.key
+            && self.rp == row.rp
+            && self.name == row.name.as_str()
+            && self.created_at == row.created_at
+            && self.used_at == row.used_at
     }
 }
 
@@ -40,7 +71,7 @@ impl Passkeys {
         let detail = &line.detail;
         match line.kind.as_str() {
             "passkey.added" => {
-                let key = Key::read(detail).ok_or("a passkey was added that cannot be read")?;
+                let key = Key::read(line).ok_or("a passkey was added that cannot be read")?;
                 let subject = json!({ "credential": detail["credential"], "key": detail["key"],
                     "name": detail["name"], "rp": detail["rp"] });
                 if !self.in_force.is_empty() && !self.acted_upon(Purpose::AddPasskey, &subject) {
@@ -95,9 +126,8 @@ impl Passkeys {
     pub fn finish(mut self, db: &Reader) -> Result<(), VerifyError> {
         let wrong =
             |passkey: &str, problem| Err(VerifyError::Registered { passkey: passkey.to_owned(), problem });
-        for row in db.passkeys()? {
-            let key = Key { credential: row.credential, key: row.key, rp: row.rp };
-            if self.in_force.remove(&row.id) != Some(key) {
+        for row in db.passkeys_to_check()? {
+            if !self.in_force.remove(&row.id).is_some_and(|key| key.is(&row)) {
                 return wrong(&row.id, "it is not the one that was added, or it was never added");
             }
         }
@@ -113,13 +143,14 @@ impl Passkeys {
         let assertion: Assertion =
             serde_json::from_value(detail["assertion"].clone()).map_err(|_| unreadable)?;
         let purpose: Purpose = serde_json::from_value(detail["purpose"].clone()).map_err(|_| unreadable)?;
-        let key = self.in_force.get(&text(&detail["passkey"]));
+        let key = self.in_force.get_mut(&text(&detail["passkey"]));
         let key = key.filter(|key| key.credential == assertion.credential);
         let key = key.ok_or("a signature is by a passkey that was not registered then")?;
         let statement = Statement { purpose, nonce: &assertion.nonce, subject: &detail["subject"] };
         // Which origins were ours then is not known any more; the relying party is part of what was signed.
-        check_assertion(&assertion, statement, (&key.key, &key.rp), |_| true)
+        let counter = check_assertion(&assertion, statement, (&key.key, &key.rp), |_| true)
             .map_err(|_| "a signature in the trail is not good")?;
+        (key.counter, key.used_at) = (key.counter.max(counter), Some(line.at));
         if !self.nonces.insert(assertion.nonce) {
             return Err("a signature stands in the trail twice");
         }

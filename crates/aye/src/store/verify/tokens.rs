@@ -5,7 +5,7 @@ use super::VerifyError;
 use aye_core::trail::Line;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
 pub struct Tokens {
@@ -46,6 +46,9 @@ impl Tokens {
     pub fn take(&mut self, line: &Line) -> Result<(), VerifyError> {
         let Some(id) = line.detail["token"].as_str() else { return Ok(()) };
         if line.kind == "token.created" {
+            if self.told.get(id).is_some_and(|told| told.revoked.is_some()) {
+                return Err(wrong(id, "it was revoked, and made again"));
+            }
             // One that was there has given way: it came from an earlier agent.key.
             let told = Told {
                 agent: line.agent.clone(),
@@ -67,6 +70,21 @@ impl Tokens {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The hub reads its tokens when it starts, and says which of them act for a person from then on.
+    pub fn take_start(&self, line: &Line) -> Result<(), VerifyError> {
+        let Some(operators) = line.detail["operators"].as_array() else { return Ok(()) };
+        let said: HashSet<&str> = operators.iter().filter_map(Value::as_str).collect();
+        let acts = |told: &Told| told.detail["role"] == "operator" && told.revoked.is_none();
+        if let Some(id) = said.iter().find(|id| !self.told.get(**id).is_some_and(acts)) {
+            return Err(wrong(id, "a hub started with it, and it was not in force then"));
+        }
+        let known = self.told.iter().filter(|(_, told)| acts(told));
+        match known.map(|(id, _)| id).find(|id| !said.contains(id.as_str())) {
+            Some(id) => Err(wrong(id, "a hub started without it, and it was in force then")),
+            None => Ok(()),
+        }
     }
 
     /// How many tokens there are.
