@@ -68,16 +68,18 @@ impl Progress {
 
     fn show(&mut self, done: u64, all: u64) {
         // Looking at the clock for every line would cost as much as checking it.
-        let Some(next) = self.next.filter(|_| done.is_multiple_of(256)) else { return };
-        let now = Instant::now();
-        if now < next {
-            return;
+        if done.is_multiple_of(256) && self.is_due(Instant::now()) {
+            self.shown = true;
+            self.print(&drawn(done, all));
         }
-        self.next = Some(now + SHORT / 10);
-        self.shown = true;
-        let full = (BAR * done / all.max(1)).min(BAR);
-        let bar: String = (0..BAR).map(|place| if place < full { '█' } else { '░' }).collect();
-        self.print(&format!("\r{bar} {done} of {all} lines"));
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.next.is_some_and(|next| next <= now);
+        if due {
+            self.next = Some(now + SHORT / 10);
+        }
+        due
     }
 
     fn clear(&mut self) {
@@ -89,5 +91,42 @@ impl Progress {
     /// A terminal that is gone does not stop a check.
     fn print(&self, text: &str) {
         drop(std::io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+fn drawn(done: u64, all: u64) -> String {
+    let full = (BAR * done / all.max(1)).min(BAR);
+    let bar: String = (0..BAR).map(|place| if place < full { '█' } else { '░' }).collect();
+    format!("\r{bar} {done} of {all} lines")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_up_and_stays_as_wide_as_it_is() {
+        let bar = |done, all| drawn(done, all).trim_start().split(' ').next().unwrap_or_default().to_owned();
+        let filled = |done, all| bar(done, all).matches('█').count();
+        assert_eq!(
+            (filled(0, 60), filled(30, 60), filled(60, 60), filled(99, 60), filled(0, 0)),
+            (0, 15, 30, 30, 0)
+        );
+        assert!(
+            [(0, 60), (30, 60), (99, 60)].iter().all(|(done, all)| bar(*done, *all).chars().count() == 30)
+        );
+        assert!(drawn(256, 1000).ends_with(" 256 of 1000 lines"));
+    }
+
+    #[test]
+    fn it_comes_after_a_second_then_ten_times_a_second_and_only_where_somebody_looks_on() {
+        let start = Instant::now();
+        let mut watched = Progress { next: Some(start + SHORT), shown: false };
+        let due = |millis| start + Duration::from_millis(millis);
+        let shown: Vec<u64> =
+            [0, 999, 1000, 1050, 1100, 1199].into_iter().filter(|at| watched.is_due(due(*at))).collect();
+        assert_eq!(shown, [1000, 1100]);
+        let mut unwatched = Progress { next: None, shown: false };
+        assert!(!unwatched.is_due(due(5000)));
     }
 }
