@@ -179,7 +179,7 @@ impl Hub {
         let page = self.passkeys_page();
         // In the order of all additions, so that none happens between the look and the offer.
         let work = move |tx: &mut Tx| {
-            if !tx.passkeys()?.is_empty() {
+            if !tx.complete_passkeys()?.is_empty() {
                 let why = format!(
                     "A passkey is registered, and it has to sign for another one. Add that on the page: {page} \
                      (`aye open` signs another browser in)"
@@ -256,7 +256,7 @@ impl Hub {
         let presented = self.present(assertion, "#/passkeys".to_owned());
         let id = random_id()?.as_str().to_owned();
         let work = move |tx: &mut Tx| {
-            let there = tx.passkeys()?;
+            let there = tx.complete_passkeys()?;
             if there.len() >= MOST_PASSKEYS {
                 return Err(Problem::Conflict("there are too many passkeys: remove one first"));
             }

@@ -48,8 +48,11 @@ impl Hub {
 
     async fn next_nap(&self) -> Duration {
         let deadline = self.inner.store.read(Reader::next_deadline).await.ok().flatten();
-        let until =
-            |deadline| self.inner.clock.now().duration_until(deadline).max(SignedDuration::from_millis(1));
+        // What is due and was not ended just now cannot be: it is not tried again and again.
+        let until = |deadline| match self.inner.clock.now().duration_until(deadline) {
+            nap if nap.is_positive() => nap,
+            _ => SignedDuration::from_secs(1),
+        };
         deadline
             .map(until)
             .and_then(|nap| Duration::try_from(nap).ok())
@@ -64,8 +67,9 @@ impl Hub {
         }
         let work = move |tx: &mut Tx| {
             for id in tx.due_asks(now)? {
-                let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
-                change(tx, ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+                if let Some(ask) = tx.ask_unless_foreign(&id)? {
+                    change(tx, ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+                }
             }
             Ok(())
         };
@@ -81,12 +85,14 @@ impl Hub {
         }
         loop {
             let work = move |tx: &mut Tx| {
-                let open = tx.some_open_asks()?;
-                for id in &open {
-                    let ask = tx.ask(id)?.ok_or(Problem::NoSuchAsk)?;
-                    change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
+                let mut ended = 0;
+                for id in tx.some_open_asks()? {
+                    if let Some(ask) = tx.ask_unless_foreign(&id)? {
+                        change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
+                        ended += 1;
+                    }
                 }
-                Ok::<_, Problem>(open.is_empty())
+                Ok::<_, Problem>(ended == 0)
             };
             if self.inner.store.write(work).await? {
                 return Ok(());

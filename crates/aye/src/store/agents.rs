@@ -84,11 +84,11 @@ impl AgentRow {
 /// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
 fn select() -> String {
     format!(
-        "SELECT agents.*, row_is_ours(mac, {AGENTS}) AS ours,
+        "SELECT row_is_ours(mac, {AGENTS}) AS ours,
     (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
         AS open_asks,
-    (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline
-    FROM agents"
+    (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline,
+    agents.* FROM agents"
     )
 }
 

@@ -1,7 +1,7 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
 use super::asks::read_shown;
-use super::{AskFilter, AskPage, Decider, Reader, StoreError};
+use super::{AskFilter, AskPage, Decider, Reader, StoreError, row_mac};
 use aye_core::{AgentId, AskId, Kind};
 use rusqlite::ToSql;
 use schemars::JsonSchema;
@@ -93,7 +93,12 @@ impl Reader {
             if is_full || asks.len() == filter.limit as usize {
                 return Ok(AskPage { asks, more: true });
             }
-            asks.push(read_shown(row)?);
+            match read_shown(row) {
+                Ok(ask) => asks.push(ask),
+                // It holds up no other.
+                Err(StoreError::Foreign { table, id }) => row_mac::report_foreign(table, &id),
+                Err(error) => return Err(error),
+            }
         }
         Ok(AskPage { asks, more: false })
     }

@@ -39,6 +39,7 @@ use crate::home::Home;
 use aye_core::trail::ChainKey;
 use head::HeadFile;
 use jiff::Timestamp;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
@@ -82,6 +83,10 @@ pub enum StoreError {
         "{table} {id}: the database was changed, and not by the hub. Nothing comes of it; run `aye verify`"
     )]
     Foreign { table: &'static str, id: String },
+    #[error(
+        "the database was changed, and not by the hub: {0}. Nothing is read or written; run `aye verify`"
+    )]
+    Schema(String),
     #[error("the store is closed")]
     Closed,
     #[error("a change or a look at the database panicked")]
@@ -103,6 +108,11 @@ pub enum OpenError {
     Newer { path: PathBuf, found: usize, known: usize },
     #[error("cannot open {path}: {why}")]
     Io { path: PathBuf, why: std::io::Error },
+    #[error(
+        "{path} is not as this program made it: {differences}. Undo that, or put back a backup: the hub would act upon \
+         what somebody else wrote"
+    )]
+    Changed { path: PathBuf, differences: String },
     #[error("cannot use {path}: {why}")]
     Key { path: PathBuf, why: std::io::Error },
     #[error("the trail cannot be read: {0}")]
@@ -139,18 +149,21 @@ impl Store {
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
-        for difference in schema::differences(&connection)? {
-            tracing::error!("the database is not as this program made it: {difference}; run `aye verify`");
+        let differences = schema::differences(&connection)?;
+        if !differences.is_empty() {
+            return Err(OpenError::Changed { path: path.to_owned(), differences: differences.join(", ") });
         }
         let key = keying::begin(&mut connection, home, now)?;
         let head = HeadFile::open(&home.chain_head_file()).map_err(io)?;
         head.note(&audit::chain_head(&connection)?).map_err(io)?;
         let open_reader = |_| {
             let reader = open_reader(path)?;
-            row_mac::register(&reader, &key).map(|()| Reader { connection: reader })
+            row_mac::register(&reader, &key)?;
+            Reader::of_the_hub(reader)
         };
-        let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-        let writer = Writer::start(connection, (key.clone(), head), Box::new(committed)).map_err(io)?;
+        let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
+        let writer = Reader::of_the_hub(connection)?;
+        let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
             key,
@@ -237,7 +250,7 @@ pub fn open_to_read(path: &Path) -> Result<Reader, OpenError> {
     };
     match found > MIGRATIONS.len() {
         true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
-        false => Ok(Reader { connection }),
+        false => Ok(Reader::to_look(connection)),
     }
 }
 
@@ -253,7 +266,13 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    no_views(&connection)?;
     Ok(connection)
+}
+
+/// We have none, and one that took the place of a table would be evaluated anew for every look at it.
+fn no_views(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false).map(drop)
 }
 
 fn is_cannot_open(error: &rusqlite::Error) -> bool {
@@ -309,6 +328,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // What somebody may have added to the schema calls no function that could do harm.
     connection.pragma_update(None, "trusted_schema", false)?;
+    no_views(connection)?;
     // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.

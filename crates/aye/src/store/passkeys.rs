@@ -85,6 +85,20 @@ impl Reader {
         rows.map(|row| row?).collect()
     }
 
+    /// As many as the trail says. Rows that were taken away or changed must not make room for somebody's "first" one.
+    pub fn complete_passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
+        let passkeys = self.passkeys()?;
+        let sql = "SELECT count(*) FILTER (WHERE kind = 'passkey.added') - count(*) FILTER (WHERE kind = 'passkey.removed')
+             FROM audit WHERE kind IN ('passkey.added', 'passkey.removed')";
+        let told: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        match i64::try_from(passkeys.len()) == Ok(told) {
+            true => Ok(passkeys),
+            false => {
+                Err(StoreError::Foreign { table: "passkeys", id: "of which some are missing".to_owned() })
+            }
+        }
+    }
+
     pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {
         Ok(self.passkeys()?.into_iter().find(|passkey| passkey.credential == *credential))
     }

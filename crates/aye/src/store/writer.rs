@@ -90,14 +90,13 @@ impl Place {
 
 impl Writer {
     pub fn start(
-        connection: Connection,
+        reader: Reader,
         (key, head): (ChainKey, HeadFile),
         committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let well = Arc::new(AtomicBool::new(true));
         let goes_well = well.clone();
-        let reader = Reader { connection };
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
             .spawn(move || write_groups(&reader, (&key, &head), receiver, &*committed, &goes_well))?;
@@ -178,7 +177,7 @@ fn write_groups(
 ) {
     let connection = &reader.connection;
     while let Some(first) = jobs.blocking_recv() {
-        let chain = match begin(connection) {
+        let chain = match begin(reader) {
             Ok(chain) => chain,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
@@ -216,9 +215,11 @@ fn write_groups(
     }
 }
 
-fn begin(connection: &Connection) -> Result<Chain, StoreError> {
+fn begin(reader: &Reader) -> Result<Chain, StoreError> {
+    let connection = &reader.connection;
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    audit::chain_head(connection).inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))
+    let chain = reader.check_schema().and_then(|()| audit::chain_head(connection));
+    chain.inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))
 }
 
 fn run_group(

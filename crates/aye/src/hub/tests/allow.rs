@@ -22,12 +22,15 @@ impl Stall {
     }
 }
 
-/// Something that nobody may insert asks under, as if the disk were at fault.
+/// Whether changes can be written: with no number left for the next one they cannot, as if the disk were at fault.
 pub(super) fn refuse_asks(desk: &Desk, refuse: bool) {
     let database = store::by_hand::open(&Home::at(desk.dir.path()));
     let sql = match refuse {
-        true => "CREATE TRIGGER fault BEFORE INSERT ON asks BEGIN SELECT RAISE(ABORT, 'at fault'); END",
-        false => "DROP TRIGGER fault",
+        true => {
+            "DELETE FROM sqlite_sequence WHERE name = 'outbox';
+            INSERT INTO sqlite_sequence VALUES ('outbox', 9223372036854775807)"
+        }
+        false => "UPDATE sqlite_sequence SET seq = (SELECT max(seq) FROM outbox) WHERE name = 'outbox'",
     };
     database.execute_batch(sql).unwrap();
 }

@@ -15,6 +15,15 @@ impl Desk {
         self.database().execute_batch(sql).unwrap();
     }
 
+    /// A database beside the hub's, for somebody to keep in it what they change.
+    fn aside(&self) -> String {
+        format!("ATTACH '{}' AS aside", self.dir.path().join("aside.db").display())
+    }
+
+    fn forge_rows(&self, sql: &str) {
+        store::by_hand::change_rows(&self.database(), sql);
+    }
+
     /// The same by somebody who has the key, to see what is found even then.
     fn forge_with_the_key(&self, sql: &str) {
         store::by_hand::open_with_the_key(&Home::at(self.dir.path())).execute_batch(sql).unwrap();
@@ -75,30 +84,59 @@ async fn a_grant_that_was_changed_allows_nothing() {
 }
 
 #[tokio::test]
-async fn triggers_that_somebody_added_have_nothing_approved_and_are_named() {
+async fn on_a_schema_that_somebody_changed_the_hub_neither_reads_nor_writes() {
+    let plain = insert_grant("make", "NULL");
+    for (change, undo) in [
+        (format!("CREATE TRIGGER added AFTER INSERT ON asks BEGIN {plain}; END"), "DROP TRIGGER added"),
+        (
+            "CREATE TRIGGER added BEFORE DELETE ON outlines BEGIN SELECT RAISE(IGNORE); END".into(),
+            "DROP TRIGGER added",
+        ),
+        ("CREATE VIEW added AS SELECT 1".into(), "DROP VIEW added"),
+        // A column by the name under which the check of the MAC is read.
+        ("ALTER TABLE asks ADD COLUMN ours INTEGER DEFAULT 1".into(), "ALTER TABLE asks DROP COLUMN ours"),
+    ] {
+        let desk = Desk::with_policy("").await;
+        let ask = desk.run("k1", "make").await;
+        desk.forge(&change);
+        for refused in [
+            desk.hub.raise(raise("agent", "k2", "1. x", None)).await.map(drop),
+            desk.hub.ask(&ask.id).await.map(drop),
+            desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.map(drop),
+        ] {
+            assert!(refused.unwrap_err().to_string().contains("not by the hub"), "{change}");
+        }
+        desk.forge(undo);
+        desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.unwrap();
+        desk.verified().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_handed_out_for_what_was_approved_alone() {
     let desk = Desk::with_policy("").await;
-    let (plain, marked) =
-        (insert_grant("make", "NULL"), insert_grant("make", "row_mac('grants', 'g-evil', 'x')"));
-    desk.forge(&format!("CREATE TRIGGER add_one AFTER INSERT ON asks BEGIN {plain}; END"));
-    assert_eq!(decision(&desk.run("k1", "make").await), "open");
-    desk.forge("DELETE FROM grants");
-    desk.is_found("trigger add_one was added");
+    let ask = desk.run("k", "make").await;
+    desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.unwrap();
+    desk.forge_rows("UPDATE asks SET body = replace(body, 'make', 'rm -rf build')");
+    let mut again = raise("agent", "k", "x", None);
+    again.body = desk.run("k2", "rm -rf build").await.body;
+    let refused = desk.hub.raise(again).await.unwrap_err().to_string();
+    assert!(refused.contains("not by the hub"), "{refused}");
+}
 
-    // The hub's own function cannot be made use of by them.
-    desk.forge(&format!(
-        "DROP TRIGGER add_one; CREATE TRIGGER add_one AFTER INSERT ON asks BEGIN {marked}; END"
+#[tokio::test]
+async fn a_row_that_somebody_changed_holds_up_no_other() {
+    let desk = Desk::with_policy("[policy]\ntimeout = { permission = \"60s\" }").await;
+    let (changed, other) = (desk.run("k1", "make").await, desk.run("k2", "ls").await);
+    desk.forge_rows(&format!(
+        "UPDATE asks SET body = replace(body, 'make', 'cat') WHERE id = '{}'",
+        changed.id
     ));
-    let refused = desk.hub.raise(raise("agent", "k2", "1. x", None)).await.unwrap_err();
-    assert!(refused.to_string().contains("unsafe use of row_mac"), "{refused}");
-    desk.forge("DROP TRIGGER add_one");
-    desk.verified().unwrap();
-
-    // A row that is changed while the hub writes it is not the row that it marked.
-    let change = "UPDATE grants SET body = replace(body, 'cargo test', 'make')";
-    desk.forge(&format!("CREATE TRIGGER swap AFTER INSERT ON grants BEGIN {change}; END"));
-    let ask = desk.run("k3", "cargo test").await;
-    desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
-    assert_eq!(decision(&desk.run("k4", "make").await), "open");
+    let listed = desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await.unwrap().asks;
+    assert_eq!(listed.iter().map(|ask| &ask.id).collect::<Vec<_>>(), [&other.id]);
+    desk.clock.advance(SignedDuration::from_secs(61));
+    desk.hub.tick().await.unwrap();
+    assert_eq!(desk.hub.ask(&other.id).await.unwrap().state.name(), "expired");
 }
 
 #[tokio::test]
@@ -161,7 +199,7 @@ async fn a_grant_that_is_widened_for_one_call_is_found_even_if_it_had_a_good_mac
         desk.decide(&ask, json!({"decision": "allow", "scope": "session"})).await.unwrap();
         desk.rewrite(policy).await;
         desk.clock.advance(SignedDuration::from_hours(later));
-        desk.forge("CREATE TABLE kept AS SELECT id, body, mac FROM grants");
+        desk.forge(&format!("{}; CREATE TABLE aside.kept AS SELECT id, body, mac FROM grants", desk.aside()));
         let wide = format!("json_set(body, '{path}', {wide})");
         desk.forge_with_the_key(&format!(
             "UPDATE grants SET body = {wide}, mac = row_mac('grants', id, {wide})"
@@ -171,7 +209,10 @@ async fn a_grant_that_is_widened_for_one_call_is_found_even_if_it_had_a_good_mac
         let here = Registration { cwd: Some("/src/web".into()), ..Registration::default() };
         desk.hub.register(call.agent.clone(), here).await.unwrap();
         assert_eq!(decision(&desk.hub.raise(call).await.unwrap().ask), "allow", "{path}");
-        desk.forge("UPDATE grants SET (body, mac) = (SELECT body, mac FROM kept); DROP TABLE kept");
+        desk.forge(&format!(
+            "{}; UPDATE grants SET (body, mac) = (SELECT body, mac FROM aside.kept)",
+            desk.aside()
+        ));
         desk.is_found(found);
     }
 }
@@ -243,12 +284,16 @@ async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_is_found() {
     desk.hub.revoke_token(&id, "ann").await.unwrap();
     desk.crash_and_restart().await;
     desk.verified().unwrap();
-    desk.forge("CREATE TABLE kept AS SELECT id, revoked_at FROM tokens; UPDATE tokens SET revoked_at = NULL");
+    desk.forge(&format!(
+        "{}; CREATE TABLE aside.kept AS SELECT id, revoked_at FROM tokens; UPDATE tokens SET revoked_at = NULL",
+        desk.aside()
+    ));
     desk.crash_and_restart().await;
     assert!(desk.hub.credential(&token).is_some());
-    desk.forge(
-        "UPDATE tokens SET revoked_at = (SELECT revoked_at FROM kept WHERE kept.id = tokens.id); DROP TABLE kept",
-    );
+    desk.forge(&format!(
+        "{}; UPDATE tokens SET revoked_at = (SELECT revoked_at FROM aside.kept WHERE kept.id = tokens.id)",
+        desk.aside()
+    ));
     desk.crash_and_restart().await;
     desk.is_found(&format!("token {id}: a hub started with it, and it was not in force then"));
 }
@@ -296,7 +341,7 @@ async fn another_answer_than_the_persons_reaches_no_agent() {
     let desk = Desk::with_policy("").await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, denial("no")).await.unwrap();
-    desk.forge(&format!("DROP TRIGGER asks_end_once; UPDATE asks SET {ANSWER}"));
+    desk.forge_rows(&format!("UPDATE asks SET {ANSWER}"));
     let told = desk.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await;
     assert!(told.unwrap_err().to_string().contains("not by the hub"));
 }
@@ -306,18 +351,15 @@ async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
     let desk = Desk::with_policy("").await;
     let ask = desk.run("k", "rm -rf build").await;
     let list = async || desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await;
-    let swap = "DROP TRIGGER asks_are_immutable; UPDATE asks SET body = replace(body, 'rm -rf build', 'ls')";
-    desk.forge(swap);
-    for shown in
-        [desk.hub.ask(&ask.id).await.map(drop), list().await.map(drop), desk.hub.snapshot().await.map(drop)]
-    {
-        assert!(shown.unwrap_err().to_string().contains("not by the hub"));
-    }
+    desk.forge_rows("UPDATE asks SET body = replace(body, 'rm -rf build', 'ls')");
+    assert!(desk.hub.ask(&ask.id).await.unwrap_err().to_string().contains("not by the hub"));
+    assert!(list().await.unwrap().asks.is_empty());
+    desk.hub.snapshot().await.unwrap();
     // With a digest that fits it is shown, and then cannot be answered.
     let mut other = raise("agent", "k2", "x", None);
     other.body = Body::decode(Kind::Permission, json!({"tool": "Bash", "input": {"command": "ls"}})).unwrap();
     let other = desk.hub.raise(other).await.unwrap().ask;
-    desk.forge(&format!(
+    desk.forge_rows(&format!(
         "UPDATE asks SET (body, digest) = (SELECT body, digest FROM asks WHERE id = '{}') WHERE id = '{}'",
         other.id, ask.id
     ));

@@ -523,3 +523,17 @@ async fn verify_compares_all_that_stands_of_a_passkey() {
         desk.verified().unwrap();
     }
 }
+
+#[tokio::test]
+async fn passkeys_that_were_taken_from_the_database_make_no_room_for_a_first_one() {
+    for change in
+        ["UPDATE passkeys SET name = 'x'", "UPDATE passkeys SET removed_at = 1", "DELETE FROM passkeys"]
+    {
+        let (desk, _) = Desk::with_passkey(EVERY_ALLOW).await;
+        desk.database().execute_batch(change).unwrap();
+        let refused = desk.hub.first_passkey_code().await.unwrap_err().to_string();
+        assert!(refused.contains("not by the hub"), "{change}: {refused}");
+        let added = desk.add(desk.registration(&authenticator()).await, None, "anybody").await;
+        assert!(added.unwrap_err().to_string().contains("not by the hub"), "{change}");
+    }
+}
