@@ -49,3 +49,28 @@ test('a finger scrolls the history to its oldest entry', async ({ hub, page }) =
     await expect(page.getByText('number-0-')).toBeInViewport({ timeout: 200 });
   }).toPass();
 });
+
+test('a line of a command never ends in the middle of an option', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  // Each option ends one column further right, so that one of them meets the edge at its hyphens, whatever the font.
+  const options = Array.from({ length: 30 }, (_, n) => `${'x'.repeat((n % 7) + 1)} --delete-excluded`).join(' ');
+  await bot.raise('permission', { tool: 'Bash', input: { command: `rsync ${options}` } });
+  await hub.open(page);
+  await page.getByRole('link', { name: /rsync/ }).tap();
+  const command = page.locator('[data-piece=command]');
+  await expect(command).toContainText('--delete-excluded');
+  const rows = await command.evaluate((pre) => {
+    const text = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const broken: number[] = [];
+    for (let node = text.nextNode(); node; node = text.nextNode()) {
+      for (const option of (node.textContent ?? '').matchAll(/--delete-excluded/g)) {
+        range.setStart(node, option.index);
+        range.setEnd(node, option.index + option[0].length);
+        broken.push(new Set(Array.from(range.getClientRects(), (rect) => rect.top)).size);
+      }
+    }
+    return broken;
+  });
+  expect(rows).toEqual(Array(30).fill(1));
+});

@@ -32,3 +32,9 @@ export function segments(text: string, ...layers: Span[][]): Segment[] {
   }
   return out;
 }
+
+/** The options of a command (`--delete`), which a line break after their hyphens would make hard to read. Long ones may break. */
+export function options(command: string): Span[] {
+  const found = command.matchAll(/(?<=^|\s)-[\w-]{1,24}(?![\w-])/g);
+  return Array.from(found, ({ 0: option, index }) => ({ from: index, to: index + option.length, look: 'unbroken' }));
+}
