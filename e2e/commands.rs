@@ -55,6 +55,11 @@ fn every_command_explains_itself_with_examples() {
         &["list"],
         &["show"],
         &["answer"],
+        &["agents"],
+        &["send"],
+        &["interrupt"],
+        &["stop"],
+        &["run"],
         &["log"],
         &["verify"],
         &["token"],
@@ -72,6 +77,8 @@ fn every_command_explains_itself_with_examples() {
         ("ask", "Exit codes: 0 answered, 2 declined, 3 nobody in time, 1 error, 130 interrupted."),
         ("answer", "Exit codes: 0 recorded, 4 already ended, 5 invalid, 1 error."),
         ("verify", "Exit codes: 0 whole, 1 broken, 6 nothing wrong, but not all of it could be checked."),
+        ("send", "Exit codes: 0 sent, 6 no such agent or not unique, 1 error."),
+        ("stop", "Exit codes: 0 done, 6 no such agent or not unique, 1 error."),
         ("doctor", "Exit codes: 0 all is well, 1 something is missing."),
     ] {
         let help = printed(&aye(home).args([command, "--help"]).output().unwrap());
@@ -122,7 +129,7 @@ fn a_hub_elsewhere_is_reached_by_its_url_and_token() {
     };
     assert_eq!(
         all_of(&there(Some(&hub.operator()))),
-        (Some(0), "Nothing waits for you.\n".into(), String::new())
+        (Some(0), "Nothing to answer right now.\n".into(), String::new())
     );
     assert_eq!(complained(&there(None)), "aye: AYE_URL is set, so AYE_TOKEN must be too\n");
     let refused = complained(&there(Some("aye_no_token")));
@@ -217,11 +224,52 @@ fn ctrl_c_takes_the_question_back_and_ends_with_130() {
 }
 
 #[test]
+fn list_tells_requests_apart_by_what_who_and_where() {
+    let hub = Hub::start();
+    let token = hub.agent("a1");
+    hub.register(&token, "a1", json!({"title": "Fix the parser", "cwd": "/src/web"}));
+    hub.raise(
+        &token,
+        "a1",
+        "k1",
+        "permission",
+        json!({"tool": "Read", "input": {"file_path": "/etc/hosts"}}),
+    );
+    hub.raise(&token, "a1", "k2", "permission", json!({"tool": "Bash", "input": {"command": "cargo test"}}));
+    let list = printed(&hub.aye(&["list"]));
+    assert!(list.contains("Read: /etc/hosts\n") && list.contains("Bash: cargo test\n"), "{list}");
+    assert_eq!(list.matches("Fix the parser · /src/web · a1\n").count(), 2, "{list}");
+}
+
+#[test]
+fn answer_says_what_became_of_the_answer() {
+    let hub = Hub::start();
+    // However loaded the machine is, a script takes its answer within a moment some time.
+    eventually("the answer to be taken at once", || {
+        let (script, id) = ask(&hub, &["Go on?", "--option", "yes"]);
+        let answered = printed(&hub.aye(&["answer", &id, "1"]));
+        told(script);
+        answered.contains("Recorded: yes\nDelivered to the agent\n").then_some(())
+    });
+    let gone = raise(&hub, "k1", "question", yes_or_no());
+    let answering = aye(&hub.home).args(["answer", id(&gone), "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    eventually("the answer", || (hub.ask(&gone)["state"] == "answered").then_some(()));
+    let ended = json!({"receipt": "undelivered"});
+    hub.post(&format!("/api/asks/{}/receipt", id(&gone)), &hub.agent("a1"), ended);
+    let said = printed(&answering.wait_with_output().unwrap());
+    assert!(said.starts_with("Recorded: yes\n"), "{said}");
+}
+
+#[test]
 fn an_ask_is_answered_once_and_the_second_is_told_who_was_first() {
     let hub = Hub::start();
     let ask = raise(&hub, "k1", "question", yes_or_no());
     let first = hub.aye(&["answer", id(&ask), "YES"]);
-    assert_eq!(all_of(&first), (Some(0), "Recorded: yes\n".into(), String::new()));
+    let why = format!(
+        "Recorded: yes\nThe agent has not taken it yet. See what becomes of it: aye show {}\n",
+        id(&ask)
+    );
+    assert_eq!(all_of(&first), (Some(0), why, String::new()));
     for again in [&["2"][..], &["yes"], &["nonsense"], &["--allow"]] {
         let again = aye(&hub.home).args(["answer", id(&ask)]).args(again).output().unwrap();
         assert_eq!((code(&again), printed(&again)), (Some(4), String::new()), "{again:?}");
@@ -249,7 +297,7 @@ fn an_answer_that_does_not_fit_ends_with_5_and_changes_nothing() {
         (&question, &["--allow"], "this is a question"),
         (&question, &["--answer", "{"], "--answer is not JSON"),
         (&question, &["--answer", "{}"], "give answers, a response, or skip"),
-        (&permission, &["1"], "this is a permission: --allow or --deny \"why\""),
+        (&permission, &["1"], "this is a permission: say --allow or --deny \"why\""),
         (&permission, &["--allow", "--scope", "always"], "always was not offered"),
     ];
     for (ask, words, why) in cases {
@@ -270,7 +318,7 @@ fn the_beginning_of_an_id_is_enough_as_long_as_it_is_the_only_one() {
     let prefix = first(twins.unwrap());
     for command in [&["show", &prefix][..], &["answer", &prefix, "1"]] {
         let refused = hub.aye(command);
-        let why = format!("aye: several asks begin with {prefix}: type more of the id\n");
+        let why = format!("aye: several requests begin with {prefix}: type more of the id\n");
         assert_eq!(all_of(&refused), (Some(1), String::new(), why));
     }
     let ask = &asks[0];
@@ -281,7 +329,7 @@ fn the_beginning_of_an_id_is_enough_as_long_as_it_is_the_only_one() {
     assert_eq!(code(&hub.aye(&["answer", &prefix, "1"])), Some(0));
     assert_eq!(shown(&hub, id(ask))["answer"], saying("yes"));
     let unknown = hub.aye(&["show", "uuuu"]);
-    let why = "aye: there is no ask uuuu; `aye list` shows the open ones\n";
+    let why = "aye: there is no request uuuu; `aye list` shows the open ones\n";
     assert_eq!(all_of(&unknown), (Some(1), String::new(), why.into()));
 }
 
@@ -391,7 +439,8 @@ fn permissions_and_plans_are_allowed_refused_or_paused() {
     for (n, (kind, body, words, answer, recorded)) in cases.into_iter().enumerate() {
         let ask = raise(&hub, &n.to_string(), kind, body.clone());
         let output = aye(&hub.home).args(["answer", id(&ask)]).args(words).output().unwrap();
-        assert_eq!(all_of(&output), (Some(0), format!("Recorded: {recorded}\n"), String::new()));
+        assert_eq!((code(&output), complained(&output)), (Some(0), String::new()));
+        assert!(printed(&output).starts_with(&format!("Recorded: {recorded}\n")), "{}", printed(&output));
         assert_eq!(shown(&hub, id(&ask))["answer"], answer);
         assert!(printed(&hub.aye(&["show", id(&ask)])).contains(recorded));
     }
@@ -400,17 +449,17 @@ fn permissions_and_plans_are_allowed_refused_or_paused() {
 #[test]
 fn list_shows_what_is_open_oldest_first_and_with_all_what_has_ended() {
     let hub = Hub::start();
-    assert_eq!(printed(&hub.aye(&["list"])), "Nothing waits for you.\n");
+    assert_eq!(printed(&hub.aye(&["list"])), "Nothing to answer right now.\n");
     assert_eq!(json_of(&hub.aye(&["list", "--json"])), json!({"asks": []}));
     let first = raise(&hub, "k1", "question", yes_or_no());
     let second = raise(&hub, "k2", "plan", json!({"plan": "# Ship it\n\n1. Now."}));
     let list = printed(&hub.aye(&["list"]));
     let rows: Vec<_> = list.lines().collect();
-    assert_eq!(rows.len(), 2, "{list}");
+    assert_eq!(rows.len(), 4, "{list}");
     for (row, words) in
-        rows.iter().zip([[id(&first), "question", "Go on?"], [id(&second), "plan", "# Ship it"]])
+        rows.chunks(2).zip([[id(&first), "question", "Go on?"], [id(&second), "plan", "# Ship it"]])
     {
-        assert!(words.iter().all(|word| row.contains(word)) && row.ends_with("  a1"), "{row}");
+        assert!(words.iter().all(|word| row[0].contains(word)) && row[1].ends_with(" a1"), "{row:?}");
     }
     assert_eq!(json_of(&hub.aye(&["list", "--json"])), json!({"asks": [first, second]}));
 

@@ -2,15 +2,21 @@ use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
 use crate::protocol::calls;
-use crate::surfaces::terminal::{answer_lines, whole};
+use crate::surfaces::terminal::style::{DIM, paint};
+use crate::surfaces::terminal::{answer_lines, receipt_words, whole};
 use anyhow::Context;
 use aye_core::visible::visible;
-use aye_core::{AskId, AskState, AskView, Body, Question};
+use aye_core::{AskId, AskState, AskView, Body, Question, Receipt};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the agent to take an answer. What it is allowed to do may take longer than anybody waits.
+const MOMENT: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Answer a request.
 #[derive(Args)]
@@ -18,7 +24,7 @@ use std::process::ExitCode;
 Questions:
   aye answer k3v9 1                 the first option; `aye answer k3v9 SQLite` is the same
   aye answer k3v9 '#1'              the first option, if another one is called 1
-  aye answer k3v9 1 3 --text more   several options and your own words, where that is allowed
+  aye answer k3v9 1,3 --text more   several options and your own words, where that is allowed
   aye answer k3v9 2 - 1,3           three questions: the second skipped, two options for the third
   aye answer k3v9 1 --text 2=mine   your own words for the second question
   aye answer k3v9 --reply \"…\"       one reply to all questions
@@ -28,6 +34,7 @@ Permissions and plans:
   aye answer k3v9 --deny \"why\"      the agent is told why
   aye answer k3v9 --outline         a plan: pause, and show me an outline first
 
+Says what became of the answer, if that is known within a moment.
 Exit codes: 0 recorded, 4 already ended, 5 invalid, 1 error.")]
 pub struct Answer {
     /// The request's id, or its beginning
@@ -52,13 +59,13 @@ pub struct Answer {
     #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply", "skip"])]
     allow: bool,
     /// How long the permission lasts: once, session or always
-    #[arg(long, requires = "allow", default_value = "once")]
-    scope: String,
-    /// Allow it with this input instead
-    #[arg(long, value_name = "JSON", requires = "allow")]
+    #[arg(long, conflicts_with_all = ["picks", "text", "note", "reply", "skip", "deny", "outline"])]
+    scope: Option<String>,
+    /// Allow it with this input instead; implies --allow
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "deny", "outline"])]
     input: Option<String>,
-    /// Approve this plan instead
-    #[arg(long, value_name = "FILE", requires = "allow")]
+    /// Approve this plan instead; implies --allow
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "deny", "outline"])]
     plan: Option<PathBuf>,
     /// Deny, and tell the agent why
     #[arg(long, value_name = "WHY", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow"])]
@@ -89,7 +96,7 @@ impl Answer {
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
             Err(_) if ask.state != AskState::Open => {
-                anstream::eprintln!("{}\naye: this ask has already ended", whole(&ask, Timestamp::now()));
+                anstream::eprintln!("{}\naye: this request has already ended", whole(&ask, Timestamp::now()));
                 return Ok(ExitCode::from(ALREADY_ENDED));
             }
             Err(problem) => {
@@ -100,12 +107,15 @@ impl Answer {
         };
         let call = json!({ "answer": answer, "digest": ask.digest });
         let recorded = client.post(&calls::ANSWER.at(ask.id.as_str()), call).await?;
-        if self.json {
-            say_json(&recorded)?;
-        } else {
-            let recorded = AskView::from_json(recorded)?;
-            let lines = recorded.answer.as_ref().map(answer_lines).unwrap_or_default();
+        let view = AskView::from_json(recorded.clone())?;
+        if !self.json {
+            let lines = view.answer.as_ref().map(answer_lines).unwrap_or_default();
             say(&format!("Recorded: {}\n", visible(&lines.join(" · "))))?;
+        }
+        let (latest, receipt) = became(&client, recorded, &view).await;
+        match self.json {
+            true => say_json(&latest)?,
+            false => say(&format!("{}\n", became_words(&view.id, receipt)))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -122,7 +132,7 @@ impl Answer {
 
     fn reply(&self, questions: &[Question]) -> anyhow::Result<Value> {
         anyhow::ensure!(
-            !self.allow && self.deny.is_none() && !self.outline,
+            !self.allows() && self.scope.is_none() && self.deny.is_none() && !self.outline,
             "this is a question: pick an option, or give --text, --reply or --skip"
         );
         if self.skip {
@@ -138,11 +148,15 @@ impl Answer {
         })
     }
 
+    fn allows(&self) -> bool {
+        self.allow || self.input.is_some() || self.plan.is_some()
+    }
+
     fn verdict(&self, body: &Body) -> anyhow::Result<Value> {
         let kind = body.kind();
         anyhow::ensure!(
-            self.allow || self.deny.is_some() || self.outline,
-            "this is a {kind}: --allow or --deny \"why\""
+            self.allows() || self.deny.is_some() || self.outline,
+            "this is a {kind}: say --allow or --deny \"why\""
         );
         if self.outline {
             return Ok(json!({ "decision": "outline" }));
@@ -160,6 +174,7 @@ impl Answer {
             }
             (None, Body::Plan(_)) => {
                 anyhow::ensure!(self.input.is_none(), "--input is for permissions; a plan takes --plan FILE");
+                anyhow::ensure!(self.scope.is_none(), "--scope is for permissions; a plan is approved once");
                 verdict.insert("decision".into(), json!("allow"));
                 if let Some(path) = &self.plan {
                     let plan = std::fs::read_to_string(path);
@@ -170,7 +185,7 @@ impl Answer {
             (None, Body::Permission(_) | Body::Question(_)) => {
                 anyhow::ensure!(self.plan.is_none(), "--plan is for plans; a permission takes --input JSON");
                 verdict.insert("decision".into(), json!("allow"));
-                verdict.insert("scope".into(), json!(self.scope));
+                verdict.insert("scope".into(), json!(self.scope.as_deref().unwrap_or("once")));
                 if let Some(input) = &self.input {
                     verdict.insert(
                         "input".into(),
@@ -181,6 +196,29 @@ impl Answer {
             }
         }
         Ok(Value::Object(verdict))
+    }
+}
+
+/// The request as it stands once its answer has arrived, or a moment later, and what became of the answer by then.
+async fn became(client: &Client, recorded: Value, view: &AskView) -> (Value, Option<Receipt>) {
+    let (mut latest, mut receipt) = (recorded, view.receipt);
+    let until = Instant::now() + MOMENT;
+    while matches!(receipt, Some(Receipt::Pending | Receipt::Delivered)) && Instant::now() < until {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        // It is recorded, whatever else fails.
+        let Ok(now) = client.get::<Value>(&calls::ASK.at(view.id.as_str())).await else { break };
+        receipt = serde_json::from_value(now["receipt"].clone()).unwrap_or(receipt);
+        latest = now;
+    }
+    (latest, receipt)
+}
+
+fn became_words(id: &AskId, receipt: Option<Receipt>) -> String {
+    match receipt {
+        Some(Receipt::Pending) | None => {
+            paint(DIM, format_args!("The agent has not taken it yet. See what becomes of it: aye show {id}"))
+        }
+        Some(receipt) => receipt_words(receipt),
     }
 }
 
@@ -206,8 +244,8 @@ pub fn answers(
 
 /// With one question every argument is a pick of it; with several, each question has one argument.
 fn picks_by_question(picks: &[String], questions: &[Question]) -> anyhow::Result<Vec<Vec<String>>> {
-    if let [_] = questions {
-        return Ok(vec![picks.to_vec()]);
+    if let [only] = questions {
+        return Ok(vec![picks.iter().flat_map(|pick| split(pick, only)).collect()]);
     }
     anyhow::ensure!(
         picks.len() <= questions.len(),

@@ -1,14 +1,15 @@
 use super::{Done, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
-use crate::protocol::{Asks, AsksQuery, calls};
+use crate::protocol::{AgentsQuery, Asks, AsksQuery, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use crate::surfaces::terminal::{age, shorten, summary};
 use aye_core::visible::one_line;
-use aye_core::{AskState, AskView};
+use aye_core::{AgentId, AskState, AskView};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 /// List the open requests, oldest first.
@@ -39,31 +40,33 @@ impl List {
             return Ok(ExitCode::SUCCESS);
         }
         let asks = found.asks.into_iter().map(AskView::from_json).collect::<Result<Vec<_>, _>>()?;
-        say(&table(&asks, Timestamp::now()))?;
+        let agents = client.call(&calls::AGENTS, "", &AgentsQuery { all: self.all }, &()).await?.agents;
+        let titles = agents.into_iter().map(|agent| (agent.id, agent.title)).collect();
+        say(&table(&asks, &titles, Timestamp::now()))?;
         if found.next.is_some() {
-            say(&format!("{}\n", paint(DIM, "There are older ones: the page's history has them all.")))?;
+            say(&format!("{}\n", paint(DIM, "There are older ones; the page shows them under History.")))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn table(asks: &[AskView], now: Timestamp) -> String {
-    if asks.is_empty() {
-        return format!("{}\n", paint(DIM, "Nothing waits for you."));
+fn table(asks: &[AskView], titles: &HashMap<AgentId, String>, now: Timestamp) -> String {
+    match asks.is_empty() {
+        true => format!("{}\n", paint(DIM, "Nothing to answer right now.")),
+        false => asks.iter().map(|ask| entry(ask, titles.get(&ask.agent), now)).collect(),
     }
-    let mut out = String::new();
-    for ask in asks {
-        let state =
-            if ask.state == AskState::Open { String::new() } else { format!("{} ", ask.state.as_str()) };
-        let agent = shorten(&one_line(ask.agent.as_str()), 24);
-        out += &format!(
-            "{}  {:>4}  {:<10}  {}  {}\n",
-            paint(NAME, &ask.id),
-            age(ask.created_at, now),
-            ask.kind.to_string(),
-            format_args!("{state}{}", summary(&ask.body, 60)),
-            paint(DIM, agent),
-        );
-    }
-    out
+}
+
+/// What is asked on one line, and who asks on a second.
+fn entry(ask: &AskView, title: Option<&String>, now: Timestamp) -> String {
+    let state = match ask.state {
+        AskState::Open => String::new(),
+        AskState::Answered | AskState::Expired | AskState::Withdrawn => format!("{} ", ask.state.as_str()),
+    };
+    let (kind, age, what) = (ask.kind.to_string(), age(ask.created_at, now), summary(&ask.body, 60));
+    let title = title.map(|title| shorten(&one_line(title), 40)).filter(|title| !title.is_empty());
+    let folder = Some(one_line(&ask.cwd).into_owned()).filter(|folder| !folder.is_empty());
+    let agent = shorten(&one_line(ask.agent.as_str()), 40);
+    let who = title.into_iter().chain(folder).chain([agent]).collect::<Vec<_>>().join(" · ");
+    format!("{}  {age:>4}  {kind:<10}  {state}{what}\n{:30}{}\n", paint(NAME, &ask.id), "", paint(DIM, who))
 }

@@ -1,15 +1,18 @@
 //! The commands, one file each.
 
+mod agents;
 mod answer;
 mod ask;
 mod browser;
 mod claude;
 mod completions;
+mod conversation;
 mod doctor;
 mod hook;
 mod hooks;
 mod list;
 mod log;
+mod named;
 mod open;
 mod outline;
 mod passkey;
@@ -19,6 +22,7 @@ mod reach;
 mod run;
 mod service;
 mod show;
+mod steer;
 mod token;
 mod up;
 mod verify;
@@ -80,6 +84,10 @@ enum Command {
     List(list::List),
     Show(show::Show),
     Answer(answer::Answer),
+    Agents(agents::Agents),
+    Send(steer::Send),
+    Interrupt(steer::Interrupt),
+    Stop(steer::Stop),
     Log(log::Log),
     Verify(verify::Verify),
     Policy(policy::Policy),
@@ -114,6 +122,7 @@ pub const NOBODY_IN_TIME: u8 = 3;
 pub const ALREADY_ENDED: u8 = 4;
 pub const INVALID: u8 = 5;
 pub const UNCHECKED: u8 = 6;
+pub const NOT_NAMED: u8 = 6;
 pub const INTERRUPTED: u8 = 130;
 
 pub fn run() -> ExitCode {
@@ -129,7 +138,7 @@ pub fn run() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("{} {}", paint(BAD, "aye:"), visible(&in_words(&error)));
-            ExitCode::from(if is_answer { exit_code(&error) } else { ERROR })
+            ExitCode::from(exit_code(&error, is_answer))
         }
     }
 }
@@ -169,6 +178,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::List(list) => small()?.block_on(list.run(&home)),
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),
+        Command::Agents(agents) => small()?.block_on(agents.run(&home)),
+        Command::Send(send) => small()?.block_on(send.run(&home)),
+        Command::Interrupt(interrupt) => small()?.block_on(interrupt.run(&home)),
+        Command::Stop(stop) => small()?.block_on(stop.run(&home)),
         Command::Token(token) => small()?.block_on(token.run(&home)),
         Command::Passkey(passkey) => small()?.block_on(passkey.run(&home)),
         Command::Policy(policy) => small()?.block_on(policy.run(&home)),
@@ -199,12 +212,15 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
     }
 }
 
-/// How `aye answer` ends when the hub refused.
-fn exit_code(error: &anyhow::Error) -> u8 {
+/// Only `aye answer` tells apart how the hub refused.
+fn exit_code(error: &anyhow::Error, is_answer: bool) -> u8 {
+    if error.is::<named::NotNamed>() {
+        return NOT_NAMED;
+    }
     let status = error.downcast_ref::<CallError>().and_then(CallError::status);
     match status.map(|status| status.as_u16()) {
-        Some(409 | 410) => ALREADY_ENDED,
-        Some(412 | 422) => INVALID,
+        Some(409 | 410) if is_answer => ALREADY_ENDED,
+        Some(412 | 422) if is_answer => INVALID,
         _ => ERROR,
     }
 }

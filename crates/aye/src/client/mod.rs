@@ -300,8 +300,8 @@ impl Client {
             (Some(ask), _) => ask.clone(),
             // Of long ones, a list may have the first alone.
             (None, [ask]) if next.is_none() => ask.clone(),
-            (None, []) => anyhow::bail!("there is no ask {prefix}; `aye list` shows the open ones"),
-            (None, _) => anyhow::bail!("several asks begin with {prefix}: type more of the id"),
+            (None, []) => anyhow::bail!("there is no request {prefix}; `aye list` shows the open ones"),
+            (None, _) => anyhow::bail!("several requests begin with {prefix}: type more of the id"),
         };
         let view =
             AskView::from_json(ask.clone()).map_err(|invalid| CallError::Garbled(invalid.to_string()))?;

@@ -2,4 +2,4 @@
 
 pub mod telegram;
 pub mod terminal;
-mod words;
+pub mod words;

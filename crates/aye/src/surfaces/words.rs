@@ -1,6 +1,6 @@
 //! What every surface says in the same words: how a request ended, what became of its answer, and what agents do.
 
-use aye_core::{AgentState, Answer, By, Decision, PlanVerdict, Receipt, Reply, Surface, Verdict};
+use aye_core::{AgentState, Answer, By, Decision, PlanVerdict, Reach, Receipt, Reply, Surface, Verdict};
 
 /// What was decided, in a word or two.
 pub fn decided(answer: &Answer) -> String {
@@ -33,6 +33,7 @@ pub fn by(by: &By) -> String {
         }
         By::Rule { rule } if rule.as_str() == "auto_approve" => "the list of allowed tools".into(),
         By::Rule { rule } if rule.as_str().starts_with("grant ") => "a standing approval".into(),
+        By::Rule { rule } if rule.as_str().starts_with("rule ") => rule.to_string(),
         By::Rule { rule } => format!("rule {rule}"),
     }
 }
@@ -65,6 +66,16 @@ pub fn agent_state(state: AgentState) -> &'static str {
         AgentState::Idle => "idle",
         AgentState::Ended => "ended",
         AgentState::Lost => "not responding",
+    }
+}
+
+/// How we reach an agent.
+pub fn reach(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Driven => "run by aye",
+        Reach::Hooked => "joined in its own terminal",
+        Reach::Watched => "watched in its own terminal",
+        Reach::Script => "a script",
     }
 }
 

@@ -63,6 +63,8 @@ pub enum RunEvent {
     },
     Turn(Turn),
     Trouble(String),
+    /// Something to know for whoever sits where the run is shown.
+    Hint(String),
     Ended {
         code: Option<i32>,
     },
@@ -149,6 +151,7 @@ impl RunEvent {
             | RunEvent::AskEnded { .. }
             | RunEvent::Withdrawn { .. }
             | RunEvent::Decided { .. }
+            | RunEvent::Hint(_)
             | RunEvent::Doubt { .. } => return None,
         })
     }

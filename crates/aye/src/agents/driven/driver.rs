@@ -38,6 +38,8 @@ pub enum Event {
         image: Option<Image>,
     },
     Interrupt,
+    /// No further prompt will come.
+    LastPrompt,
     /// The run is to end, whatever the agent is doing.
     Stop,
     /// The agent complained about something.
@@ -153,7 +155,9 @@ impl<P: AgentProtocol> Driver<P> {
             }
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
             Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
+            Event::Interrupt if self.rest() == Rest::Idle => Vec::new(),
             Event::Interrupt => written(self.protocol.interrupt()),
+            Event::LastPrompt => Vec::new(),
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => {
                 let mut effects = written(self.protocol.interrupt());

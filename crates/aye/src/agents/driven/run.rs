@@ -41,6 +41,8 @@ const MOST_MESSAGES: usize = 4096;
 const LONGEST_START: Duration = Duration::from_secs(30);
 /// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
+/// A second Ctrl-C within this time is meant for the run and not for the turn.
+const SOON: Duration = Duration::from_secs(2);
 /// How long an agent may take to go on by itself.
 const LINGER: Duration = Duration::from_secs(5);
 /// Words of a text that streams in go to the hub together.
@@ -84,6 +86,8 @@ pub struct Running<P: AgentProtocol> {
     reporter: JoinSet<()>,
     process: AgentProcess,
     stays: bool,
+    /// Cancelled when no further prompt will come.
+    last_prompt: CancellationToken,
     prompt: (String, Option<Image>),
 }
 
@@ -170,15 +174,22 @@ pub async fn start<P: AgentProtocol>(
         reporter,
         process,
         stays,
+        last_prompt: CancellationToken::new(),
         prompt,
     })
 }
 
 impl<P: AgentProtocol> Running<P> {
+    /// To cancel when no further prompt will come: a run that waits for them then ends once it has nothing left to do.
+    pub fn no_more_prompts(&self) -> CancellationToken {
+        self.last_prompt.clone()
+    }
+
     /// Goes on until there is nothing left to do, somebody stops it, or the agent ends. Signals that come after the one
     /// that ends it stay in `signals`, for whoever waits next.
     pub async fn to_its_end(self, signals: &mut Signals) -> anyhow::Result<ExitStatus> {
-        let handling = handle_signals(signals, self.events.clone(), self.run.quit.clone());
+        let (events, quit) = (self.events.clone(), self.run.quit.clone());
+        let handling = handle_signals(signals, events, self.run.account.clone(), quit);
         let mut ending = std::pin::pin!(self.drive());
         tokio::select! {
             status = &mut ending => status,
@@ -209,6 +220,10 @@ impl<P: AgentProtocol> Running<P> {
                 () = sleep_until_opt(last_words) => Event::Closed,
                 Some(complaint) = self.complaints.recv() => Event::Complaint(complaint),
                 () = quit.cancelled() => Event::Stop,
+                () = self.last_prompt.cancelled(), if self.stays => {
+                    self.stays = false;
+                    Event::LastPrompt
+                }
                 () = sleep_until_opt(self.run.unsent_text.as_ref().map(|(when, _, _)| *when)) => {
                     self.run.flush_text().await;
                     continue;
@@ -232,12 +247,23 @@ impl<P: AgentProtocol> Running<P> {
     }
 }
 
-/// The first Ctrl-C interrupts the turn; the second, or any other signal, ends the run.
-async fn handle_signals(signals: &mut Signals, events: mpsc::Sender<Event>, quit: CancellationToken) {
-    if signals.wait().await == "interrupted" {
+/// Ctrl-C interrupts the turn; a second one soon after it, or any other signal, ends the run.
+async fn handle_signals(
+    signals: &mut Signals,
+    events: mpsc::Sender<Event>,
+    account: mpsc::Sender<RunEvent>,
+    quit: CancellationToken,
+) {
+    while signals.wait().await == "interrupted" {
+        let again = Instant::now() + SOON;
+        let interrupt = async {
+            drop(account.send(RunEvent::Hint("Ctrl-C again ends the run.".into())).await);
+            drop(events.send(Event::Interrupt).await);
+            sleep_until(again).await;
+        };
         tokio::select! {
-            _ = events.send(Event::Interrupt) => drop(signals.wait().await),
-            _ = signals.wait() => {}
+            () = interrupt => {}
+            _ = signals.wait() => break,
         }
     }
     quit.cancel();

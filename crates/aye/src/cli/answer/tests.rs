@@ -42,6 +42,8 @@ fn picks_are_numbers_or_labels() {
     assert_eq!(picked(&["1", "Blue"]), json!(["Red, dark", "Blue"]));
     assert_eq!(picked(&["red, dark"]), json!(["Red, dark"]));
     assert_eq!(picked(&["7"]), json!(["7"]));
+    assert_eq!(picked(&["1,2"]), json!(["Red, dark", "Blue"]));
+    assert_eq!(picked(&["#1, 2", "7"]), json!(["Red, dark", "Blue", "7"]));
     assert!(built(&one(), &["4"]).unwrap_err().contains("no option 4"));
     assert!(built(&one(), &["Green"]).unwrap_err().contains("use --text"));
     assert!(built(&one(), &[]).unwrap_err().contains("not answered"));
@@ -118,7 +120,14 @@ fn permissions_and_plans_are_allowed_or_denied() {
         built(&permission(), &["--deny", "no", "--interrupt"]).unwrap(),
         json!({"decision": "deny", "message": "no", "interrupt": true})
     );
+    assert_eq!(
+        built(&permission(), &["--input", "{\"a\":1}"]).unwrap(),
+        json!({"decision": "allow", "scope": "once", "input": {"a": 1}})
+    );
+    assert!(built(&permission(), &["--input", "{}", "--deny", "no"]).is_err());
+    assert!(built(&permission(), &["--scope", "session"]).unwrap_err().contains("say --allow"));
     let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
+    assert!(built(&plan, &["--allow", "--scope", "session"]).unwrap_err().contains("--scope"));
     assert_eq!(built(&plan, &["--outline"]).unwrap(), json!({"decision": "outline"}));
     assert_eq!(built(&plan, &["--allow"]).unwrap(), json!({"decision": "allow"}));
 }

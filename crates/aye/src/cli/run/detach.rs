@@ -62,10 +62,9 @@ pub fn leave_session() -> anyhow::Result<()> {
     rustix::process::setsid().map(drop).context("cannot leave this session")
 }
 
-/// Whoever started us reads the id, and nothing after it.
+/// Whoever started us reads the id, and nothing after it: the account of the run goes to its log.
 pub fn announce(id: &AgentId) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{id}")?;
-    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     Ok(())
 }

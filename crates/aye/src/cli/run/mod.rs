@@ -1,26 +1,23 @@
-mod account;
 mod detach;
-mod keyboard;
-mod printer;
-mod typing;
 
-use super::{Done, ERROR};
+use super::conversation::{self, Keyboard, Person, Printer};
+use super::{Done, ERROR, named, say};
 use crate::agents::claude::driven::ClaudeCode;
 use crate::agents::driven::{self, AgentProtocol};
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, ProtocolName, Stdin};
 use crate::home::Home;
-use crate::protocol::{Command, Image};
+use crate::protocol::{Command, Image, calls};
 use crate::shutdown::Signals;
+use crate::surfaces::terminal::style::{DIM, paint};
 use anyhow::Context;
-use aye_core::AgentId;
+use aye_core::{Agent, AgentId, AgentState, Reach};
 use clap::{Args, ValueEnum};
-use printer::Printer;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -30,18 +27,20 @@ use tokio::task::JoinSet;
 Examples:
   aye run \"add a test for the parser\"
   aye run --cwd ~/src/web --mode plan \"plan the migration\"
-  aye run --resume 0f3c… \"go on\"
+  aye run --resume claude-k3v9 \"go on\"    goes on with a run that has ended
   aye run --detach \"tidy up\" -- --model opus
   git diff | aye run -                     the prompt from standard input
 
 Prints what the agent says and does. Answer its requests here, on the page or on Telegram.
-Ctrl-C interrupts the turn; pressed twice, it ends the run. Exits with the agent's exit code.
+In a terminal the run goes on after a turn: type the next prompt, or Ctrl-D to end it. Without a
+terminal, or with --once, it ends after one turn. Ctrl-C interrupts the turn; pressed twice, it
+ends the run. Exits with the agent's exit code.
 
-With --detach the agent stays after its turn and takes further prompts, from the page, Telegram
-or the API, until it is stopped.")]
+With --detach the agent stays in the background and takes further prompts, by `aye attach` and
+`aye send`, from the page and from Telegram, until it is stopped.")]
 pub struct Run {
-    /// What the agent should do; - reads it from standard input
-    prompt: String,
+    /// What the agent should do; - reads it from standard input. Without it, you are asked for it
+    prompt: Option<String>,
     /// Kind of agent: claude, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
@@ -51,9 +50,12 @@ pub struct Run {
     /// The agent's permission mode: default, plan, acceptEdits, …
     #[arg(long)]
     mode: Option<String>,
-    /// Continue this session of the agent
+    /// Go on with a run that has ended: its id, or the agent's own id of a session
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
+    /// End after one turn
+    #[arg(long, conflicts_with = "detach")]
+    once: bool,
     /// Run in the background and print the agent's id
     #[arg(long)]
     detach: bool,
@@ -73,27 +75,82 @@ pub struct Run {
 
 impl Run {
     pub async fn run(mut self, home: &Home) -> Done {
-        if self.prompt == "-" {
-            self.prompt.clear();
-            std::io::stdin().read_to_string(&mut self.prompt).context("cannot read the prompt")?;
+        // Before the terminal is changed: a signal must not leave it so.
+        let mut signals = Signals::listen()?;
+        if let Some(name) = self.resume.take() {
+            self.resume(home, name).await?;
         }
-        anyhow::ensure!(!self.prompt.trim().is_empty(), "the prompt is empty: say what the agent is to do");
+        let keyboard = Keyboard::open().filter(|_| !self.detach && self.detached.is_none() && !self.once);
+        let Some((prompt, keyboard)) = self.first_prompt(keyboard, &mut signals).await? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        anyhow::ensure!(!prompt.trim().is_empty(), "the prompt is empty: say what the agent should do");
         let id = match &self.detached {
             Some(id) => id.clone(),
             None => format!("{}-{}", self.agent, random_name()?),
         };
         let id = AgentId::try_from(id).map_err(anyhow::Error::msg)?;
         if self.detach {
-            return detach::launch(home, &id, self.arguments_again(&id)?, &self.prompt).await;
+            return detach::launch(home, &id, self.arguments_again(&id)?, &prompt).await;
         }
         let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
         let cwd = self.folder()?;
         match profile.protocol {
             ProtocolName::ClaudeCode => {
                 let protocol = ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by);
-                drive(home, self.described(id, profile, cwd, protocol)?).await
+                drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
         }
+    }
+
+    /// Finds the session behind one of our own ids, and its folder, which an agent looks for its sessions in.
+    async fn resume(&mut self, home: &Home, name: String) -> anyhow::Result<()> {
+        let client = Client::for_person(home)?;
+        let agent: Agent = match client.get(&calls::AGENT.at(&name)).await {
+            Ok(agent) => agent,
+            Err(error) if error.is_unknown() => match named::find(&client, &name).await {
+                Ok(agent) => agent,
+                // The hub need not know a session that the agent knows.
+                Err(_) if is_session(&name) => {
+                    self.resume = Some(name);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error.into()),
+        };
+        let id = &agent.id;
+        anyhow::ensure!(
+            agent.state == AgentState::Ended || agent.reach != Reach::Driven,
+            "{id} is still running: aye attach {id}"
+        );
+        let session = agent.session.clone();
+        self.resume =
+            Some(session.with_context(|| format!("{id} never named its session, so it cannot go on"))?);
+        self.agent = agent.kind;
+        self.cwd.get_or_insert_with(|| PathBuf::from(agent.cwd));
+        Ok(())
+    }
+
+    /// What was given, or else typed. None if the person left instead.
+    async fn first_prompt(
+        &mut self,
+        keyboard: Option<Keyboard>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Option<(String, Option<Keyboard>)>> {
+        let given = self.prompt.take();
+        Ok(match (given, keyboard) {
+            (Some(given), keyboard) if given != "-" => Some((given, keyboard)),
+            (None, Some(keyboard)) => conversation::first_prompt(keyboard, signals)
+                .await?
+                .map(|(prompt, keyboard)| (prompt, Some(keyboard))),
+            (None, None) => anyhow::bail!("the prompt is missing: say what the agent should do"),
+            (Some(_), _) => {
+                let mut read = String::new();
+                std::io::stdin().read_to_string(&mut read).context("cannot read the prompt")?;
+                Some((read, None))
+            }
+        })
     }
 
     fn folder(&self) -> anyhow::Result<PathBuf> {
@@ -128,11 +185,11 @@ impl Run {
     }
 
     /// The prompt, and the picture that belongs to it.
-    fn prompt(&self) -> anyhow::Result<(String, Option<Image>)> {
+    fn prompt(&self, given: String) -> anyhow::Result<(String, Option<Image>)> {
         if !self.prompt_in_json {
-            return Ok((self.prompt.clone(), None));
+            return Ok((given, None));
         }
-        match serde_json::from_str(&self.prompt).context("the prompt is not JSON")? {
+        match serde_json::from_str(&given).context("the prompt is not JSON")? {
             Command::Prompt { text, image } => Ok((text.to_string(), image)),
             Command::Interrupt | Command::Stop => anyhow::bail!("a run begins with a prompt"),
         }
@@ -144,8 +201,9 @@ impl Run {
         profile: AgentProfile,
         cwd: PathBuf,
         protocol: P,
+        prompt: String,
     ) -> anyhow::Result<driven::Run<P>> {
-        let (prompt, image) = self.prompt()?;
+        let (prompt, image) = self.prompt(prompt)?;
         // Only the kind that needs no entry in config.toml has its program named by the environment.
         let named = std::env::var_os(P::PROGRAM_VARIABLE).filter(|_| self.agent == DEFAULT_KIND);
         let named = named.map(PathBuf::from);
@@ -171,35 +229,60 @@ impl Run {
     }
 }
 
+/// Whether it could be an agent's own id of a session.
+fn is_session(name: &str) -> bool {
+    name.len() >= 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
 /// Runs an agent to its end, and ends as it does.
-async fn drive<P: AgentProtocol>(home: &Home, agent: driven::Run<P>) -> Done {
-    let (id, stays) = (agent.id.clone(), agent.stays);
-    let mut signals = Signals::listen()?;
+async fn drive<P: AgentProtocol>(
+    home: &Home,
+    mut agent: driven::Run<P>,
+    keyboard: Option<Keyboard>,
+    mut signals: Signals,
+) -> Done {
+    let (id, prompt) = (agent.id.clone(), agent.prompt.clone());
     let (told, account) = mpsc::channel(256);
     let mut printer = JoinSet::new();
-    let mut printed = None;
-    let status = if stays {
+    if agent.stays {
         detach::leave_session()?;
-        printer.spawn(account::pass_by(account));
+        let (paper, all_printed) = Printer::start()?;
         let running = driven::start(home, agent, told).await?;
         detach::announce(&id)?;
-        running.to_its_end(&mut signals).await?
-    } else {
-        let person = Client::for_person(home).ok();
-        let running = driven::start(home, agent, told).await?;
-        let (paper, all_printed) = Printer::start()?;
-        printed = Some(all_printed);
-        printer.spawn(account::show(account, person, paper));
-        running.to_its_end(&mut signals).await?
-    };
-    printer.join_next().await;
-    if let Some(printed) = printed {
-        // The same signals throughout: one that came in between would be heard by nobody.
-        tokio::select! {
-            _ = printed => {}
-            _ = signals.wait() => {}
-        }
+        printer.spawn(conversation::show(account, None, paper, None));
+        let status = running.to_its_end(&mut signals).await?;
+        printer.join_next().await;
+        drop(all_printed.await);
+        return Ok(ended_as(status));
     }
+    let client = Client::for_person(home);
+    let keyboard = keyboard.filter(|_| client.is_ok());
+    agent.stays = keyboard.is_some();
+    let running = driven::start(home, agent, told).await?;
+    let (paper, all_printed) = Printer::start()?;
+    let person = client.ok().zip(keyboard).map(|(client, keyboard)| Person {
+        client,
+        agent: id.clone(),
+        keyboard,
+        leaves: running.no_more_prompts(),
+        on_leaving: "The run ends when this turn is over.",
+    });
+    let in_terminal = person.is_some();
+    printer.spawn(conversation::show(account, person, paper, Some(prompt)));
+    let status = running.to_its_end(&mut signals).await?;
+    printer.join_next().await;
+    // The same signals throughout: one that came in between would be heard by nobody.
+    tokio::select! {
+        _ = all_printed => {}
+        _ = signals.wait() => {}
+    }
+    if in_terminal {
+        say(&format!("{}\n", paint(DIM, format_args!("Go on later: aye run --resume {id}"))))?;
+    }
+    Ok(ended_as(status))
+}
+
+fn ended_as(status: ExitStatus) -> ExitCode {
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ERROR);
-    Ok(ExitCode::from(code))
+    ExitCode::from(code)
 }

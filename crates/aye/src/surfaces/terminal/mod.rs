@@ -5,12 +5,23 @@ mod permission;
 pub mod style;
 
 use super::words;
+use anstyle::Style;
 use aye_core::visible::{one_line, visible};
 use aye_core::{
     Answer, AskState, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict,
 };
 use jiff::Timestamp;
+pub use permission::about;
 use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
+
+/// Where an answer is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// By `aye answer`.
+    Command,
+    /// By a line typed under the request.
+    Line,
+}
 
 /// A short line for lists, at most `width` characters; never the only thing shown where approving is possible.
 pub fn summary(body: &Body, width: usize) -> String {
@@ -33,6 +44,11 @@ pub fn shorten(text: &str, width: usize) -> String {
         None => text.to_owned(),
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
     }
+}
+
+/// Words of ours on one line, though they came on several.
+pub fn in_a_line(words: &str) -> String {
+    one_line(&words.lines().map(str::trim).collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// How long ago, in the largest unit that fits.
@@ -73,7 +89,7 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
-    line(body_text(ask).trim_end().to_owned());
+    line(body_text(ask, Place::Command).trim_end().to_owned());
     line(String::new());
     if ask.state == AskState::Open {
         line(paint(DIM, how_to_answer(ask)));
@@ -84,15 +100,17 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
 }
 
 /// What is asked, whole.
-pub fn body_text(ask: &AskView) -> String {
+pub fn body_text(ask: &AskView, place: Place) -> String {
     match &ask.body {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;
             let each = questions.questions.iter().enumerate();
             each.map(|(i, q)| question(q, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
         }
-        Body::Permission(permission) => permission::whole(ask, permission),
-        Body::Plan(Plan { plan }) => visible(plan.as_str()).into_owned(),
+        Body::Permission(permission) => permission::whole(ask, permission, place),
+        Body::Plan(Plan { plan }) => {
+            format!("{}\n\n{}", paint(HEAD, "Approve this plan?"), visible(plan.as_str()))
+        }
     }
 }
 
@@ -143,7 +161,7 @@ pub const TAKES_A_PASSKEY: &str = "Allowing it takes a passkey, on the page: aye
 pub fn how_to_answer(ask: &AskView) -> String {
     let (id, can) = (&ask.id, &ask.can);
     if let Some(why) = can.why_not() {
-        return format!("It cannot be answered here: {}", one_line(why));
+        return format!("It cannot be answered from here: {}", one_line(why));
     }
     let skip = if can.skip { "   or --skip" } else { "" };
     let outline = if can.outline { "   or --outline" } else { "" };
@@ -187,6 +205,7 @@ fn outcome(ask: &AskView) -> String {
         for line in answer_lines(answer) {
             put(&mut out, format_args!("  {}", visible(&line)));
         }
+        edits(&mut out, answer);
     }
     if let Some(note) = &ask.note {
         put(&mut out, format_args!("  {}", paint(DIM, one_line(note))));
@@ -197,7 +216,20 @@ fn outcome(ask: &AskView) -> String {
     out.trim_end().to_owned()
 }
 
-fn receipt_words(receipt: Receipt) -> String {
+/// What was allowed instead of what was asked.
+fn edits(out: &mut String, answer: &Answer) {
+    match answer {
+        Answer::Permission(Verdict::Allow { input: Some(input), .. }) => permission::edited(out, input),
+        Answer::Plan(PlanVerdict::Allow { plan: Some(plan) }) => {
+            for line in plan.as_str().lines() {
+                permission::behind_bar(out, Style::new(), &visible(line));
+            }
+        }
+        Answer::Permission(_) | Answer::Plan(_) | Answer::Question(_) => {}
+    }
+}
+
+pub fn receipt_words(receipt: Receipt) -> String {
     let tone = match receipt {
         Receipt::Confirmed => GOOD,
         trouble if words::is_trouble(trouble) => BAD,

@@ -1,8 +1,8 @@
 //! A permission on a terminal. Every byte of the input is printed, in a form from which it can be read back: what an
 //! agent wrote stands behind a bar, and our own words never do.
 
-use super::put;
 use super::style::{BAD, DIM, GOOD, HEAD, paint};
+use super::{Place, put};
 use anstyle::Style;
 use aye_core::visible::{looks_escaped, one_line, visible, visible_json};
 use aye_core::{AskView, Display, DisplayKind, Extras, Keeper, Permission, Scope, ScopeOffer};
@@ -13,18 +13,33 @@ pub fn summary(permission: &Permission) -> String {
     let display = Display::of(permission, &Extras::default());
     match display.kind {
         DisplayKind::Command => {
-            let first = display.text.lines().next().unwrap_or_default();
-            format!("{}: {first}", permission.tool)
+            let mut lines = display.text.lines().filter(|line| !line.trim().is_empty());
+            let first = lines.next().unwrap_or_default();
+            let more = if lines.next().is_some() { " …" } else { "" };
+            format!("{}: {first}{more}", permission.tool)
         }
         DisplayKind::Diff => display.title,
-        DisplayKind::Json => {
-            let input = serde_json::to_string(&permission.input).unwrap_or_default();
-            format!("{}: {}", permission.tool, visible_json(&input))
-        }
+        DisplayKind::Json => match about(&permission.input) {
+            about if about.is_empty() => permission.tool.clone(),
+            about => format!("{}: {about}", permission.tool),
+        },
     }
 }
 
-pub fn whole(ask: &AskView, permission: &Permission) -> String {
+/// What a tool call is about: the field that tells most, or else all of them.
+pub fn about(input: &Map<String, Value>) -> String {
+    let telling = ["command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description"];
+    if let Some(words) = telling.iter().find_map(|field| input.get(*field)?.as_str()) {
+        return words.to_owned();
+    }
+    let value = |value: &Value| {
+        value.as_str().map_or_else(|| visible_json(&value.to_string()).into_owned(), str::to_owned)
+    };
+    let fields = input.iter().map(|(field, given)| format!("{field}: {}", value(given)));
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+pub fn whole(ask: &AskView, permission: &Permission, place: Place) -> String {
     // A hub of an older version sends none.
     let made_here = || Display::of(permission, &Extras::default());
     let display = ask.display.clone().unwrap_or_else(made_here);
@@ -54,10 +69,20 @@ pub fn whole(ask: &AskView, permission: &Permission) -> String {
     for offer in &permission.scopes {
         if let Some(words) = words(offer, &display, ask.agent.as_str()) {
             let scope = offer.scope.to_string();
-            put(&mut out, format_args!("  --scope {scope:<8} {}", paint(DIM, one_line(&words))));
+            let typed = match (place, offer.scope) {
+                (Place::Command, _) => format!("--scope {scope}"),
+                (Place::Line, Scope::Once) => "allow".to_owned(),
+                (Place::Line, Scope::Session | Scope::Always) => format!("allow {scope}"),
+            };
+            put(&mut out, format_args!("  {typed:<16} {}", paint(DIM, one_line(&words))));
         }
     }
     out
+}
+
+/// The input that it was allowed with instead.
+pub fn edited(out: &mut String, input: &Map<String, Value>) {
+    json(out, input);
 }
 
 /// What a scope means; none where it cannot be had.
@@ -114,7 +139,7 @@ fn json(out: &mut String, fields: &Map<String, Value>) {
     }
 }
 
-fn behind_bar(out: &mut String, style: Style, line: &str) {
+pub fn behind_bar(out: &mut String, style: Style, line: &str) {
     put(out, format_args!("{} {}", paint(DIM, "│"), paint(style, line)));
 }
 

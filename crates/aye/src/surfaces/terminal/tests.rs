@@ -1,5 +1,5 @@
 use super::*;
-use aye_core::{AgentId, AskId, Before, Digest, Display, Extras, Grants, Key, Kind, Permission, Place};
+use aye_core::{AgentId, AskId, Before, Digest, Display, Extras, Grants, Key, Kind, Permission};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -101,6 +101,8 @@ fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
     insta::assert_snapshot!(plain(&ask), @r#"
     k3v9m2pqxx  plan · answered, disputed · 1m ago
     asked by claude-1 in /src/web (as the agent says)
+
+    Approve this plan?
 
     # Do it
 
@@ -287,9 +289,9 @@ proptest! {
             "scopes": [{"scope": "once", "rule": rule}, {"scope": "session", "rule": rule, "kept_by": "agent"}]});
         let mut ask = view(Kind::Permission, body);
         let line = place.3.replace('\n', "");
-        let place = Place {
+        let place = aye_core::Place {
             old_start: place.0, new_start: place.1, new_lines: place.2,
-            removed: vec![line.clone()], above: vec![line.clone()], below: vec![line], ..Place::default()
+            removed: vec![line.clone()], above: vec![line.clone()], below: vec![line], ..aye_core::Place::default()
         };
         let Body::Permission(permission) = &ask.body else { panic!("{ask:?}") };
         let extras = Extras { before: Before::new(vec![place]).ok(), ..Extras::default() };
@@ -313,9 +315,49 @@ fn only_what_the_agent_can_take_is_offered() {
     let there = json!({"answer": false, "why": "answer it in its terminal"});
     assert_eq!(
         offer(Kind::Question, question, there),
-        "It cannot be answered here: answer it in its terminal"
+        "It cannot be answered from here: answer it in its terminal"
     );
     let plan = json!({"outline": false, "reason": false, "deny_ends_turn": true});
     let words = "aye answer k3v9m2pqxx --allow   or --deny (which ends the agent's turn)";
     assert_eq!(offer(Kind::Plan, json!({"plan": "x"}), plan), words);
+}
+
+#[test]
+fn a_summary_names_the_command_the_file_or_the_fields_and_never_a_bracket() {
+    let says = |tool: &str, input: Value| {
+        summary(&view(Kind::Permission, json!({"tool": tool, "input": input})).body, 60)
+    };
+    assert_eq!(says("Read", json!({"file_path": "/src/a.rs", "limit": 5})), "Read: /src/a.rs");
+    assert_eq!(says("Bash", json!({"command": "\nmake\nmake test"})), "Bash: make …");
+    assert_eq!(says("Edit", json!({"file_path": "a.rs", "old_string": "1", "new_string": "2"})), "Edit a.rs");
+    assert_eq!(
+        says("mcp__db", json!({"table": "users", "limit": 5, "all": [1]})),
+        "mcp__db: table: users, limit: 5, all: [1]"
+    );
+    assert_eq!(says("Status", json!({})), "Status");
+}
+
+#[test]
+fn what_an_input_or_a_plan_was_edited_to_is_shown() {
+    let allowed = |kind, body, answer| {
+        let ask = view(kind, body);
+        let answer = Some(Answer::read(&ask.body, answer).unwrap());
+        plain(&AskView { state: AskState::Answered, answer, ..ask })
+    };
+    let command = json!({"tool": "Bash", "input": {"command": "make"}});
+    let shown = allowed(
+        Kind::Permission,
+        command,
+        json!({"decision": "allow", "scope": "once", "input": {"command": "make\ttest"}}),
+    );
+    assert!(
+        shown.contains("allowed (once), with edited input\n│ {\n│   \"command\": \"make\\ttest\"\n│ }\n"),
+        "{shown}"
+    );
+    let shown = allowed(
+        Kind::Plan,
+        json!({"plan": "1. all"}),
+        json!({"decision": "allow", "plan": "1. less\n2. later"}),
+    );
+    assert!(shown.contains("allowed, edited\n│ 1. less\n│ 2. later\n"), "{shown}");
 }

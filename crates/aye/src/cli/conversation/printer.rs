@@ -9,8 +9,15 @@ use tokio::sync::oneshot;
 const WAITING: usize = 50_000;
 
 pub struct Printer {
-    pieces: SyncSender<String>,
+    pieces: SyncSender<Piece>,
     left_out: usize,
+}
+
+enum Piece {
+    /// Colours show where they can.
+    Text(String),
+    /// Moves the cursor, on terminals without colours too.
+    Control(String),
 }
 
 impl Printer {
@@ -28,21 +35,33 @@ impl Printer {
     pub fn put(&mut self, text: &str) {
         let text = match self.left_out {
             0 => text.to_owned(),
-            missed => format!("\n… {missed} pieces of the account are left out here\n{text}"),
+            missed => format!("\n… {missed} pieces are left out here\n{text}"),
         };
-        match self.pieces.try_send(text) {
+        match self.pieces.try_send(Piece::Text(text)) {
             Ok(()) => self.left_out = 0,
             Err(_) => self.left_out += 1,
         }
     }
+
+    /// Of what a person types, or of a line that is drawn again and again: nothing is missed if it is not printed.
+    pub fn control(&mut self, text: String) {
+        drop(self.pieces.try_send(Piece::Control(text)));
+    }
 }
 
-fn print(pieces: &Receiver<String>) {
+fn print(pieces: &Receiver<Piece>) {
     for piece in pieces {
-        let mut out = anstream::stdout().lock();
-        if let Err(error) = out.write_all(piece.as_bytes()).and_then(|()| out.flush()) {
+        let printed = match piece {
+            Piece::Text(text) => write(anstream::stdout().lock(), &text),
+            Piece::Control(text) => write(std::io::stdout().lock(), &text),
+        };
+        if let Err(error) = printed {
             tracing::debug!(%error, "nobody reads the account");
             return;
         }
     }
+}
+
+fn write(mut out: impl Write, text: &str) -> std::io::Result<()> {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }

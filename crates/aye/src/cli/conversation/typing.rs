@@ -1,12 +1,13 @@
 //! What a person types under an ask, as an answer to it. Nothing is guessed: what is no clear answer is none.
 
 use crate::cli::answer::{Ambiguous, answers};
-use crate::surfaces::terminal::TAKES_A_PASSKEY;
+use crate::surfaces::terminal::{TAKES_A_PASSKEY, shorten};
+use aye_core::visible::one_line;
 use aye_core::{AskView, Body, Keeper, Permission, Proof, Question, Scope};
 use serde_json::{Value, json};
 
 #[derive(Debug, PartialEq)]
-pub enum Typed {
+pub enum Reading {
     /// An empty line does nothing.
     Nothing,
     Answer(Value),
@@ -14,16 +15,16 @@ pub enum Typed {
     Unclear(String),
 }
 
-pub fn read(line: &str, ask: &AskView) -> Typed {
+pub fn read(line: &str, ask: &AskView) -> Reading {
     let line = line.trim();
     if line.is_empty() {
-        return Typed::Nothing;
+        return Reading::Nothing;
     }
     let by_word = ask.proof == Proof::None;
     let answer = match &ask.body {
         Body::Question(questions) => match question(line, &questions.questions) {
             Ok(answer) => answer,
-            Err(Ambiguous(why)) => return Typed::Unclear(format!("{why}.")),
+            Err(Ambiguous(why)) => return Reading::Unclear(format!("{why}.")),
         },
         Body::Permission(permission) => {
             verdict(line).or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
@@ -32,7 +33,24 @@ pub fn read(line: &str, ask: &AskView) -> Typed {
         Body::Plan(_) if line == "allow" && by_word => Some(json!({ "decision": "allow" })),
         Body::Plan(_) => verdict(line).filter(|verdict| verdict.get("interrupt").is_none()),
     };
-    answer.map_or_else(|| Typed::Unclear(format!("That is no answer to this. {}", hint(ask))), Typed::Answer)
+    answer.map_or_else(|| Reading::Unclear(unclear(line, ask)), Reading::Answer)
+}
+
+/// Why the line is not an answer, and what would be one.
+fn unclear(line: &str, ask: &AskView) -> String {
+    let line = shorten(&one_line(line), 40);
+    let why = match (&ask.body, line.split_whitespace().next()) {
+        (Body::Question(questions), _) if questions.questions.len() > 1 => {
+            format!("“{line}” does not answer all {} questions.", questions.questions.len())
+        }
+        (Body::Question(_), _) => format!("“{line}” is not one of the options."),
+        (Body::Permission(_) | Body::Plan(_), Some("allow")) if ask.proof == Proof::Passkey => {
+            "This cannot be allowed here.".to_owned()
+        }
+        (Body::Permission(_), Some("allow")) => format!("“{line}” is not offered."),
+        (Body::Permission(_) | Body::Plan(_), _) => format!("“{line}” neither allows nor denies this."),
+    };
+    format!("{why} {}", hint(ask))
 }
 
 /// What can be typed, and where the rest can be done.
@@ -41,7 +59,7 @@ pub fn hint(ask: &AskView) -> String {
         Body::Question(questions) => {
             let picks = match questions.questions.as_slice() {
                 [only] if only.options.is_empty() => return "Type =your words, or skip.".into(),
-                [only] if only.multi_select => "numbers (1 3)",
+                [only] if only.multi_select => "numbers (1,3)",
                 [_] => "a number",
                 _ => "a number for each question (1 2,3 -)",
             };
@@ -180,12 +198,12 @@ mod tests {
 
     #[track_caller]
     fn answer(body: &AskView, line: &str, expected: Value) {
-        assert_eq!(read(line, body), Typed::Answer(expected), "{line}");
+        assert_eq!(read(line, body), Reading::Answer(expected), "{line}");
     }
 
     #[track_caller]
-    fn unclear(body: &AskView, line: &str) {
-        assert!(matches!(read(line, body), Typed::Unclear(_)), "{line}");
+    fn is_unclear(body: &AskView, line: &str) {
+        assert!(matches!(read(line, body), Reading::Unclear(_)), "{line}");
     }
 
     #[test]
@@ -195,9 +213,9 @@ mod tests {
         answer(&body, "two words", json!({"answers": [{"selected": ["two words"]}]}));
         answer(&body, "= my own ", json!({"answers": [{"text": "my own"}]}));
         answer(&body, "skip", json!({"skip": true}));
-        unclear(&body, "3");
-        unclear(&body, "whatever you think");
-        unclear(&body, "=");
+        is_unclear(&body, "3");
+        is_unclear(&body, "whatever you think");
+        is_unclear(&body, "=");
     }
 
     #[test]
@@ -209,7 +227,7 @@ mod tests {
                 "multi_select": multi_select, "free_text": true}]))
         };
         let says = |body: &AskView, line: &str, hint: &str| match read(line, body) {
-            Typed::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
+            Reading::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
             other => panic!("{line}: {other:?}"),
         };
         let body = offering(&["run", "Skip"], false);
@@ -246,7 +264,7 @@ mod tests {
         );
         answer(&body, "1 -", json!({"answers": [{"selected": ["SQLite"]}, {"skip": true}]}));
         answer(&body, "=think again", json!({"response": "think again"}));
-        unclear(&body, "1");
+        is_unclear(&body, "1");
     }
 
     #[test]
@@ -260,9 +278,16 @@ mod tests {
         answer(&body, "deny not now", json!({"decision": "deny", "message": "not now"}));
         answer(&body, "stop", json!({"decision": "deny", "interrupt": true}));
         for line in ["y", "yes", "1", "allowed", "Allow!", "allow always", "allow session now"] {
-            unclear(&body, line);
+            is_unclear(&body, line);
         }
-        assert_eq!(read("  ", &body), Typed::Nothing);
+        assert_eq!(read("  ", &body), Reading::Nothing);
+        let says = |line: &str| match read(line, &body) {
+            Reading::Unclear(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let hint = "Type allow, allow session, deny [why], or stop [why].";
+        assert_eq!(says("yes"), format!("“yes” neither allows nor denies this. {hint}"));
+        assert_eq!(says("allow always"), format!("“allow always” is not offered. {hint}"));
     }
 
     #[test]
@@ -271,8 +296,8 @@ mod tests {
         answer(&body, "allow", json!({"decision": "allow"}));
         answer(&body, "outline", json!({"decision": "outline"}));
         answer(&body, "deny smaller", json!({"decision": "deny", "message": "smaller"}));
-        unclear(&body, "allow session");
-        unclear(&body, "stop");
+        is_unclear(&body, "allow session");
+        is_unclear(&body, "stop");
     }
 
     #[test]
@@ -284,9 +309,9 @@ mod tests {
         ] {
             let strict = AskView { proof: Proof::Passkey, ..ask(kind, body) };
             for line in refusals {
-                assert!(matches!(read(line, &strict), Typed::Answer(_)), "{line}");
+                assert!(matches!(read(line, &strict), Reading::Answer(_)), "{line}");
             }
-            unclear(&strict, "allow");
+            is_unclear(&strict, "allow");
             let hint = hint(&strict);
             assert!(!hint.contains("Type allow") && hint.contains("aye open"), "{hint}");
         }
@@ -300,10 +325,10 @@ mod tests {
             json!({"tool": "Bash", "input": {"command": "echo $(date)"}, "scopes": scopes}),
         );
         assert_eq!(hint(&body), "Type allow, deny [why], or stop [why].");
-        unclear(&body, "allow session");
+        is_unclear(&body, "allow session");
         body.display.as_mut().unwrap().grants.session = Some("run it".into());
         assert_eq!(hint(&body), "Type allow, allow session, deny [why], or stop [why].");
         answer(&body, "allow session", json!({"decision": "allow", "scope": "session"}));
-        unclear(&body, "allow always");
+        is_unclear(&body, "allow always");
     }
 }

@@ -1,10 +1,12 @@
 //! Runs that go on by themselves, runs that are started from afar, and answers typed where a run is shown.
 
+mod steer;
+mod terminal;
+
 use crate::support::{Hub, aye, code, complained, eventually, printed};
 use aye_testkit::agent::{heard, scripted_agent};
 use aye_testkit::scenario::{text, tool};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::Command;
 
 struct Scene {
@@ -103,6 +105,10 @@ fn a_detached_run_outlives_the_hub_takes_further_prompts_and_ends_when_it_is_sto
         events["events"].as_array().unwrap().iter().map(|e| e["event"]["type"].clone()).collect();
     assert_eq!(kinds.first(), Some(&json!("prompt")));
     assert_eq!(kinds.last(), Some(&json!("ended")));
+    let log = std::fs::read_to_string(scene.hub.home.join("runs").join(format!("{id}.log"))).unwrap();
+    for words in ["First.", "Which DB?", "SQLite, by", "> go on", "Second."] {
+        assert!(log.contains(words), "{words} in {log}");
+    }
 }
 
 #[test]
@@ -177,103 +183,4 @@ fn an_agent_that_asks_by_a_bare_tool_call_gets_its_answer_as_the_result() {
     assert!(crate::support::ended(&mut run).success());
     let told = scene.heard().into_iter().find(|line| line["message"]["content"][0]["type"] == "tool_result");
     assert_eq!(told.unwrap()["message"]["content"][0]["content"], "SQLite");
-}
-
-/// A terminal with somebody at it.
-struct Terminal {
-    name: String,
-    hub: PathBuf,
-}
-
-impl Terminal {
-    fn run(scene: &Scene) -> Self {
-        let name = format!("aye-{}", scene.hub.pid());
-        let command = format!(
-            "cd '{}' && AYE_HOME='{}' AYE_CLAUDE='{}' '{}' run go; echo ended $?; cat",
-            scene.work.path().display(),
-            scene.hub.home.display(),
-            scripted_agent().display(),
-            env!("CARGO_BIN_EXE_aye"),
-        );
-        let terminal = Self { name, hub: scene.hub.home.clone() };
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "60", &command]);
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.name]).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        printed(&output)
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.tmux(&[&["send-keys"], keys].concat());
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    fn shows(&self, words: &str) {
-        eventually(&format!("{words:?} on the screen of {:?}", self.hub), || {
-            self.screen().contains(words).then_some(())
-        });
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        drop(Command::new("tmux").args(["-L", &self.name, "kill-server"]).output());
-    }
-}
-
-#[test]
-fn asks_are_answered_by_typing_where_the_run_is_shown_and_nothing_is_guessed() {
-    let run = tool("toolu_1", "Bash", json!({"command": "make it && ls"}));
-    let scene =
-        Scene::new("", json!([[tool("toolu_q", "AskUserQuestion", which())], [run], [text("All done.")]]));
-    let terminal = Terminal::run(&scene);
-    terminal.shows("Type a number");
-    let question = scene.ask();
-    terminal.keys(&["Enter", "SQLight", "Enter"]);
-    terminal.shows("That is no answer to this.");
-    assert_eq!(scene.hub.ask(&question)["state"], "open");
-    terminal.keys(&["2", "Enter"]);
-    terminal.shows("part 2: ls");
-    let permission = scene.ask();
-    terminal.keys(&["y", "Enter"]);
-    eventually("a second refusal to guess", || {
-        (terminal.screen().matches("That is no answer").count() == 2).then_some(())
-    });
-    assert_eq!(scene.hub.ask(&permission)["state"], "open");
-    terminal.keys(&["allow", "Enter"]);
-    terminal.shows("ended 0");
-    let answered = scene.hub.ask(&question);
-    assert_eq!(answered["answer"], json!({"answers": [{"selected": ["SQLite"]}]}));
-    assert_eq!(answered["by"]["surface"], "terminal");
-    assert_eq!(scene.hub.ask(&permission)["answer"], json!({"decision": "allow", "scope": "once"}));
-}
-
-#[test]
-fn half_a_line_typed_under_one_ask_is_never_an_answer_to_the_next() {
-    let run = |n: u32| tool(&format!("toolu_{n}"), "Bash", json!({ "command": format!("step {n}") }));
-    let scene = Scene::new("", json!([[run(1)], [run(2)], [text("All done.")]]));
-    let terminal = Terminal::run(&scene);
-    terminal.shows("step 1");
-    let first = scene.ask();
-    terminal.shows("Type allow");
-    terminal.keys(&["allow"]);
-    terminal.shows("allow");
-    assert_eq!(scene.hub.answer(&first, json!({"decision": "deny"})).status, 200);
-    let second = eventually("the second ask", || Some(scene.ask()).filter(|ask| ask["id"] != first["id"]));
-    terminal.shows("step 2");
-    eventually("the second ask on the screen", || {
-        (terminal.screen().matches("Type allow").count() == 2).then_some(())
-    });
-    terminal.keys(&["Enter", "nothing", "Enter"]);
-    terminal.shows("That is no answer to this.");
-    assert_eq!(scene.hub.ask(&second)["state"], "open");
-    terminal.keys(&["deny not this", "Enter"]);
-    terminal.shows("ended 0");
-    assert_eq!(scene.hub.ask(&second)["answer"]["message"], "not this");
 }

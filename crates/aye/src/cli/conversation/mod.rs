@@ -1,0 +1,150 @@
+//! An agent's conversation in a terminal: what it says and does as it goes, what it asks, and the answers and prompts
+//! that are typed right there.
+
+mod keyboard;
+mod line;
+mod printer;
+mod screen;
+mod typing;
+
+pub use keyboard::Keyboard;
+pub use printer::Printer;
+
+use crate::agents::driven::RunEvent;
+use crate::client::Client;
+use crate::protocol::{NewAnswer, Prompt, calls};
+use crate::shutdown::Signals;
+use crate::surfaces::terminal::in_a_line;
+use crate::surfaces::terminal::style::{BAD, DIM, paint};
+use aye_core::{AgentId, Text};
+use keyboard::Typed;
+use screen::Screen;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use typing::{Reading, read};
+
+const TICK: Duration = Duration::from_millis(120);
+
+/// Somebody at the keyboard who may answer this agent's requests, and send it prompts.
+pub struct Person {
+    pub client: Client,
+    pub agent: AgentId,
+    pub keyboard: Keyboard,
+    /// Cancelled when they leave.
+    pub leaves: CancellationToken,
+    /// What they are told when they leave while the agent works.
+    pub on_leaving: &'static str,
+}
+
+/// The prompt that a person types before there is an agent, unless they leave.
+pub async fn first_prompt(
+    mut keyboard: Keyboard,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<(String, Keyboard)>> {
+    let (printer, printed) = Printer::start()?;
+    let mut screen = Screen::new(printer, true, None);
+    screen.rests();
+    let prompt = loop {
+        screen.draw(Some(keyboard.line()));
+        let typed = tokio::select! {
+            typed = keyboard.typed() => typed,
+            _ = signals.wait() => Typed::End,
+        };
+        match typed {
+            Typed::Line(line) if !line.trim().is_empty() => break Some(line),
+            Typed::Line(_) | Typed::Changed => {}
+            Typed::End | Typed::Gone => break None,
+        }
+    };
+    if let Some(prompt) = &prompt {
+        screen.echo(prompt);
+    }
+    screen.end();
+    drop(screen);
+    drop(printed.await);
+    Ok(prompt.map(|prompt| (prompt, keyboard)))
+}
+
+/// Shows what is told until nothing more is. `asked` is the prompt that its reader already knows.
+pub async fn show(
+    mut events: mpsc::Receiver<RunEvent>,
+    mut person: Option<Person>,
+    printer: Printer,
+    asked: Option<String>,
+) {
+    let mut screen = Screen::new(printer, person.is_some(), asked);
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let typed = async {
+            match &mut person {
+                Some(person) => person.keyboard.typed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            event = events.recv() => {
+                let Some(event) = event else { break };
+                let shown = screen.tell(event);
+                if let Some(person) = &mut person {
+                    person.keyboard.shows(shown);
+                }
+            }
+            typed = typed => match (typed, &mut person) {
+                (Typed::Changed, _) | (_, None) => {}
+                (Typed::Line(line), Some(person)) => take(&mut screen, line, person).await,
+                (Typed::End, Some(leaving)) => {
+                    if screen.is_working() {
+                        screen.line(&paint(DIM, leaving.on_leaving));
+                    }
+                    leaving.leaves.cancel();
+                }
+                (Typed::Gone, Some(gone)) => {
+                    gone.leaves.cancel();
+                    person = None;
+                }
+            },
+            _ = ticks.tick(), if screen.moves() => {
+                screen.tick();
+                if let Some(person) = &mut person {
+                    person.keyboard.keep();
+                }
+            }
+        }
+        screen.draw(person.as_ref().map(|person| person.keyboard.line()));
+    }
+    screen.end();
+}
+
+/// The line answers what is shown, by its digest. Where nothing is, it is the next prompt.
+async fn take(screen: &mut Screen, line: String, person: &mut Person) {
+    let Some(ask) = screen.shown_ask().cloned() else { return prompt(screen, line, person).await };
+    screen.echo(&line);
+    match read(&line, &ask) {
+        Reading::Nothing => {}
+        Reading::Unclear(words) => screen.line(&paint(DIM, words)),
+        Reading::Answer(answer) => {
+            let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
+            if let Err(error) = person.client.call(&calls::ANSWER, ask.id.as_str(), &(), &call).await {
+                screen.line(&failed("Not recorded", &error));
+            }
+        }
+    }
+}
+
+async fn prompt(screen: &mut Screen, line: String, person: &mut Person) {
+    let Ok(text) = Text::try_from(line.trim()) else { return };
+    screen.asks(line.trim());
+    let prompt = Prompt { text };
+    if let Err(error) = person.client.call(&calls::PROMPT, person.agent.as_str(), &(), &prompt).await {
+        screen.line(&failed("Not sent", &error));
+        screen.did_not_ask(line.trim());
+        person.keyboard.put_back(line);
+    }
+}
+
+fn failed(what: &str, error: &crate::client::CallError) -> String {
+    format!("{} {what}: {}", paint(BAD, "!"), in_a_line(&error.to_string()))
+}

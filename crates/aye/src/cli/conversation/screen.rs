@@ -1,0 +1,322 @@
+//! What stands on the terminal: what was said and done, above a last line that is drawn again and again. That line is
+//! what the person types, or else what the agent is doing.
+
+use super::line::Line;
+use super::printer::Printer;
+use super::typing::hint;
+use crate::agents::driven::{RunEvent, Turn};
+use crate::protocol::Resolution;
+use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
+use crate::surfaces::terminal::{Place, about, answer_lines, body_text, how_to_answer, in_a_line, shorten};
+use crate::surfaces::words;
+use aye_core::visible::{one_line, visible};
+use aye_core::{AskId, AskView, By, Decision, Receipt};
+use rustix::termios::tcgetwinsize;
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::io::IsTerminal;
+use std::time::Instant;
+
+const SPINNER: [&str; 4] = ["·", "•", "●", "•"];
+const MARK: &str = "> ";
+/// How much of what a tool said stands beside its failure.
+const LONGEST_REASON: usize = 200;
+
+/// Whether another request than before is shown now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Same,
+    FirstAsk,
+    AnotherAsk,
+    NoAsk,
+}
+
+pub struct Screen {
+    printer: Printer,
+    can_type: bool,
+    /// A last line shows only where it can be taken back.
+    moves: bool,
+    /// Open asks in the order they came; the first is the one that is shown.
+    asks: VecDeque<AskView>,
+    /// Tool calls that run, with their names and whose they are.
+    tools: HashMap<String, String>,
+    /// Prompts that stand on the screen already.
+    known_prompts: VecDeque<String>,
+    /// The text that is being spoken, and that the cursor therefore stands in.
+    speaking: Option<String>,
+    /// The last line is drawn.
+    drawn: bool,
+    working: bool,
+    since: Instant,
+    ticks: usize,
+}
+
+impl Screen {
+    pub fn new(mut printer: Printer, can_type: bool, asked: Option<String>) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|kind| kind == "dumb");
+        if can_type {
+            // What is pasted comes between marks, so that its line breaks end no line.
+            printer.control("\x1b[?2004h".into());
+        }
+        Self {
+            printer,
+            can_type,
+            moves: std::io::stdout().is_terminal() && !dumb,
+            asks: VecDeque::new(),
+            tools: HashMap::new(),
+            known_prompts: asked.into_iter().collect(),
+            speaking: None,
+            drawn: false,
+            working: true,
+            since: Instant::now(),
+            ticks: 0,
+        }
+    }
+
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
+
+    pub fn is_working(&self) -> bool {
+        self.working
+    }
+
+    /// Nothing works yet.
+    pub fn rests(&mut self) {
+        self.working = false;
+    }
+
+    pub fn shown_ask(&self) -> Option<&AskView> {
+        self.asks.front()
+    }
+
+    /// The person sends this prompt; when it comes back as an event, it stands here already.
+    pub fn asks(&mut self, prompt: &str) {
+        self.echo(prompt);
+        self.known_prompts.push_back(prompt.to_owned());
+    }
+
+    pub fn did_not_ask(&mut self, prompt: &str) {
+        self.known_prompts.retain(|known| known != prompt);
+    }
+
+    /// What was typed, as it stays on the screen.
+    pub fn echo(&mut self, line: &str) {
+        self.line(&format!("{}{}", paint(NAME, MARK), visible(line)));
+    }
+
+    pub fn tell(&mut self, event: RunEvent) -> Shown {
+        let before = self.asks.front().map(|ask| ask.id.clone());
+        self.tell_one(event);
+        let now = self.asks.front().map(|ask| ask.id.clone());
+        if now == before {
+            return Shown::Same;
+        }
+        self.show_ask();
+        match (before, now) {
+            (None, _) => Shown::FirstAsk,
+            (Some(_), Some(_)) => Shown::AnotherAsk,
+            (Some(_), None) => Shown::NoAsk,
+        }
+    }
+
+    fn tell_one(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::Prompt(text) => {
+                self.working = true;
+                self.since = Instant::now();
+                match self.known_prompts.iter().position(|known| known.trim() == text.trim()) {
+                    Some(known) => drop(self.known_prompts.remove(known)),
+                    None => self.echo(&text),
+                }
+            }
+            RunEvent::Speaks { id, delta } => self.speak(id, &delta),
+            RunEvent::Said { id, text } => match self.speaking.take_if(|speaking| *speaking == id) {
+                Some(_) => self.print("\n"),
+                None => self.line(&visible(&text)),
+            },
+            RunEvent::Turn(turn) => {
+                self.working = false;
+                self.tools.clear();
+                self.line(&turn_words(&turn));
+            }
+            RunEvent::Asked(ask) => self.asks.push_back(*ask),
+            RunEvent::AskEnded { ask, resolution } => {
+                self.take(&ask);
+                let words = outcome_words(&resolution);
+                self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, words)));
+            }
+            RunEvent::Withdrawn { ask } => {
+                self.take(&ask);
+                self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, "The agent took it back.")));
+            }
+            RunEvent::ToolStarted { id, name, input, sub_agent } => {
+                let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
+                let name = format!("{}{who}", one_line(&name));
+                let about = shorten(&one_line(&telling(&input)), 90);
+                self.line(&format!("{} {name} {}", paint(NAME, "●"), paint(DIM, about)));
+                self.tools.insert(id, name);
+            }
+            RunEvent::ToolEnded { id, failed, text, took, .. } => {
+                if let Some(name) = self.tools.remove(&id) {
+                    let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
+                    let took = took.map(|took| format!(" {:.1}s", took.as_secs_f32())).unwrap_or_default();
+                    let why = if failed { reason(&text) } else { String::new() };
+                    self.line(&format!("{mark} {name}{}{why}", paint(DIM, took)));
+                }
+            }
+            RunEvent::Decided { tool, decision, rule } => {
+                let by = aye_core::Text::try_from(rule).ok().map(|rule| words::by(&By::Rule { rule }));
+                let words = format!("{} by {}", decision_words(decision), by.unwrap_or_default());
+                self.line(&format!("  {}: {}", one_line(&tool), paint(DIM, one_line(&words))));
+            }
+            RunEvent::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
+            RunEvent::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), in_a_line(&words))),
+            RunEvent::Hint(words) => self.line(&paint(DIM, words)),
+            RunEvent::Ended { code: Some(0) } => {}
+            RunEvent::Ended { code } => {
+                let how = code.map_or("was killed".into(), |code| format!("ended with exit code {code}"));
+                self.line(&format!("{} The agent {how}.", paint(BAD, "!")));
+            }
+        }
+    }
+
+    fn take(&mut self, id: &AskId) {
+        self.asks.retain(|ask| ask.id != *id);
+    }
+
+    /// The whole ask, because it can be approved here.
+    fn show_ask(&mut self) {
+        let Some(ask) = self.asks.front() else { return };
+        let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
+        let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
+        let place = if self.can_type { Place::Line } else { Place::Command };
+        text += body_text(ask, place).trim_end();
+        let how = match (self.can_type, ask.can.why_not()) {
+            (true, None) => format!("{} Or elsewhere: aye answer {} …", hint(ask), ask.id),
+            (false, _) | (_, Some(_)) => how_to_answer(ask),
+        };
+        text += &format!("\n{}", paint(DIM, how));
+        self.line(&text);
+    }
+
+    fn speak(&mut self, id: String, delta: &str) {
+        if self.speaking.as_ref() != Some(&id) {
+            self.end_text();
+            self.speaking = Some(id);
+        }
+        self.print(&visible(delta));
+    }
+
+    fn end_text(&mut self) {
+        if self.speaking.take().is_some() {
+            self.print("\n");
+        }
+    }
+
+    pub fn line(&mut self, text: &str) {
+        self.end_text();
+        self.print(&format!("{text}\n"));
+    }
+
+    fn print(&mut self, text: &str) {
+        self.clear();
+        self.printer.put(text);
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            self.printer.control("\r\x1b[2K".into());
+        }
+    }
+
+    pub fn tick(&mut self) {
+        self.ticks += 1;
+    }
+
+    /// Draws the last line anew.
+    pub fn draw(&mut self, line: Option<&Line>) {
+        if !self.moves || self.speaking.is_some() {
+            return;
+        }
+        self.clear();
+        let columns = tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col.max(20)));
+        let nothing_typed = line.is_none_or(Line::is_empty);
+        if nothing_typed && self.working && self.asks.is_empty() {
+            let doing = self.tools.values().next().map_or("thinking", String::as_str);
+            let (mark, seconds) = (SPINNER[self.ticks % SPINNER.len()], self.since.elapsed().as_secs());
+            let words = shorten(&format!("{mark} {doing} · {seconds}s"), columns - 1);
+            self.printer.put(&paint(DIM, words));
+            self.drawn = true;
+        } else if let Some(line) = line {
+            let (text, back) = line.shown(columns - MARK.len() - 1);
+            self.printer.put(&format!("{}{text}", paint(NAME, MARK)));
+            if back > 0 {
+                self.printer.control(format!("\x1b[{back}D"));
+            }
+            self.drawn = true;
+        }
+    }
+
+    pub fn end(&mut self) {
+        self.end_text();
+        self.clear();
+        if self.can_type {
+            self.printer.control("\x1b[?2004l".into());
+        }
+    }
+}
+
+/// What a tool call is about, as far as one line tells it; what must be decided is shown whole.
+fn telling(input: &Value) -> String {
+    // Its questions or its plan follow anyway.
+    let follows = input["questions"].is_array() || input["plan"].is_string();
+    input.as_object().filter(|_| !follows).map(about).unwrap_or_default()
+}
+
+/// Why a tool call failed, as far as a line has room.
+fn reason(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let words = lines.join(" ");
+    let plain =
+        words.strip_prefix("<tool_use_error>").and_then(|words| words.strip_suffix("</tool_use_error>"));
+    match plain.unwrap_or(&words) {
+        "" => String::new(),
+        words => format!(": {}", shorten(&one_line(words), LONGEST_REASON)),
+    }
+}
+
+fn decision_words(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "allowed",
+        Decision::Deny => "denied",
+        other => other.as_str(),
+    }
+}
+
+/// What was decided, and by whom.
+fn outcome_words(resolution: &Resolution) -> String {
+    let mut outcome = match &resolution.outcome.answer {
+        Some(answer) => answer_lines(answer).join(" · "),
+        None => decision_words(resolution.outcome.decision).to_owned(),
+    };
+    if let Some(by) = &resolution.by {
+        outcome += &format!(", by {}", words::by(by));
+    }
+    one_line(&outcome).into_owned()
+}
+
+fn doubt_words(ask: &AskId, receipt: Receipt, evidence: &str) -> String {
+    format!("{} {ask}: {}: {}", paint(BAD, "!"), words::receipt(receipt), one_line(evidence))
+}
+
+fn turn_words(turn: &Turn) -> String {
+    let cost = turn.cost.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
+    let (read, written) =
+        (turn.tokens.input + turn.tokens.cache_read + turn.tokens.cache_written, turn.tokens.output);
+    let seconds = turn.duration_ms.unwrap_or(0) as f64 / 1000.0;
+    let end = if turn.failed { "the turn ended with an error" } else { "done" };
+    let turns = turn.turns.unwrap_or(0);
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    paint(DIM, format_args!("{end} · {turns} · {read} tokens in, {written} out · {seconds:.1}s{cost}"))
+}
