@@ -1,7 +1,7 @@
 use super::asks::{name, time, unreadable, unword, word};
 use super::outlines;
 use super::row_mac::AGENTS;
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, named_params};
@@ -102,7 +102,7 @@ impl Tx<'_> {
              ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
                  session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac",
         )?;
-        statement.execute(named_params! {
+        let put = statement.execute(named_params! {
             ":id": profile.id.as_str(),
             ":kind": profile.kind,
             ":reach": word(&profile.reach)?,
@@ -119,6 +119,7 @@ impl Tx<'_> {
             ":created_at": row.created_at.as_millisecond(),
             ":ours": row.ours,
         })?;
+        one(put, "agents", profile.id.as_str())?;
         profile.process.map_or(Ok(()), |process| self.put_process(&profile.id, process))
     }
 

@@ -1,5 +1,5 @@
 use super::row_mac::{self, ASKS};
-use super::{AgentRow, Reader, StoreError, Tx};
+use super::{AgentRow, Reader, StoreError, Tx, one};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
     AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Extras, Key, Kind, Proof, Receipt,
@@ -67,7 +67,7 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
                  row_mac('asks', ?1, ?2, ?3, ?9, ?11, ?12, 'open', NULL, NULL, NULL, NULL))",
         )?;
-        statement.execute((
+        let put = statement.execute((
             ask.id.as_str(),
             ask.agent.as_str(),
             ask.key.as_str(),
@@ -83,7 +83,7 @@ impl Tx<'_> {
             extras,
             ask.cwd_checked,
         ))?;
-        Ok(())
+        one(put, "asks", ask.id.as_str())
     }
 
     /// Ends an open ask. One conditional write: whoever comes second changes nothing.

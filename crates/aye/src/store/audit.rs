@@ -1,7 +1,7 @@
 //! The audit trail: written in the same transaction as what it tells of, read back by `log`; `verify/` checks it.
 
 use super::asks::{json, time};
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::trail::{Chain, ChainKey, Line};
 use aye_core::{AgentId, AskId, Proof};
 use jiff::Timestamp;
@@ -58,7 +58,7 @@ pub(super) fn append(
         "INSERT INTO audit (seq, at, kind, who, agent, ask, detail, hash)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
-    statement.execute((
+    let written = statement.execute((
         line.seq,
         line.at.as_millisecond(),
         &line.kind,
@@ -68,6 +68,7 @@ pub(super) fn append(
         line.detail.to_string(),
         &hash,
     ))?;
+    one(written, "audit", &line.seq.to_string())?;
     Ok(Chain { head: hash, lines: line.seq })
 }
 
@@ -76,6 +77,12 @@ pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
     let head =
         statement.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()?;
     Ok(head.map_or_else(Chain::default, |(seq, head)| Chain { head, lines: seq.cast_unsigned() }))
+}
+
+/// Whether the newest line of this chain stands in the trail.
+pub(super) fn has_line(connection: &Connection, chain: &Chain) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?;
+    Ok(statement.exists((chain.lines, &chain.head))?)
 }
 
 impl Reader {

@@ -30,3 +30,45 @@ pub fn change_rows(database: &Database, sql: &str) {
     let drops: String = names.iter().map(|name| format!("DROP TRIGGER {name};")).collect();
     database.execute_batch(&format!("BEGIN; {drops} {sql}; {}; COMMIT", texts.join(";"))).unwrap();
 }
+
+/// Edits the schema in the file alone: SQLite's number of it stays, so that nobody who has read it reads it again.
+pub fn edit_schema(database: &Database, sql: &str) {
+    database
+        .execute_batch(&format!("PRAGMA writable_schema = ON; {sql}; PRAGMA writable_schema = OFF"))
+        .unwrap();
+}
+
+/// Has everybody read the schema again.
+pub fn set_schema_number(database: &Database, add: i64) {
+    let number: i64 = database.pragma_query_value(None, "schema_version", |row| row.get(0)).unwrap();
+    database.pragma_update(None, "schema_version", number + add).unwrap();
+}
+
+/// All rows as they are now, to be put back later.
+pub struct Kept(tempfile::TempDir);
+
+pub fn keep_rows(database: &Database) -> Kept {
+    let kept = Kept(tempfile::tempdir().unwrap());
+    database.execute("VACUUM INTO ?1", [kept.file()]).unwrap();
+    kept
+}
+
+impl Kept {
+    fn file(&self) -> String {
+        self.0.path().join("kept.db").display().to_string()
+    }
+
+    pub fn put_back(&self, database: &Database) {
+        let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+        let mut statement = database.prepare(sql).unwrap();
+        let tables: Vec<String> =
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        drop(statement);
+        database.execute("ATTACH ?1 AS kept", [self.file()]).unwrap();
+        database.pragma_update(None, "foreign_keys", false).unwrap();
+        let back =
+            |table: &String| format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept.{table}");
+        change_rows(database, &tables.iter().map(back).collect::<Vec<_>>().join(";"));
+        database.execute("DETACH kept", []).unwrap();
+    }
+}

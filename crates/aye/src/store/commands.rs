@@ -1,6 +1,6 @@
 use super::asks::json;
 use super::row_mac::COMMANDS;
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::AgentId;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ impl Tx<'_> {
         let (agent, body) = (agent.as_str(), body.to_string());
         let n = statement.insert((agent, &body))?;
         let sql = "UPDATE commands SET mac = row_mac('commands', ?1, ?2, ?3) WHERE n = ?1";
-        self.connection.prepare_cached(sql)?.execute((n, agent, body))?;
+        one(self.connection.prepare_cached(sql)?.execute((n, agent, body))?, "commands", agent)?;
         Ok(n.cast_unsigned())
     }
 }

@@ -1,6 +1,6 @@
 use super::asks::{time, unreadable};
 use super::row_mac::{self, GRANTS};
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
@@ -38,13 +38,8 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, row_mac('grants', ?1, ?5))",
         )?;
         let body = serde_json::to_string(grant).map_err(unreadable)?;
-        statement.execute((
-            id,
-            grant.agent.as_ref().map(AgentId::as_str),
-            &grant.folder,
-            &grant.tool,
-            body,
-        ))?;
+        let agent = grant.agent.as_ref().map(AgentId::as_str);
+        one(statement.execute((id, agent, &grant.folder, &grant.tool, body))?, "grants", id)?;
         let detail = json!({ "grant": id, "words": grant.words(), "digest": digest(grant) });
         self.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)
     }

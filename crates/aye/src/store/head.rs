@@ -1,26 +1,57 @@
 //! The newest line of the trail, noted outside of the database: who can write the database and nothing else can
-//! neither cut the trail off nor put another in its place.
+//! neither cut the trail off nor put another, or an earlier one, in its place.
 
+use super::StoreError;
 use aye_core::trail::Chain;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-/// `chain.head`, written in place after each commit. It is not synced: after a power cut it may name an earlier line,
-/// which is still one of the trail's.
-pub struct HeadFile(File);
+/// In memory for the hub that runs, and in `chain.head` for the next one. The file is written in place after each
+/// commit and not synced: after a power cut it may name an earlier line, which is still one of the trail's.
+pub struct Head {
+    file: File,
+    newest: Mutex<Chain>,
+}
 
-impl HeadFile {
-    pub fn open(path: &Path) -> std::io::Result<Self> {
+impl Head {
+    pub fn open(path: &Path, newest: Chain) -> std::io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).open(path).map(Self)
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        write(&file, &newest)?;
+        Ok(Self { file, newest: Mutex::new(newest) })
     }
 
-    /// Always of the same length, so that it is overwritten as a whole.
-    pub fn note(&self, chain: &Chain) -> std::io::Result<()> {
-        self.0.write_all_at(format!("{:020} {}\n", chain.lines, chain.head).as_bytes(), 0)
+    pub fn newest(&self) -> Chain {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// What was committed. Whoever is told of the commit finds it here.
+    pub fn advance(&self, chain: &Chain) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if *newest != *chain {
+            newest.clone_from(chain);
+            if let Err(error) = write(&self.file, chain) {
+                tracing::warn!(%error, "the head of the trail could not be noted in chain.head");
+            }
+        }
+    }
+
+    /// The trail that the next line goes on from: none but the one that the hub itself left.
+    pub fn is_newest(&self, found: Chain) -> Result<Chain, StoreError> {
+        let newest = self.newest();
+        match found == newest {
+            true => Ok(found),
+            false => Err(StoreError::RolledBack { line: newest.lines }),
+        }
+    }
+}
+
+/// Always of the same length, so that it is overwritten as a whole.
+fn write(file: &File, chain: &Chain) -> std::io::Result<()> {
+    file.write_all_at(format!("{:020} {}\n", chain.lines, chain.head).as_bytes(), 0)
 }
 
 /// What was noted last, if it can be read.

@@ -2,7 +2,7 @@
 //! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
-use super::{OpenError, StoreError, audit, head, row_mac};
+use super::{OpenError, StoreError, audit, begin_unchanged, head, row_mac};
 use crate::home::{ChainKeyFile, Home};
 use aye_core::trail::{Chain, ChainKey, Line};
 use jiff::Timestamp;
@@ -16,8 +16,30 @@ pub const REKEYED: &str = "chain.rekeyed";
 /// Lines that the hub had written are not there any more.
 pub const CUT: &str = "chain.cut";
 
-/// The key to write with. A trail that has none yet, or whose key is gone, gets one, and a line that says so.
-pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result<ChainKey, OpenError> {
+/// The key to write with, and the trail to go on from. A trail that has no key yet, or whose key is gone, gets one, and
+/// a line that says so.
+pub fn begin(
+    connection: &mut Connection,
+    home: &Home,
+    now: Timestamp,
+) -> Result<(ChainKey, Chain), OpenError> {
+    let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
+    let tx = begin_unchanged(connection, &home.database())?;
+    let file = begin_in(&tx, home, now)?;
+    row_mac::register(&tx, &file.key).map_err(StoreError::from)?;
+    if !file.marks_rows {
+        row_mac::mark_all(&tx)?;
+    }
+    let newest = audit::chain_head(&tx)?;
+    tx.commit().map_err(StoreError::from)?;
+    // After the rows: a hub that is killed in between marks them again.
+    if !file.marks_rows {
+        home.write_chain_key(&ChainKeyFile { marks_rows: true, ..file.clone() }).map_err(key_error)?;
+    }
+    Ok((file.key, newest))
+}
+
+fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<ChainKeyFile, OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
     let found = home.chain_key().map_err(key_error)?;
     let missing = match &found {
@@ -25,7 +47,7 @@ pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result
         // Whoever took the key away may take the rest as it is.
         None => None,
     };
-    let mut file = match found {
+    let file = match found {
         Some(file) if is_marked(connection, &file)? => file,
         Some(file) => begin_part(connection, home, (file.key, file.marks_rows), None, now)?,
         None => {
@@ -45,13 +67,7 @@ pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result
         tracing::error!("the trail had at least {lines} lines, and now some are missing; run `aye verify`");
         write(connection, CUT, json!({ "line": lines, "head": head }), &file.key, now)?;
     }
-    row_mac::register(connection, &file.key).map_err(StoreError::from)?;
-    if !file.marks_rows {
-        row_mac::mark_all(connection)?;
-        file.marks_rows = true;
-        home.write_chain_key(&file).map_err(key_error)?;
-    }
-    Ok(file.key)
+    Ok(file)
 }
 
 /// What the hub is known to have written, if it is not in the trail.
@@ -62,12 +78,7 @@ fn missing(connection: &Connection, home: &Home, file: &ChainKeyFile) -> Result<
         Some(noted) => noted,
         None => Chain { lines: file.line.saturating_sub(1), head: file.after.clone() },
     };
-    let sql = "SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2";
-    let there = noted.lines == 0
-        || connection
-            .prepare(sql)
-            .and_then(|mut statement| statement.exists((noted.lines, &noted.head)))
-            .map_err(StoreError::from)?;
+    let there = noted.lines == 0 || audit::has_line(connection, &noted)?;
     Ok((!there).then_some(noted))
 }
 

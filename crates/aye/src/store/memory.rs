@@ -1,6 +1,6 @@
 use super::asks::json;
 use super::row_mac::MEMORY;
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::Surface;
 use serde_json::Value;
 
@@ -17,8 +17,7 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, row_mac('memory', ?1, ?2, ?3, ?4))
              ON CONFLICT DO UPDATE SET body = excluded.body, mac = excluded.mac",
         )?;
-        statement.execute((surface.as_str(), kind, key, body.to_string()))?;
-        Ok(())
+        one(statement.execute((surface.as_str(), kind, key, body.to_string()))?, "memory", key)
     }
 
     pub fn forget_memory(&self, surface: Surface, kind: &str, key: &str) -> Result<(), StoreError> {

@@ -37,10 +37,10 @@ pub use writer::{Commit, Place, Tx};
 
 use crate::home::Home;
 use aye_core::trail::ChainKey;
-use head::HeadFile;
+use head::Head;
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -87,6 +87,11 @@ pub enum StoreError {
         "the database was changed, and not by the hub: {0}. Nothing is read or written; run `aye verify`"
     )]
     Schema(String),
+    #[error(
+        "the database is not as the hub left it: line {line} is not the newest of the trail. It was put back to an earlier \
+         state, or written by somebody else. Nothing is read or written; run `aye verify`"
+    )]
+    RolledBack { line: u64 },
     #[error("the store is closed")]
     Closed,
     #[error("a change or a look at the database panicked")]
@@ -149,20 +154,15 @@ impl Store {
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
-        let differences = schema::differences(&connection)?;
-        if !differences.is_empty() {
-            return Err(OpenError::Changed { path: path.to_owned(), differences: differences.join(", ") });
-        }
-        let key = keying::begin(&mut connection, home, now)?;
-        let head = HeadFile::open(&home.chain_head_file()).map_err(io)?;
-        head.note(&audit::chain_head(&connection)?).map_err(io)?;
+        let (key, newest) = keying::begin(&mut connection, home, now)?;
+        let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
         let open_reader = |_| {
             let reader = open_reader(path)?;
             row_mac::register(&reader, &key)?;
-            Reader::of_the_hub(reader)
+            Reader::of_the_hub(reader, head.clone())
         };
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
-        let writer = Reader::of_the_hub(connection)?;
+        let writer = Reader::of_the_hub(connection, head.clone())?;
         let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
@@ -266,12 +266,14 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    no_views(&connection)?;
+    distrust_schema(&connection)?;
     Ok(connection)
 }
 
-/// We have none, and one that took the place of a table would be evaluated anew for every look at it.
-fn no_views(connection: &Connection) -> rusqlite::Result<()> {
+/// What somebody may have added to the schema calls no function that could do harm. Views are off because we have none,
+/// and one that took the place of a table would be evaluated anew for every look at it.
+fn distrust_schema(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false).map(drop)
 }
 
@@ -326,9 +328,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What somebody may have added to the schema calls no function that could do harm.
-    connection.pragma_update(None, "trusted_schema", false)?;
-    no_views(connection)?;
+    distrust_schema(connection)?;
     // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.
@@ -349,12 +349,32 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
     for (i, migration) in MIGRATIONS.iter().enumerate().skip(found) {
-        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let tx = begin_unchanged(connection, path)?;
         tx.execute_batch(migration).map_err(sqlite)?;
         tx.pragma_update(None, "user_version", i + 1).map_err(sqlite)?;
         tx.commit().map_err(sqlite)?;
     }
     Ok(())
+}
+
+/// A transaction on the schema that our migrations made, and on no other.
+fn begin_unchanged<'a>(connection: &'a mut Connection, path: &Path) -> Result<Transaction<'a>, OpenError> {
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|why| OpenError::Sqlite { path: path.to_owned(), why })?;
+    let differences = schema::differences(&tx)?;
+    match differences.is_empty() {
+        true => Ok(tx),
+        false => Err(OpenError::Changed { path: path.to_owned(), differences: differences.join(", ") }),
+    }
+}
+
+/// A change that reached the one row that it was for.
+fn one(changed: usize, table: &'static str, id: &str) -> Result<(), StoreError> {
+    match changed == 1 {
+        true => Ok(()),
+        false => Err(StoreError::Foreign { table, id: id.to_owned() }),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::asks::unreadable;
 use super::row_mac::{self, OUTLINES};
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use aye_core::{AgentId, Outline};
 
 impl Tx<'_> {
@@ -11,13 +11,13 @@ impl Tx<'_> {
         let sql = "INSERT INTO outlines (agent, body, mac) VALUES (?1, ?2, row_mac('outlines', ?1, ?2))
              ON CONFLICT (agent) DO UPDATE SET body = excluded.body, mac = excluded.mac";
         let body = serde_json::to_string(outline).map_err(unreadable)?;
-        self.connection.prepare_cached(sql)?.execute((agent.as_str(), body))?;
-        Ok(())
+        one(self.connection.prepare_cached(sql)?.execute((agent.as_str(), body))?, "outlines", agent.as_str())
     }
 
     pub fn forget_outline(&self, agent: &AgentId) -> Result<(), StoreError> {
         self.connection.prepare_cached("DELETE FROM outlines WHERE agent = ?1")?.execute([agent.as_str()])?;
-        Ok(())
+        let mut left = self.connection.prepare_cached("SELECT 1 FROM outlines WHERE agent = ?1")?;
+        one(usize::from(!left.exists([agent.as_str()])?), "outlines", agent.as_str())
     }
 }
 

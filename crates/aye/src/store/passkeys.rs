@@ -2,7 +2,7 @@
 
 use super::asks::{time, unreadable};
 use super::row_mac::{self, PASSKEYS};
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ impl Tx<'_> {
     pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
         let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at, mac)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_mac('passkeys', ?1, ?2, ?3, ?4, ?5, ?7))";
-        self.connection.prepare_cached(sql)?.execute((
+        let put = self.connection.prepare_cached(sql)?.execute((
             &passkey.id,
             &passkey.credential.0,
             &passkey.key.0,
@@ -37,20 +37,18 @@ impl Tx<'_> {
             passkey.counter,
             passkey.created_at.as_millisecond(),
         ))?;
-        Ok(())
+        one(put, "passkeys", &passkey.id)
     }
 
     /// The counter never goes back: a copy of the passkey that lags behind is noticed each time.
     pub fn passkey_used(&self, id: &str, counter: u32, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE passkeys SET used_at = ?2, counter = max(counter, ?3) WHERE id = ?1";
-        self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond(), counter))?;
-        Ok(())
+        one(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond(), counter))?, "passkeys", id)
     }
 
     pub fn remove_passkey(&self, id: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE passkeys SET removed_at = ?2 WHERE id = ?1 AND removed_at IS NULL";
-        self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))?;
-        Ok(())
+        one(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))?, "passkeys", id)
     }
 }
 

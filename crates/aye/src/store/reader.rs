@@ -1,45 +1,48 @@
 //! Looking at the database: `Reader` has a method for each thing that somebody wants to know. The methods stand with
 //! the tables they are about.
 
+use super::head::Head;
 use super::verify::{self, Against, Verified, VerifyError};
-use super::{LAST_UNKEYED_SCHEMA, StoreError, schema, schema_version};
+use super::{LAST_UNKEYED_SCHEMA, StoreError, audit, schema, schema_version};
+use aye_core::trail::Chain;
 use rusqlite::Connection;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// Reads the database, inside a change or beside it.
 pub struct Reader {
     pub(super) connection: Connection,
-    /// SQLite's number of the schema that was found to be ours; none for somebody who only looks.
-    schema: Option<Cell<i64>>,
+    /// None for somebody who only looks.
+    known: Option<Known>,
+}
+
+/// What the hub knows of its database by itself. It acts upon what it reads, and so never upon a schema that somebody
+/// else made, nor upon an earlier state that somebody put back.
+struct Known {
+    /// SQLite's number of the schema that was found to be ours.
+    schema: Cell<Option<i64>>,
+    head: Arc<Head>,
 }
 
 impl Reader {
-    /// For the hub, which acts upon what it reads: never upon a schema that somebody else made.
-    pub(super) fn of_the_hub(connection: Connection) -> Result<Self, StoreError> {
-        // SQLite's numbers begin at 0.
-        let reader = Self { connection, schema: Some(Cell::new(-1)) };
+    pub(super) fn of_the_hub(connection: Connection, head: Arc<Head>) -> Result<Self, StoreError> {
+        let reader = Self { connection, known: Some(Known { schema: Cell::new(None), head }) };
         reader.at_one_moment(|_| Ok::<_, StoreError>(()))?;
         Ok(reader)
     }
 
     pub(super) fn to_look(connection: Connection) -> Self {
-        Self { connection, schema: None }
+        Self { connection, known: None }
     }
 
-    /// With a trigger, a view or a column of their own, somebody could have the hub read or keep something else than
-    /// it wrote. SQLite reads the schema anew only when its number has changed, so that is when it is checked.
-    pub(super) fn check_schema(&self) -> Result<(), StoreError> {
-        let Some(known) = &self.schema else { return Ok(()) };
-        let mut statement = self.connection.prepare_cached("PRAGMA schema_version")?;
-        let found = statement.query_row([], |row| row.get(0))?;
-        if found != known.get() {
-            let differences = schema::differences(&self.connection)?;
-            if !differences.is_empty() {
-                return Err(StoreError::Schema(differences.join(", ")));
-            }
-            known.set(found);
-        }
-        Ok(())
+    /// Begins a change, and returns the trail that it goes on from.
+    pub(super) fn begin_change(&self) -> Result<Chain, StoreError> {
+        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        let begun = self.check_schema().and_then(|()| {
+            let found = audit::chain_head(&self.connection)?;
+            self.known.as_ref().map_or(Ok(found.clone()), |known| known.head.is_newest(found))
+        });
+        begun.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
     }
 
     /// Everything `work` sees is of one moment.
@@ -47,9 +50,34 @@ impl Reader {
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
+        // Asked for before the moment: it may be of a later commit, never of an earlier one.
+        let newest = self.known.as_ref().map(|known| known.head.newest());
         let _transaction = self.connection.unchecked_transaction().map_err(StoreError::from)?;
         self.check_schema()?;
+        if let Some(newest) = newest
+            && !audit::has_line(&self.connection, &newest)?
+        {
+            return Err(StoreError::RolledBack { line: newest.lines }.into());
+        }
         work(self)
+    }
+
+    /// With a trigger, a view or a column of their own, somebody could have the hub read or keep something else than
+    /// it wrote. SQLite reads the schema anew only when its number has changed, so that is when it is checked.
+    fn check_schema(&self) -> Result<(), StoreError> {
+        let Some(Known { schema: known, .. }) = &self.known else { return Ok(()) };
+        let mut statement = self.connection.prepare_cached("PRAGMA schema_version")?;
+        let found = Some(statement.query_row([], |row| row.get(0))?);
+        if found != known.get() {
+            // A number that was ours once is not ours for good: another schema may come back under it.
+            known.set(None);
+            let differences = schema::differences(&self.connection)?;
+            if !differences.is_empty() {
+                return Err(StoreError::Schema(differences.join(", ")));
+            }
+            known.set(found);
+        }
+        Ok(())
     }
 
     /// Checks the trail, and the database against it. `progress` is told how many lines of how many are done.

@@ -7,9 +7,9 @@
 use super::StoreError;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::ChainKey;
+use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, TransactionBehavior};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
@@ -45,8 +45,7 @@ pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()>
 }
 
 /// Marks the rows that are there, as they are: once, in a database that has no MACs yet.
-pub fn mark_all(connection: &mut Connection) -> Result<(), StoreError> {
-    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub fn mark_all(connection: &Connection) -> Result<(), StoreError> {
     for (table, row, which) in [
         ("grants", GRANTS, ""),
         ("outlines", OUTLINES, ""),
@@ -57,9 +56,9 @@ pub fn mark_all(connection: &mut Connection) -> Result<(), StoreError> {
         ("commands", COMMANDS, ""),
         ("memory", MEMORY, ""),
     ] {
-        tx.execute(&format!("UPDATE {table} SET mac = row_mac({row}) {which}"), [])?;
+        connection.execute(&format!("UPDATE {table} SET mac = row_mac({row}) {which}"), [])?;
     }
-    Ok(tx.commit()?)
+    Ok(())
 }
 
 /// Says in the log that a row was passed by.

@@ -3,20 +3,34 @@
 use super::{MIGRATIONS, StoreError, schema_version};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Whatever was added, changed or taken away, in words.
-pub fn differences(connection: &Connection) -> Result<Vec<String>, StoreError> {
-    let version = schema_version(connection)?.min(MIGRATIONS.len());
+/// What a schema holds, by kind and name: the table it belongs to, and its text.
+type Objects = BTreeMap<String, (String, Option<String>)>;
+
+/// The schema of every version, from the empty one on.
+static MADE: LazyLock<Result<Vec<Objects>, StoreError>> = LazyLock::new(|| {
     let made = Connection::open_in_memory()?;
-    for migration in &MIGRATIONS[..version] {
+    let mut versions = vec![Objects::new()];
+    for migration in MIGRATIONS {
         made.execute_batch(migration)?;
+        versions.push(objects(&made)?);
     }
-    let (mut expected, found) = (objects(&made)?, objects(connection)?);
+    Ok(versions)
+});
+
+/// Whatever was added, changed or taken away, in words. Inside a transaction, what SQLite works with from here on is
+/// what was looked at: it keeps a schema in memory, and somebody could have put back in the file what is still there.
+pub fn differences(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    connection.execute_batch("PRAGMA writable_schema = RESET")?;
+    let version = schema_version(connection)?.min(MIGRATIONS.len());
+    let made = MADE.as_ref().map_err(StoreError::clone)?;
+    let (mut expected, found) = (made[version].clone(), objects(connection)?);
     let mut differences = Vec::new();
-    for (name, text) in found {
+    for (name, object) in found {
         match expected.remove(&name) {
             None => differences.push(format!("{name} was added")),
-            Some(expected) if expected != text => differences.push(format!("{name} was changed")),
+            Some(expected) if expected != object => differences.push(format!("{name} was changed")),
             Some(_) => {}
         }
     }
@@ -24,10 +38,11 @@ pub fn differences(connection: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(differences)
 }
 
-/// What the schema holds, by kind and name. Statistics of SQLite's own (`ANALYZE`) are nobody's harm.
-fn objects(connection: &Connection) -> Result<BTreeMap<String, Option<String>>, StoreError> {
-    let sql = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat[14]'";
+/// Statistics of SQLite's own (`ANALYZE`) are nobody's harm.
+fn objects(connection: &Connection) -> Result<Objects, StoreError> {
+    let sql =
+        "SELECT type || ' ' || name, tbl_name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat[14]'";
     let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -207,3 +207,56 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
     let page = database.asks(&filter).unwrap();
     assert_eq!((page.asks.len(), page.next().unwrap().as_str()), (2, "bz9"));
 }
+
+#[tokio::test]
+async fn what_a_start_waits_for_does_not_leave_it_a_trigger_that_is_gone_from_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path());
+    open(&dir).close().await;
+    let other = by_hand::open(&home);
+    let added = "CREATE TRIGGER added BEFORE DELETE ON memory BEGIN SELECT RAISE(IGNORE); END";
+    other
+        .execute_batch(&format!("INSERT INTO memory VALUES ('web', 'k', '1', '{{}}', NULL); {added}"))
+        .unwrap();
+    let mut starting = Connection::open(home.database()).unwrap();
+    let kept = |connection: &Connection| connection.execute("DELETE FROM memory", []).unwrap() == 0;
+    assert!(kept(&starting), "the trigger is read and in force");
+    assert!(matches!(begin_unchanged(&mut starting, &home.database()), Err(OpenError::Changed { .. })));
+    by_hand::edit_schema(&other, "DELETE FROM sqlite_master WHERE name = 'added'");
+    assert!(!kept(&begin_unchanged(&mut starting, &home.database()).unwrap()));
+}
+
+#[tokio::test]
+async fn a_change_that_did_not_reach_its_row_is_a_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir);
+    let agent = || aye_core::AgentId::try_from("agent").unwrap();
+    type Change = fn(&mut Tx, &aye_core::AgentId) -> Result<(), StoreError>;
+    let put: Change = |tx, agent| {
+        let outline = json!({"n": 1, "pause": null, "pass": null});
+        tx.put_outline(agent, &serde_json::from_value(outline).unwrap())
+    };
+    store
+        .write(move |tx| {
+            tx.put_agent(&AgentRow::unannounced(agent(), now()))?;
+            put(tx, &agent())
+        })
+        .await
+        .unwrap();
+    let changes: [(&str, Change); 6] = [
+        ("INSERT ON audit", |tx, _| note(tx, "never")),
+        ("UPDATE ON outlines", put),
+        ("DELETE ON outlines", |tx, agent| tx.forget_outline(agent)),
+        ("INSERT ON memory", |tx, _| tx.put_memory(aye_core::Surface::Web, "k", "1", &json!({}))),
+        ("UPDATE ON commands", |tx, agent| tx.put_command(agent, &json!({})).map(drop)),
+        ("UPDATE ON agents", |tx, agent| tx.put_agent(&AgentRow::unannounced(agent.clone(), now()))),
+    ];
+    for (event, change) in changes {
+        let done = store.write(move |tx| {
+            let trigger = format!("CREATE TRIGGER added BEFORE {event} BEGIN SELECT RAISE(IGNORE); END");
+            tx.connection.execute_batch(&trigger)?;
+            change(tx, &agent())
+        });
+        assert!(matches!(done.await, Err(StoreError::Foreign { .. })), "{event}");
+    }
+}

@@ -1,6 +1,6 @@
 use super::asks::{time, unreadable};
 use super::row_mac::{self, TOKENS};
-use super::{Reader, StoreError, Tx};
+use super::{Reader, StoreError, Tx, one};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
@@ -65,7 +65,7 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
                  row_mac('tokens', ?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11))",
         )?;
-        statement.execute((
+        let put = statement.execute((
             &token.id,
             &token.hash,
             token.role.as_str(),
@@ -78,7 +78,7 @@ impl Tx<'_> {
             token.session.as_ref().map(|session| session.key.as_bytes()),
             token.session.as_ref().map(|session| &session.origin),
         ))?;
-        Ok(())
+        one(put, "tokens", &token.id)
     }
 
     /// Whether it was not there yet; another one of that name gives way.

@@ -1,9 +1,9 @@
 //! The one writer. Changes that arrive while a commit is under way share the next one, so that many
 //! answers cost one fsync; each is told of its success only after that fsync.
 
-use super::head::HeadFile;
+use super::head::Head;
 use super::outbox::Change;
-use super::{Reader, StoreError, audit, caught};
+use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::Connection;
 use std::ops::Deref;
@@ -91,7 +91,7 @@ impl Place {
 impl Writer {
     pub fn start(
         reader: Reader,
-        (key, head): (ChainKey, HeadFile),
+        (key, head): (ChainKey, Arc<Head>),
         committed: Box<dyn Fn(Commit) + Send>,
     ) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
@@ -170,14 +170,14 @@ where
 
 fn write_groups(
     reader: &Reader,
-    (key, head): (&ChainKey, &HeadFile),
+    (key, head): (&ChainKey, &Head),
     mut jobs: mpsc::Receiver<Job>,
     committed: &dyn Fn(Commit),
     well: &AtomicBool,
 ) {
     let connection = &reader.connection;
     while let Some(first) = jobs.blocking_recv() {
-        let chain = match begin(reader) {
+        let chain = match reader.begin_change() {
             Ok(chain) => chain,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
@@ -195,9 +195,7 @@ fn write_groups(
                 if !tx.changes.is_empty() {
                     well.store(true, Ordering::Relaxed);
                 }
-                if let Err(error) = head.note(&tx.chain) {
-                    tracing::warn!(%error, "the head of the trail could not be noted in chain.head");
-                }
+                head.advance(&tx.chain);
                 let commit = Commit { changes: tx.changes, group: waiting.len() };
                 // Told before the callers, so that whoever knows of a change can find it in the feed.
                 committed(commit);
@@ -213,13 +211,6 @@ fn write_groups(
             }
         }
     }
-}
-
-fn begin(reader: &Reader) -> Result<Chain, StoreError> {
-    let connection = &reader.connection;
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let chain = reader.check_schema().and_then(|()| audit::chain_head(connection));
-    chain.inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))
 }
 
 fn run_group(

@@ -13,6 +13,7 @@ mod older;
 mod passkeys;
 mod places;
 mod policy;
+mod rolled_back;
 mod sessions;
 
 use super::*;
