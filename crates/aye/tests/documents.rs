@@ -1,4 +1,5 @@
-//! What the documents name must exist: tests, files, and the functions on the journey of an ask.
+//! What the documents name must exist: tests, files, and the functions on the journey of an ask. The other way round,
+//! names like `a_b` that a text of the program uses must be ones that the documents explain.
 
 #![allow(clippy::unwrap_used)]
 
@@ -150,5 +151,33 @@ fn the_journey_of_an_ask_names_functions_that_exist() {
         let [file, function, ..] = spans.as_slice() else { panic!("{hop} names no function") };
         let source = fs::read_to_string(root().join("crates/aye/src").join(file)).unwrap();
         assert!(source.contains(&format!("fn {function}")), "{file} has no function {function}");
+    }
+}
+
+/// The string literals of a file, roughly: enough for texts that people read, which are in no raw strings.
+fn literals(source: &str) -> Vec<String> {
+    let code =
+        source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join(" ");
+    let code = code.replace("'\"'", "").replace("\\\"", "");
+    code.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Renaming an identifier by search and replace also changes sentences in which it is a common word.
+#[test]
+fn no_text_that_people_read_has_the_name_of_a_function_in_it() {
+    let documents: String = documents().into_iter().map(|(_, text)| text).collect();
+    let is_name = |word: &&str| {
+        let part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
+        word.contains('_') && word.split('_').all(part)
+    };
+    let shown = ["crates/aye/src/surfaces", "crates/aye/src/cli"].map(|folder| files(folder, "rs")).concat();
+    for path in shown.iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {
+        let source = fs::read_to_string(path).unwrap();
+        for text in literals(source.split("#[cfg(test)]").next().unwrap()) {
+            let words = text.split_whitespace().map(|word| word.trim_matches([',', '.', ':', ';', '(', ')']));
+            for word in words.filter(|_| text.trim().contains(' ')).filter(is_name) {
+                assert!(documents.contains(word), "{}: {word:?} in {text:?}", path.display());
+            }
+        }
     }
 }

@@ -135,7 +135,7 @@ pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: O
     let (parts, page, file) = plan_text(plan.plan.as_str(), head);
     let page = page.line().line().text(&format!(
         "Denied automatically, because you asked for an outline first. Approve it within {left} s, and the same plan \
-         denied_plans when it comes again."
+         passes once when it comes again."
     ));
     let approve = file.is_none().then(|| button("✅ Approve plan", Action::PassPlan));
     let row = approve.into_iter().chain([button("⛔ Deny", Action::DropPlan)]).collect();

@@ -37,6 +37,4 @@ mod wire;
 pub use reload::Telegram;
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 mod tests;

@@ -93,7 +93,7 @@ fn what_runs(display: &Display) -> Page {
                 page = page.pre(&in_lines(hunk)).line();
             }
             if display.before {
-                page = page.dim("Connection numbers and context come from the agent's machine.").line();
+                page = page.dim("Line numbers and context come from the agent's machine.").line();
             }
         }
         (DisplayKind::Json, _) => page = page.dim("Input, as JSON:").line().pre(&display.text).line(),

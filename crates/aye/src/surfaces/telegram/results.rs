@@ -156,7 +156,7 @@ impl BotLoop {
 
     fn use_less_markup(&mut self, chat: i64, name: &str, words: &str) {
         let now = self.markup.get(name).copied().unwrap_or_default();
-        tracing::warn!(chat, words, "Telegram refused a message; it is said more outgoing_of");
+        tracing::warn!(chat, words, "Telegram refused a message; sending it again with less markup");
         let next = match now {
             Markup::Html => Markup::Plain,
             Markup::Plain => Markup::Bare,

@@ -67,7 +67,7 @@ fn a_plan_refused_by_itself_can_be_let_pass_until_the_time_is_over() {
 
     <i>End of the plan.</i>
 
-    Denied automatically, because you asked for an outline first. Approve it within 25 s, and the same plan denied_plans when it comes again.
+    Denied automatically, because you asked for an outline first. Approve it within 25 s, and the same plan passes once when it comes again.
     | ✅ Approve plan | ⛔ Deny
     ");
     insta::assert_snapshot!(picture(&refused_plan(&plan, &asker(), None, None)), @"

@@ -3,6 +3,7 @@
 mod asks;
 mod ended;
 mod kept;
+mod properties;
 mod runs;
 
 use super::form::Action;

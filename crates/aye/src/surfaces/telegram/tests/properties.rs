@@ -1,32 +1,33 @@
 //! What Telegram displays reads back as what would be approved, for whatever is raised.
 
-use super::form::{Action, Draft};
-use super::render::{approves, open};
-use super::tests::{actions, ask, ask_with, asker};
+use super::super::form::{Action, Draft};
+use super::super::render::{approves, open};
+use super::{actions, ask, ask_with, asker};
 use aye_core::{Body, Kind};
 use serde_json::{Value, json};
 
 /// What people see of a page, and each stretch of it that is marked like this.
-fn seen(page: &super::html::Page) -> aye_testkit::telegram::Marked {
+fn seen(page: &super::super::html::Page) -> aye_testkit::telegram::Marked {
     aye_testkit::telegram::seen(page.html(), Some("HTML")).unwrap()
 }
 
-fn marked(page: &super::html::Page, kinds: &[&str]) -> Vec<String> {
+fn marked(page: &super::super::html::Page, kinds: &[&str]) -> Vec<String> {
     let seen = seen(page);
     let found = seen.entities.iter().filter(|entity| kinds.contains(&entity.kind));
     found.map(|entity| seen.of(entity)).collect()
 }
 
 /// The plan that a message shows, with the marks that Telegram shows as something else.
-fn read_plan(page: &super::html::Page) -> String {
+fn read_plan(page: &super::super::html::Page) -> String {
     let seen = seen(page);
     let is_gap = |at: &usize| seen.text[*at..].starts_with(&['\n', '\n']);
     let start = (0..seen.text.len()).find(is_gap).unwrap() + 2;
     let end = (0..seen.text.len()).rev().find(is_gap).unwrap();
     let (mut at, mut out) = (start, String::new());
-    let part = |from: usize, to: usize| super::exact::read(&seen.text[from..to].iter().collect::<String>());
+    let part =
+        |from: usize, to: usize| super::super::exact::read(&seen.text[from..to].iter().collect::<String>());
     for entity in seen.entities.iter().filter(|entity| entity.start >= start && entity.end <= end) {
-        let text = super::exact::read(&seen.of(entity));
+        let text = super::super::exact::read(&seen.of(entity));
         out += &part(at, entity.start);
         out += &match entity.kind {
             "b" if text.starts_with('#') => text,
@@ -107,13 +108,13 @@ fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
 
 /// The tool and the input that a message shows, read back from what people see of it. Only stretches of code count,
 /// by our own words before them; a command's title says that it is Bash.
-fn read_back(page: &super::html::Page) -> (String, Option<serde_json::Map<String, Value>>) {
+fn read_back(page: &super::super::html::Page) -> (String, Option<serde_json::Map<String, Value>>) {
     let seen = seen(page);
     let code: Vec<_> = seen.entities.iter().filter(|entity| ["code", "pre"].contains(&entity.kind)).collect();
     let (mut tool, mut file, mut blocks, mut rest, mut field) =
         (String::new(), None, vec![], json!({}), String::new());
     for (n, entity) in code.iter().enumerate() {
-        let text = super::exact::read(&seen.of(entity));
+        let text = super::super::exact::read(&seen.of(entity));
         let from = if n == 0 { 0 } else { code[n - 1].end };
         let before: String = seen.text[from..entity.start].iter().collect();
         match before.rsplit('\n').next().unwrap() {
@@ -209,12 +210,12 @@ proptest::proptest! {
 
     #[test]
     fn what_telegram_displays_of_code_reads_back_as_the_code(text in any_text()) {
-        let page = |page: super::html::Page| page.text("🔐\n");
-        let block = page(super::html::Page::default()).pre(&text);
-        let line = page(super::html::Page::default()).code(&text);
+        let page = |page: super::super::html::Page| page.text("🔐\n");
+        let block = page(super::super::html::Page::default()).pre(&text);
+        let line = page(super::super::html::Page::default()).code(&text);
         let read = |page| marked(page, &["pre", "code"]).concat();
-        proptest::prop_assert_eq!(super::exact::read(&read(&block)), text.clone());
-        proptest::prop_assert_eq!(super::exact::read(&read(&line)), text);
+        proptest::prop_assert_eq!(super::super::exact::read(&read(&block)), text.clone());
+        proptest::prop_assert_eq!(super::super::exact::read(&read(&line)), text);
     }
 
     #[test]
