@@ -1,12 +1,13 @@
-//! `aye`: your coding agents ask; you answer, from wherever you are. The folders stand in the order
-//! in which an ask travels; see `docs/architecture.md`.
+//! `aye`: your coding agents ask; you answer, from wherever you are. The folders are listed in the
+//! order in which an ask travels; see `docs/architecture.md`.
 
 pub mod agents;
 pub mod client;
-pub mod hub;
-pub mod store;
+pub mod protocol;
 
 pub mod api;
+pub mod hub;
+pub mod store;
 pub mod surfaces;
 
 pub mod cli;
@@ -15,7 +16,6 @@ pub mod es256;
 pub mod home;
 pub mod own_folder;
 pub mod processes;
-pub mod protocol;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;

@@ -1,4 +1,4 @@
-//! The calls that adapters and commands make, and the page as well. Those that only the page makes stand in `api/`.
+//! The calls that are typed on both sides. The others are defined in `api/`; commands make some of them by path.
 
 use super::agents::{
     Agents, AgentsQuery, Commands, CommandsQuery, Events, EventsQuery, NewReport, Prompt, Queued,

@@ -1,5 +1,5 @@
 //! The Bot API's calls. A client of our own, over the HTTP and TLS that are here anyway: the libraries for it
-//! bring a second HTTP client of an older version, or a minute of building, for the eight calls we make.
+//! bring a second HTTP client of an older version, or a minute of building, for the ten calls we make.
 
 use super::settings::{Pace, Settings, Token};
 use super::wire::BotUser;
