@@ -7,6 +7,7 @@ mod commands;
 mod disk;
 mod drive;
 mod follow;
+mod following;
 mod gates;
 mod hooks;
 mod kills;

@@ -47,23 +47,26 @@ fn an_agent_that_ends_leaves_nothing_open() {
 fn only_a_driven_agent_takes_commands() {
     let room = Room::new();
     let operator = room.hub.operator();
-    let send = |what: &str, body: Value| room.hub.post(&format!("/api/agents/bot/{what}"), &operator, body);
+    let send_to = |agent: &str, what: &str, body: Value| {
+        room.hub.post(&format!("/api/agents/{agent}/{what}"), &operator, body)
+    };
+    let send = |what: &str, body: Value| send_to("bot", what, body);
+    let other = room.hub.agent("other");
     let each = [("prompt", json!({"text": "go on"})), ("interrupt", json!({})), ("stop", json!({}))];
     for (what, body) in &each {
         assert_eq!(send(what, body.clone()).status, 404, "{what}");
     }
     for reach in ["hooked", "watched", "script"] {
-        room.hub.register(&room.bot, "bot", json!({"reach": reach}));
+        room.hub.register(&other, "other", json!({"reach": reach}));
         for (what, body) in &each {
-            let refused = send(what, body.clone());
+            let refused = send_to("other", what, body.clone());
             let why = "only an agent started by `aye run` takes prompts, interrupts and stops";
             assert_eq!((refused.status, refused.body), (409, error(why)), "{what} {reach}");
         }
     }
     let commands = |query: &str| room.hub.get(&format!("/api/agents/bot/commands{query}"), &room.bot).body;
-    assert_eq!(commands(""), json!({"commands": []}));
-
     room.hub.register(&room.bot, "bot", json!({"reach": "driven"}));
+    assert_eq!(commands(""), json!({"commands": []}));
     let numbers: Vec<u64> =
         each.iter().map(|(what, body)| send(what, body.clone()).body["n"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");

@@ -63,6 +63,38 @@ fn a_body_may_have_256_kilobytes_and_a_raise_four_megabytes() {
 }
 
 #[test]
+fn every_short_text_of_an_agent_has_a_longest_and_the_refusal_says_which_and_how_long() {
+    let room = Room::new();
+    let ask = room.question("k");
+    let long = |most: usize| "x".repeat(most + 1);
+    let check = |reply: Reply, field: &str, most: usize| {
+        assert_eq!((reply.status, &reply.body["field"]), (422, &json!(field)), "{}", reply.body);
+        assert!(reply.body["error"].as_str().unwrap().contains(&format!("{most} bytes")), "{}", reply.body);
+    };
+    for (field, most) in [("kind", 128), ("host", 1024), ("cwd", 4096), ("title", 1024), ("session", 1024)] {
+        let register =
+            |length: usize| room.hub.put("/api/agents/bot", &room.bot, json!({field: "x".repeat(length)}));
+        check(register(most + 1), field, most);
+        assert_eq!(register(most).status, 200, "{field}");
+    }
+    for (field, most) in [("cwd", 4096), ("tool_use_id", 1024), ("sub_agent", 1024)] {
+        let raise =
+            json!({"key": field, "agent": "bot", "kind": "plan", "body": {"plan": "x"}, field: long(most)});
+        check(room.try_raise(raise), field, most);
+    }
+    let why = json!({"answer": false, "why": long(1024)});
+    let raise = json!({"key": "why", "agent": "bot", "kind": "plan", "body": {"plan": "x"}, "can": why});
+    check(room.try_raise(raise), "can.why", 1024);
+    check(room.hub.put(&path_of(&ask, "/can"), &room.bot, why), "why", 1024);
+    let receipt = json!({"receipt": "delivered", "evidence": long(4096)});
+    check(room.hub.post(&path_of(&ask, "/receipt"), &room.bot, receipt), "evidence", 4096);
+    let receipts = json!({"receipts": [{"ask": ask["id"], "receipt": "delivered", "evidence": long(4096)}]});
+    let reported = room.hub.post("/api/agents/bot/events", &room.bot, receipts);
+    check(reported, "receipts[0].evidence", 4096);
+    assert_eq!(room.all_asks()["asks"], json!([room.hub.ask(&ask)]));
+}
+
+#[test]
 fn json_that_different_readers_read_differently_is_refused() {
     let room = Room::new();
     let raise =

@@ -11,6 +11,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 use tungstenite::{ClientRequestBuilder, WebSocket};
 
 /// The real Claude Code. Tests with it are ignored unless asked for, because a plain `cargo test` may not have it.
@@ -231,10 +232,14 @@ impl Drop for Hub {
     }
 }
 
+/// How long a second lasts on the stand-in for Telegram.
+pub const TELEGRAM_SECOND: Duration = Duration::from_millis(20);
+
 /// The program itself, in a home of its own and with nothing of ours in its environment.
 pub fn aye(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
     command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
+    command.env("AYE_TEST_TELEGRAM_SECOND", format!("{}ms", TELEGRAM_SECOND.as_millis()));
     command
 }
 

@@ -5,10 +5,7 @@ const ASKS: usize = 200;
 
 #[test]
 fn two_hundred_asks_are_all_shown_in_order_though_every_fifth_call_must_wait() {
-    let second = Duration::from_millis(5);
-    let (dir, bot) = (tempfile::tempdir().unwrap(), Telegram::start(second));
-    prepare_with(&dir.path().join("home"), &bot, second, ALONE, "");
-    let phone = Phone::start(dir, bot);
+    let phone = Phone::new();
     // Nothing gets through until all of them wait.
     phone.bot.shut(ANN, 403, "Forbidden: bot was blocked by the user");
     let asks = a_burst(&phone, ASKS, |n| format!("Question {n:03}?"));

@@ -33,8 +33,7 @@ const GROUP: i64 = -100_500;
 const BOTH: &str = "users = [11, 12]\nchats = [11, -100500]";
 const ALONE: &str = "users = [11]\nchats = [11]";
 
-/// Telegram's second in most tests.
-const SECOND: Duration = Duration::from_millis(20);
+const SECOND: Duration = crate::support::TELEGRAM_SECOND;
 
 /// A hub with a bot, and an agent that asks.
 struct Phone {
@@ -106,14 +105,8 @@ impl Phone {
 
 /// A home whose hub finds the bot.
 fn prepare(home: &Path, bot: &Telegram, telegram: &str, rest: &str) {
-    prepare_with(home, bot, SECOND, telegram, rest);
-}
-
-fn prepare_with(home: &Path, bot: &Telegram, second: Duration, telegram: &str, rest: &str) {
     fs::create_dir_all(home).unwrap();
-    let second = second.as_millis();
-    let config =
-        format!("{rest}\n[telegram]\napi_url = \"{}\"\napi_second = \"{second}ms\"\n{telegram}\n", bot.url);
+    let config = format!("{rest}\n[telegram]\napi_url = \"{}\"\n{telegram}\n", bot.url);
     fs::write(home.join("config.toml"), config).unwrap();
     let token = home.join("telegram.token");
     fs::write(&token, TOKEN).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn rewrite(phone: &Phone, telegram: &str) {
-    let config = format!("[telegram]\napi_url = \"{}\"\napi_second = \"20ms\"\n{telegram}\n", phone.bot.url);
+    let config = format!("[telegram]\napi_url = \"{}\"\n{telegram}\n", phone.bot.url);
     fs::write(phone.hub.home.join("config.toml"), config).unwrap();
 }
 
@@ -33,4 +33,17 @@ fn a_bot_is_switched_on_and_off_and_a_mistake_leaves_it_as_it_was() {
     rewrite(&phone, "users = []\nchats = [11]");
     phone.ask("b", "After a mistake?");
     phone.shown("After a mistake?");
+}
+
+#[test]
+fn a_hub_that_starts_with_a_broken_policy_still_asks_on_telegram() {
+    let phone = Phone::with_config(ALONE, "[policy]\nauto_aprove = [\"*\"]");
+    let ask = phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    phone.bot.told(ANN, &message, "SQLite");
+    assert_eq!(selected(&phone.ended(&ask), 0), &json!(["SQLite"]));
+    // What is mended counts, and the bot goes on as it was.
+    rewrite(&phone, ALONE);
+    phone.ask("l", "And now?");
+    phone.shown("And now?");
 }

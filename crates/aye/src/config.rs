@@ -6,7 +6,7 @@ mod protocol;
 mod telegram;
 
 pub use protocol::{Asks, ProtocolName};
-pub use telegram::TelegramSection;
+pub use telegram::{Span, TelegramSection};
 
 use crate::url::HubUrl;
 use aye_core::digest::sha256_hex;
@@ -14,6 +14,7 @@ use aye_policy::{Policy, PolicyFile};
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fs::File as OpenFile;
 use std::io::{Error, ErrorKind, Read};
@@ -164,6 +165,19 @@ impl Config {
         }
     }
 
+    /// What people are reached by. Of a file that is broken elsewhere, `[hub]` and `[telegram]` count if each is in order
+    /// by itself, so that somebody can still be asked; its policy does not. Also what is off meanwhile, a sentence each.
+    pub fn for_surfaces(path: &Path) -> (Self, Vec<String>) {
+        if let Ok(config) = Self::load(path) {
+            return (config, Vec::new());
+        }
+        let text = read(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+        let (text, mut off) = (text.unwrap_or_default(), Vec::new());
+        let hub = section(&text, "hub", "public_url", &mut off);
+        let telegram = section(&text, "telegram", "Telegram", &mut off);
+        (Self { hub: hub.unwrap_or_default(), telegram, ..Self::default() }, off)
+    }
+
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let mut file: File =
             toml::from_str(text).map_err(|error| ConfigError(error.to_string().trim().to_owned()))?;
@@ -197,9 +211,46 @@ impl Config {
     }
 }
 
+/// One section of a file that is broken elsewhere: its lines up to the next heading.
+fn section<T: DeserializeOwned>(text: &str, name: &str, what: &str, off: &mut Vec<String>) -> Option<T> {
+    let heading = |line: &&str| line.split('#').next().unwrap_or_default().trim() == format!("[{name}]");
+    let own = text.lines().skip_while(|line| !heading(line)).skip(1);
+    let own: Vec<_> = own.take_while(|line| !line.trim_start().starts_with('[')).collect();
+    let read = match text.lines().filter(heading).count() {
+        0 => return None,
+        1 => toml::from_str(&own.join("\n")).map_err(|error| error.message().to_owned()),
+        _ => Err("it stands there twice".to_owned()),
+    };
+    read.map_err(|why| off.push(format!("{what} is off: [{name}] in config.toml is broken: {why}"))).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_broken_file_what_reaches_people_still_counts_where_it_is_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let (config, off) = Config::for_surfaces(&file);
+            (config.hub.public_url.is_some(), config.telegram.map(|telegram| telegram.users), off)
+        };
+        let hub = "[hub] # the public name\npublic_url = \"https://aye.example\"\n";
+        let telegram = "[telegram]\nusers = [1]\nchats = [\n  1,\n]\n";
+        for broken in ["[policy\n", "[policy]\nnonsense = 1\n", "[[policy.rules]]\ntool = \"Bash\n"] {
+            let read = read(&format!("{hub}{telegram}{broken}"));
+            assert_eq!(read, (true, Some(vec![1]), vec![]), "{broken}");
+        }
+        let (_, users, off) = read(&format!("{hub}[telegram]\nusers = [1\n[policy]\nproof = 1"));
+        assert_eq!((users, off.len()), (None, 1));
+        assert!(off[0].starts_with("Telegram is off: [telegram] in config.toml is broken"), "{off:?}");
+        assert_eq!(read(&format!("{telegram}{telegram}")).1, None, "which of the two counts is not clear");
+        assert_eq!(read("[policy"), (false, None, vec![]));
+        std::fs::remove_file(&file).unwrap();
+        assert!(Config::for_surfaces(&file).1.is_empty());
+    }
 
     #[test]
     fn values_are_read_as_they_are_written() {

@@ -5,10 +5,11 @@ use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::upgrade::Upgraded;
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 const MOST_KEPT: usize = 8;
+const LONGEST_REFUSAL: usize = 1024 * 1024;
 
 /// Why no reply came.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +49,12 @@ pub struct Transport {
 enum Place {
     Unix { socket: PathBuf, links: Links },
     Tcp { url: HubUrl, tls: Option<(TlsConnector, ServerName<'static>)> },
+}
+
+/// What came of asking for another protocol.
+pub enum Upgrade {
+    Done(HeaderMap, Upgraded),
+    Refused(StatusCode, Bytes),
 }
 
 /// An open connection, and the task that drives it, which ends with it.
@@ -109,16 +117,26 @@ impl Transport {
         }
         let reply = reply.map_err(|error| TransportError::Interrupted(error.into()))?;
         let status = reply.status();
-        let body = Limited::new(reply.into_body(), most).collect().await;
-        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => TransportError::TooLong,
-            false => TransportError::Interrupted(error),
-        })?;
+        let body = read_body(reply, most).await?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MOST_KEPT {
             kept.push(connection);
         }
-        Ok((status, body.to_bytes()))
+        Ok((status, body))
+    }
+
+    /// Has a connection of its own become another protocol's, as the request asks for.
+    pub async fn upgrade(&self, mut request: Request<Full<Bytes>>) -> Result<Upgrade, TransportError> {
+        request.headers_mut().insert(HOST, self.host.clone());
+        let mut connection = self.connect().await?;
+        let reply = connection.sender.send_request(request).await;
+        let mut reply = reply.map_err(|error| TransportError::Interrupted(error.into()))?;
+        if reply.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(Upgrade::Refused(reply.status(), read_body(reply, LONGEST_REFUSAL).await?));
+        }
+        let stream = hyper::upgrade::on(&mut reply).await;
+        let stream = stream.map_err(|error| TransportError::Interrupted(error.into()))?;
+        Ok(Upgrade::Done(reply.into_parts().0.headers, stream))
     }
 
     fn take_kept(&self) -> Option<Connection> {
@@ -150,6 +168,15 @@ impl Transport {
     }
 }
 
+async fn read_body(reply: Response<Incoming>, most: usize) -> Result<Bytes, TransportError> {
+    let body = Limited::new(reply.into_body(), most).collect().await;
+    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => TransportError::TooLong,
+        false => TransportError::Interrupted(error),
+    })?;
+    Ok(body.to_bytes())
+}
+
 async fn talk<S>(stream: S) -> Result<Connection, TransportError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -160,7 +187,7 @@ where
     let mut driver = JoinSet::new();
     driver.spawn(async move {
         // Whoever waits for a reply on it is told as well.
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection ended");
         }
     });

@@ -2,6 +2,7 @@
 //! change while the ask is open.
 
 use crate::answer::{Answer, Choice, PlanVerdict, Reply, Verdict};
+use crate::bounded::ShortText;
 use crate::invalid::Invalid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ pub struct Can {
     pub answer: bool,
     /// Where it can be answered, where that is not here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub why: Option<ShortText>,
     /// A question, or all of them, may be left out.
     pub skip: bool,
     /// One reply to all questions.
@@ -54,7 +55,7 @@ impl Can {
     }
 
     /// Only shown here; this says where it can be answered.
-    pub fn elsewhere(why: impl Into<String>) -> Self {
+    pub fn elsewhere(why: impl Into<ShortText>) -> Self {
         Self { answer: false, why: Some(why.into()), ..Self::default() }
     }
 

@@ -69,6 +69,11 @@ checked_string! {
 }
 
 checked_string! {
+    /// What an agent is, `claude` for one; rules may be for one kind.
+    AgentKind, |v| !v.trim().is_empty() && v.len() <= 128, "must be 1 to 128 bytes, and not blank"
+}
+
+checked_string! {
     /// The adapter's own name for an ask, unique within an agent.
     Key, |v| is_key(v, 256), "must be 1 to 256 visible ASCII characters"
 }

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod answer;
 pub mod ask;
 pub mod body;
+pub mod bounded;
 pub mod can;
 pub mod compact;
 mod decimal;
@@ -29,10 +30,11 @@ pub use body::{
     Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions, RaisedBody, Scope,
     ScopeOffer,
 };
+pub use bounded::{Bounded, Evidence, FolderText, ShortText};
 pub use can::Can;
 pub use digest::Digest;
 pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place};
-pub use ids::{AgentId, AnswerKey, AskId, Key, Text};
+pub use ids::{AgentId, AgentKind, AnswerKey, AskId, Key, Text};
 pub use invalid::Invalid;
 pub use lifecycle::{AskState, Delivery, Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
 pub use outline::{Outline, Pause};

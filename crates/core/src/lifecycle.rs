@@ -2,6 +2,7 @@
 //! change an ask.
 
 use crate::answer::Answer;
+use crate::bounded::Evidence;
 use crate::ids::AnswerKey;
 use crate::who::By;
 use jiff::Timestamp;
@@ -71,7 +72,7 @@ impl AskState {
 pub struct Delivery {
     pub receipt: Receipt,
     /// What it was concluded from.
-    pub evidence: Option<String>,
+    pub evidence: Option<Evidence>,
 }
 
 impl Delivery {

@@ -4,7 +4,7 @@ use super::{host, random_name};
 use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::protocol::{NewAsk, Registration, Resolution};
-use aye_core::{AgentId, AskView, Body, Key, Reach, Receipt, Report, Text, Withdrawal};
+use aye_core::{AgentId, AgentKind, AskView, Body, Key, Reach, Receipt, Report, Withdrawal};
 use serde_json::Value;
 
 pub struct Script {
@@ -43,11 +43,12 @@ impl Script {
     ) -> anyhow::Result<Self> {
         let client = AgentClient::of(home, agent).await?;
         let profile = Registration {
-            kind: Text::try_from("script").ok(),
-            reach: Some(Reach::Script),
-            host: Some(host()),
-            cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()),
-            title: Some(title.to_owned()),
+            // A shared one may be of another kind; one that nobody has announced is a script.
+            kind: AgentKind::try_from("script").ok().filter(|_| !shared),
+            reach: (!shared).then_some(Reach::Script),
+            host: Some(host().into()),
+            cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned().into()),
+            title: Some(title.into()),
             pid,
             ..Registration::state(Report::Working)
         };

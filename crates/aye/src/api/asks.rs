@@ -80,10 +80,10 @@ fn checked(new: NewAsk) -> Result<Raise, Invalid> {
         agent: new.agent,
         body,
         before,
-        cwd: new.cwd,
+        cwd: new.cwd.map(String::from),
         timeout: new.timeout.map(|timeout| duration(&timeout)).transpose()?,
-        tool_use_id: new.tool_use_id,
-        sub_agent: new.sub_agent,
+        tool_use_id: new.tool_use_id.map(String::from),
+        sub_agent: new.sub_agent.map(String::from),
         can: new.can,
     })
 }

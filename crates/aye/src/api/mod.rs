@@ -260,14 +260,7 @@ fn table(app: &App) -> Table {
     );
 
     t.add(Plain::get("/metrics", "Figures, in the text format of Prometheus"), Viewer, metrics::metrics);
-    t.add(
-        Call::<ws::FollowParams, (), ()>::get(
-            "/api/ws",
-            "WebSocket: a snapshot, then numbered changes; after=N catches up",
-        ),
-        Viewer,
-        ws::upgrade,
-    );
+    t.add(calls::FOLLOW, Viewer, ws::upgrade);
     t.add(
         Takes::<sessions::NewSession>::post("/api/sign-in", "Trade a one-time code for a browser's session"),
         Needs::Nothing,

@@ -2,9 +2,7 @@
 //! client is back at the same moment.
 
 use crate::hub::{Hub, Problem};
-use aye_core::{Agent, Ask, AskId};
-use serde::Serialize;
-use serde_json::Value;
+use crate::protocol::{self, Frame};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -35,31 +33,18 @@ impl Snapshots {
         }
         let begun = Instant::now();
         let snapshot = hub.snapshot().await?;
-        let frame = SnapshotFrame {
-            kind: "snapshot",
-            seq: snapshot.seq,
+        let seq = snapshot.seq;
+        let frame = Frame::<_, _, ()>::Snapshot(protocol::Snapshot {
+            seq,
             asks: snapshot.asks,
             next: snapshot.next,
             agents: snapshot.agents,
             notices: hub.notices(),
-        };
+        });
         let text =
             serde_json::to_string(&frame).map_err(|_| Problem::Fault("the snapshot cannot be written"))?;
-        let snapshot = Arc::new(Snapshot { seq: frame.seq, text: text.into(), begun });
+        let snapshot = Arc::new(Snapshot { seq, text: text.into(), begun });
         *last = Some(snapshot.clone());
         Ok(snapshot)
     }
-}
-
-#[derive(Serialize)]
-struct SnapshotFrame {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    seq: u64,
-    asks: Vec<Ask>,
-    /// More is open than these: `GET /api/asks?state=open&after=` and this id has the rest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<AskId>,
-    agents: Vec<Agent>,
-    notices: Vec<Value>,
 }

@@ -1,12 +1,13 @@
-//! The WebSocket: a snapshot, then every change in order, each exactly once. A client that cannot
-//! keep up is first sent to the store for what it missed, and dropped when it does not read at all.
+//! The WebSocket: a snapshot, then every change in order, each exactly once. A client that cannot keep up is sent what
+//! it missed from the store, and dropped when it does not read at all.
 
 use super::App;
 use super::caller::Caller;
 use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
 use super::{changes, compat};
-use crate::hub::{AnswerCall, CatchUp, Change};
+use crate::hub::{AnswerCall, Followed, Follower};
+use crate::protocol::FollowQuery;
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -14,13 +15,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use aye_core::invalid::decode;
 use aye_core::{AnswerKey, Ask, AskId, Digest};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -32,16 +29,10 @@ const DEAD_AFTER: Duration = Duration::from_secs(60);
 /// does not notice, and many clients cost one write for many changes.
 const PACE: Duration = Duration::from_millis(25);
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FollowParams {
-    after: Option<u64>,
-}
-
 pub async fn upgrade(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Params(params): Params<FollowParams>,
+    Params(params): Params<FollowQuery>,
     request: Request,
 ) -> Result<Response, Failure> {
     let handshake = Handshake::read(&mut request.into_parts().0)?;
@@ -51,7 +42,7 @@ pub async fn upgrade(
         if let Some(socket) = handshake.socket().await {
             let _attending = app.hub.attend(caller.credential.role);
             let page_until = caller.page_until;
-            Connection { app, caller, socket, seq: 0, page_until }.run(params.after).await;
+            Connection { app, caller, socket, page_until }.run(params.after).await;
         }
     });
     Ok(reply)
@@ -61,8 +52,6 @@ struct Connection {
     app: App,
     caller: Caller,
     socket: Socket,
-    /// The last change this client was sent.
-    seq: u64,
     /// Until when a page may follow without showing a new token.
     page_until: Option<Instant>,
 }
@@ -105,10 +94,10 @@ impl Connection {
 
     async fn follow(&mut self, after: Option<u64>) -> Result<End, End> {
         // Subscribed before the snapshot is read, so that no change falls between the two.
-        let mut changes = self.app.hub.changes();
+        let mut changes = self.app.hub.follow();
         match after {
-            Some(after) => self.catch_up(after).await?,
-            None => self.send_snapshot().await?,
+            Some(after) => changes.go_on_after(after),
+            None => self.send_snapshot(&mut changes).await?,
         }
         let stop = self.app.stop.clone();
         let mut heard = Instant::now();
@@ -123,8 +112,8 @@ impl Connection {
                 () = sleep_until(self.page_until.unwrap_or(heard)), if self.page_until.is_some() => return Ok(End::PageExpired),
                 () = stop.cancelled() => return Ok(End::Stopping),
                 () = &mut rest, if resting => resting = false,
-                change = changes.recv(), if !resting => {
-                    self.pass_on(change, &mut changes).await?;
+                followed = changes.next(), if !resting => {
+                    self.pass_on(followed.map_err(|_| End::Failed)?, &mut changes).await?;
                     rest.as_mut().reset(Instant::now() + PACE);
                     resting = true;
                 }
@@ -147,37 +136,20 @@ impl Connection {
         }
     }
 
-    async fn pass_on(
-        &mut self,
-        change: Result<Arc<Change>, RecvError>,
-        changes: &mut Receiver<Arc<Change>>,
-    ) -> Result<(), End> {
-        let mut next = match change {
-            Ok(change) => Some(change),
-            Err(RecvError::Lagged(_)) => None,
-            Err(RecvError::Closed) => return Err(End::Stopping),
-        };
-        loop {
-            match next {
-                // Between the snapshot and the first change, some may come twice.
-                Some(change) if change.seq <= self.seq => {}
-                Some(change) => match changes::text(&change) {
-                    Some(text) => {
-                        self.socket.queue(text).await?;
-                        self.seq = change.seq;
-                    }
-                    // Too large to be held for everybody.
-                    None => self.catch_up(self.seq).await?,
-                },
-                None => self.catch_up(self.seq).await?,
-            }
+    /// Sends this change, and all that are there by then.
+    async fn pass_on(&mut self, first: Followed, changes: &mut Follower) -> Result<(), End> {
+        let mut next = Some(first);
+        while let Some(followed) = next {
             self.may_go_on()?;
-            next = match changes.try_recv() {
-                Ok(change) => Some(change),
-                Err(TryRecvError::Lagged(_)) => None,
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(self.socket.flush().await?),
-            };
+            match followed {
+                Followed::Change(change) => {
+                    self.socket.queue(changes::text(&change).ok_or(End::Failed)?).await?;
+                }
+                Followed::Lost => self.send_snapshot(changes).await?,
+            }
+            next = changes.next_if_any().await.map_err(|_| End::Failed)?;
         }
+        Ok(self.socket.flush().await?)
     }
 
     /// However much there is to send, a token that was revoked gets no more of it.
@@ -191,31 +163,10 @@ impl Connection {
         if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
     }
 
-    async fn send_snapshot(&mut self) -> Result<(), End> {
+    async fn send_snapshot(&mut self, changes: &mut Follower) -> Result<(), End> {
         let snapshot = self.app.snapshots.take(&self.app.hub).await.map_err(|_| End::Failed)?;
-        self.seq = snapshot.seq;
+        changes.has_seen(snapshot.seq);
         Ok(self.socket.send(snapshot.text.clone()).await?)
-    }
-
-    /// Sends what was missed, or a snapshot where that is not known any more.
-    async fn catch_up(&mut self, after: u64) -> Result<(), End> {
-        self.seq = after;
-        loop {
-            match self.app.hub.catch_up(self.seq).await.map_err(|_| End::Failed)? {
-                CatchUp::Unknown => return self.send_snapshot().await,
-                CatchUp::Missed { changes, more } => {
-                    for change in changes {
-                        self.may_go_on()?;
-                        self.socket.queue(changes::text(&change).ok_or(End::Failed)?).await?;
-                        self.seq = change.seq;
-                    }
-                    self.socket.flush().await?;
-                    if !more {
-                        return Ok(());
-                    }
-                }
-            }
-        }
     }
 
     /// Every frame a client sends gets a result.

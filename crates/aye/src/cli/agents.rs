@@ -1,5 +1,5 @@
 use super::{Done, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
@@ -34,7 +34,7 @@ pub struct Agents {
 impl Agents {
     pub async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
-        let found = client.call(&calls::AGENTS, "", &AgentsQuery { all: self.all }, &()).await?;
+        let found = client.call(&calls::AGENTS, "", &AgentsQuery { all: self.all }, &(), Try::Once).await?;
         let asks = client.open_asks().await?.asks.into_iter();
         let mut waits_for: HashMap<String, AskView> = HashMap::new();
         for ask in asks.map(AskView::from_json) {

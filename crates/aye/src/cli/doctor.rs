@@ -167,7 +167,10 @@ fn rules(home: &Home) -> Finding {
 }
 
 async fn telegram(home: &Home) -> Finding {
-    let config = Config::load(&home.config()).unwrap_or_default();
+    let (config, off) = Config::for_surfaces(&home.config());
+    if let Some(off) = off.into_iter().find(|off| off.starts_with("Telegram")) {
+        return Finding::wrong("telegram", off, "mend it; it counts as soon as it is saved");
+    }
     let telegram = match Telegram::load(&config, home) {
         Ok(telegram) => telegram,
         Err(error) => {

@@ -1,5 +1,5 @@
 use super::{Done, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, Asks, AsksQuery, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
@@ -40,7 +40,8 @@ impl List {
             return Ok(ExitCode::SUCCESS);
         }
         let asks = found.asks.into_iter().map(AskView::from_json).collect::<Result<Vec<_>, _>>()?;
-        let agents = client.call(&calls::AGENTS, "", &AgentsQuery { all: self.all }, &()).await?.agents;
+        let agents =
+            client.call(&calls::AGENTS, "", &AgentsQuery { all: self.all }, &(), Try::Once).await?.agents;
         let titles = agents.into_iter().map(|agent| (agent.id, agent.title)).collect();
         say(&table(&asks, &titles, Timestamp::now()))?;
         if found.next.is_some() {

@@ -1,6 +1,6 @@
 //! Which agent a person means: by the beginning of an id, or by a title or folder that only one has.
 
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::shorten;
 use aye_core::visible::one_line;
@@ -16,7 +16,7 @@ const MOST_LISTED: usize = 10;
 pub struct NotNamed(String);
 
 pub async fn find(client: &Client, name: &str) -> anyhow::Result<Agent> {
-    let known = client.call(&calls::AGENTS, "", &AgentsQuery { all: true }, &()).await?.agents;
+    let known = client.call(&calls::AGENTS, "", &AgentsQuery { all: true }, &(), Try::Once).await?.agents;
     Ok(pick(known, name, std::fs::canonicalize(name).ok())?)
 }
 

@@ -56,13 +56,16 @@ impl Reach {
     }
 
     fn public_url(&self, home: &Home) -> anyhow::Result<Option<HubUrl>> {
-        let (config, file) = (Config::load(&home.config()), home.config());
+        let file = home.config();
+        // The hub itself tells of a broken file, and goes on without its policy.
+        let (config, off) = Config::for_surfaces(&file);
         if !self.behind_proxy {
-            // The hub itself tells of a broken file, and goes on without it.
-            return Ok(config.unwrap_or_default().hub.public_url);
+            return Ok(config.hub.public_url);
         }
-        let config = config.with_context(|| format!("{} is broken", file.display()))?;
         let missing = || {
+            if let Some(off) = off.first() {
+                return off.clone();
+            }
             format!(
                 "--behind-proxy needs the address that people use, to know its own name. In {}:\n  \
                  [hub]\n  public_url = \"https://aye.example\"",

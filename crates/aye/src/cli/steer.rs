@@ -2,7 +2,7 @@
 
 use super::named::find;
 use super::{Done, say};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{Call, Prompt, Queued, calls};
 use anyhow::Context;
@@ -104,7 +104,7 @@ async fn tell<B: Serialize>(
 ) -> Done {
     let client = Client::for_person(home)?;
     let agent = find(&client, name).await?;
-    client.call(call, agent.id.as_str(), &(), body).await?;
+    client.call(call, agent.id.as_str(), &(), body, Try::Once).await?;
     let title = one_line(&agent.title);
     say(&format!("{} {title}: {}\n", agent.id, outcome(&agent)))?;
     Ok(ExitCode::SUCCESS)

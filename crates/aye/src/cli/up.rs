@@ -58,8 +58,11 @@ impl Up {
             return Ok(ExitCode::SUCCESS);
         }
         let mut signals = Signals::listen()?;
-        // The hub itself tells of a broken file, and goes on without it.
-        let config = Config::load(&home.config()).unwrap_or_default();
+        // The hub itself tells of a broken file, and goes on without its policy.
+        let (config, off) = Config::for_surfaces(&home.config());
+        for off in off {
+            tracing::error!("{off}");
+        }
         let telegram = Telegram::load(&config, &home)?;
         home.prepare()?;
         let _lock = home.lock()?;

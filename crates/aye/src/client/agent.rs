@@ -1,24 +1,15 @@
 //! The hub as an adapter speaks to it for one agent. What a refusal means is decided here, once for all adapters.
 
-use super::{CallError, Client};
+use super::{CallError, Client, Try};
 use crate::home::Home;
 use crate::protocol::{
-    AskReceipt, Call, Command, CommandsQuery, Late, NewAsk, NewReport, RaisedAsk, Registration, Reported,
+    AskReceipt, Command, CommandsQuery, Late, NewAsk, NewReport, RaisedAsk, Registration, Reported,
     Resolution, Withdraw, calls,
 };
 use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How hard to try: a hub that is away may be back soon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Try {
-    Once,
-    UntilHeard,
-}
 
 /// Whether another call of the same agent is its sign of life while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +46,12 @@ impl AgentClient {
     }
 
     pub async fn register(&self, what: &Registration, how: Try) -> Result<(), CallError> {
-        self.call(&calls::REGISTER, self.agent.as_str(), what, how).await.map(drop)
+        self.client.call(&calls::REGISTER, self.agent.as_str(), &(), what, how).await.map(drop)
     }
 
     /// Raises an ask, through restarts of the hub: the same key returns the same ask.
     pub async fn raise(&self, ask: &NewAsk) -> Result<RaisedAsk, CallError> {
-        let raised = self.call(&calls::RAISE, "", ask, Try::UntilHeard).await?;
+        let raised = self.client.call(&calls::RAISE, "", &(), ask, Try::UntilHeard).await?;
         if raised.voucher.is_some() {
             let late = Late { ask: ask.clone(), voucher: raised.voucher.clone() };
             self.unrecorded().insert(raised.ask.id.clone(), late);
@@ -75,14 +66,14 @@ impl AgentClient {
 
     /// Says anew what the agent can take. Of an ask that has ended nobody needs to know.
     pub async fn set_can(&self, ask: &AskId, can: &Can, how: Try) -> Result<(), CallError> {
-        match self.call(&calls::CAN, ask.as_str(), can, how).await {
+        match self.client.call(&calls::CAN, ask.as_str(), &(), can, how).await {
             Err(error) if !error.is_conflict() => Err(error),
             _ => Ok(()),
         }
     }
 
     pub async fn withdraw(&self, ask: &AskId, what: Withdraw, how: Try) -> Result<Withdrawn, CallError> {
-        match self.call(&calls::WITHDRAW, ask.as_str(), &what, how).await {
+        match self.client.call(&calls::WITHDRAW, ask.as_str(), &(), &what, how).await {
             Ok(_) => Ok(Withdrawn::TakenBack),
             Err(error) if error.is_conflict() => Ok(Withdrawn::TooLate),
             Err(error) => Err(error),
@@ -111,10 +102,10 @@ impl AgentClient {
         evidence: &str,
         how: Try,
     ) -> Result<(), CallError> {
-        let delivery = Delivery { receipt, evidence: Some(evidence.to_owned()) };
-        let mut told = self.call(&calls::RECEIPT, ask.as_str(), &delivery, how).await;
+        let delivery = Delivery { receipt, evidence: Some(evidence.into()) };
+        let mut told = self.client.call(&calls::RECEIPT, ask.as_str(), &(), &delivery, how).await;
         if told.as_ref().is_err_and(CallError::is_unknown) && self.record_late(ask, how).await {
-            told = self.call(&calls::RECEIPT, ask.as_str(), &delivery, how).await;
+            told = self.client.call(&calls::RECEIPT, ask.as_str(), &(), &delivery, how).await;
         }
         match told {
             Err(error) if !error.is_conflict() => Err(error),
@@ -151,14 +142,15 @@ impl AgentClient {
     }
 
     async fn try_report(&self, report: &NewReport, how: Try) -> Result<Vec<AskId>, CallError> {
-        let reported: Option<Reported> = self.call(&calls::REPORT, self.agent.as_str(), report, how).await?;
+        let reported: Option<Reported> =
+            self.client.call(&calls::REPORT, self.agent.as_str(), &(), report, how).await?;
         Ok(reported.unwrap_or_default().unknown)
     }
 
     /// Commands after this one, once there are some; those that this version does not know are passed by.
     pub async fn commands(&self, after: u64) -> Result<Vec<(u64, Option<Command>)>, CallError> {
         let query = CommandsQuery { after, wait: Some(self.client.wait_for_commands()) };
-        let reply = self.client.call(&calls::COMMANDS, self.agent.as_str(), &query, &()).await?;
+        let reply = self.client.call(&calls::COMMANDS, self.agent.as_str(), &query, &(), Try::Once).await?;
         let read = |command| serde_json::from_value(command).ok();
         Ok(reply.commands.into_iter().map(|numbered| (numbered.n, read(numbered.command))).collect())
     }
@@ -176,7 +168,7 @@ impl AgentClient {
     /// Whether the hub knows the ask now.
     async fn record_late(&self, ask: &AskId, how: Try) -> bool {
         let Some(late) = self.unrecorded().remove(ask) else { return false };
-        let recorded = self.call(&calls::LATE, ask.as_str(), &late, how).await;
+        let recorded = self.client.call(&calls::LATE, ask.as_str(), &(), &late, how).await;
         if let Err(error) = &recorded {
             tracing::warn!(%error, %ask, "what a rule allowed could not be recorded late");
             if error.is_passing() {
@@ -188,18 +180,5 @@ impl AgentClient {
 
     fn unrecorded(&self) -> MutexGuard<'_, HashMap<AskId, Late>> {
         self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn call<B: Serialize, R: DeserializeOwned>(
-        &self,
-        call: &Call<(), B, R>,
-        id: &str,
-        body: &B,
-        how: Try,
-    ) -> Result<R, CallError> {
-        match how {
-            Try::Once => self.client.call(call, id, &(), body).await,
-            Try::UntilHeard => self.client.insist(call, id, &(), body).await,
-        }
     }
 }

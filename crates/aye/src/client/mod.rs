@@ -1,8 +1,10 @@
 //! The hub's API as adapters and commands call it: over the Unix socket, or where `AYE_URL` points.
 
 mod agent;
+mod follow;
 
-pub use agent::{AgentClient, Try, Waits, Withdrawn};
+pub use agent::{AgentClient, Waits, Withdrawn};
+pub use follow::Follower;
 
 use crate::home::Home;
 use crate::own_folder::NotOurs;
@@ -86,6 +88,13 @@ impl CallError {
     }
 }
 
+/// How hard to try: a hub that is away may be back soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Try {
+    Once,
+    UntilHeard,
+}
+
 /// One caller; clones share its connections.
 #[derive(Clone)]
 pub struct Client {
@@ -146,28 +155,20 @@ impl Client {
         Ok(me["agent"].as_str().and_then(|agent| AgentId::try_from(agent).ok()))
     }
 
-    /// Makes a call about `id`, where the call is about one.
+    /// Makes a call about `id`, where the call is about one. Only one that may be repeated is made until it is heard.
     pub async fn call<Q: Serialize, B: Serialize, R: DeserializeOwned>(
         &self,
         call: &Call<Q, B, R>,
         id: &str,
         query: &Q,
         body: &B,
+        how: Try,
     ) -> Result<R, CallError> {
-        let (path, body) = (call.path_with(id, query), written(body)?);
-        read(self.send(call.method.clone(), &path, body).await?)
-    }
-
-    /// The same until it gets through or is refused. Only for calls that may be repeated.
-    pub async fn insist<Q: Serialize, B: Serialize, R: DeserializeOwned>(
-        &self,
-        call: &Call<Q, B, R>,
-        id: &str,
-        query: &Q,
-        body: &B,
-    ) -> Result<R, CallError> {
-        let (path, body) = (call.path_with(id, query), written(body)?);
-        read(self.insist_for(LONGEST_CALL, call.method.clone(), &path, body).await?)
+        let (method, path, body) = (call.method.clone(), call.path_with(id, query), written(body)?);
+        read(match how {
+            Try::Once => self.send(method, &path, body).await?,
+            Try::UntilHeard => self.insist_for(LONGEST_CALL, method, &path, body).await?,
+        })
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -242,18 +243,26 @@ impl Client {
         body: Option<Value>,
     ) -> Result<Value, CallError> {
         let exchange = self.transport.exchange(self.request(method, path, body), LARGEST_REPLY);
-        let at = || self.transport.at();
         match tokio::time::timeout(longest, exchange).await {
-            Err(_) => Err(CallError::Interrupted { at: at(), source: "no reply came".into() }),
+            Err(_) => Err(self.interrupted("no reply came")),
             Ok(Ok((status, bytes))) => reply(status, &bytes),
-            Ok(Err(error)) => Err(match error {
-                TransportError::Unreachable(source) => CallError::Unreachable { at: at(), source },
-                TransportError::Untrusted(source) => CallError::Untrusted { at: at(), source },
-                TransportError::NotOurs(why) => CallError::NotOurs { at: at(), why },
-                TransportError::Interrupted(source) => CallError::Interrupted { at: at(), source },
-                TransportError::TooLong => CallError::Garbled(error.to_string()),
-            }),
+            Ok(Err(error)) => Err(self.failed(error)),
         }
+    }
+
+    fn failed(&self, error: TransportError) -> CallError {
+        let at = self.transport.at();
+        match error {
+            TransportError::Unreachable(source) => CallError::Unreachable { at, source },
+            TransportError::Untrusted(source) => CallError::Untrusted { at, source },
+            TransportError::NotOurs(why) => CallError::NotOurs { at, why },
+            TransportError::Interrupted(source) => CallError::Interrupted { at, source },
+            TransportError::TooLong => CallError::Garbled(error.to_string()),
+        }
+    }
+
+    fn interrupted(&self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CallError {
+        CallError::Interrupted { at: self.transport.at(), source: why.into() }
     }
 
     fn request(&self, method: Method, path: &str, body: Option<Value>) -> Request<Full<Bytes>> {
@@ -277,18 +286,21 @@ impl Client {
         request
     }
 
-    /// All open asks as they came, page by page.
+    /// All open asks as they came.
     pub async fn open_asks(&self) -> Result<Asks<Value>, CallError> {
-        let mut query = AsksQuery { state: Some("open".into()), ..AsksQuery::default() };
-        let mut all: Vec<Value> = Vec::new();
-        loop {
-            let page: Asks<Value> = self.get(&calls::ASKS.path_with("", &query)).await?;
-            all.extend(page.asks);
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(Asks { asks: all, next: None }),
-            }
+        let mut all = self.open_page(None).await?;
+        while let Some(after) = all.next.take() {
+            let page = self.open_page(Some(after)).await?;
+            all.asks.extend(page.asks);
+            all.next = page.next;
         }
+        Ok(all)
+    }
+
+    /// As many open asks as are sent at once, from the first or from after this one.
+    async fn open_page<A: DeserializeOwned>(&self, after: Option<AskId>) -> Result<Asks<A>, CallError> {
+        let query = AsksQuery { state: Some("open".into()), after, ..AsksQuery::default() };
+        self.get(&calls::ASKS.path_with("", &query)).await
     }
 
     /// The ask whose id begins like this, as people type it.
@@ -374,7 +386,7 @@ mod tests {
         let transport = Arc::new(Transport::unix(home.socket(), home.socket_links()));
         let client = Client { transport, token: None };
         let call = Call::<(), (), Value>::post("/api/asks/{id}/withdraw", "");
-        let withdrawn = client.insist(&call, "a", &(), &());
+        let withdrawn = client.call(&call, "a", &(), &(), Try::UntilHeard);
         tokio::select! {
             withdrawn = withdrawn => assert_eq!(withdrawn.unwrap(), json!({})),
             () = replies => {}

@@ -24,8 +24,6 @@ pub struct TelegramSection {
     pub notify_failure: bool,
     /// Another server that speaks the Bot API.
     pub api_url: HubUrl,
-    /// How long that server's second lasts: a stand-in in tests may have a quick clock.
-    pub api_second: Span,
 }
 
 impl Default for TelegramSection {
@@ -39,7 +37,6 @@ impl Default for TelegramSection {
             notify_end: true,
             notify_failure: true,
             api_url: HubUrl::https("api.telegram.org"),
-            api_second: Span(Duration::from_secs(1)),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Withdrawal};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// A command as the trail has it: that there was a picture, and how large.
@@ -48,7 +48,7 @@ impl Hub {
             let Some(row) = tx.agent(&agent)?.filter(is_it) else { return Ok(()) };
             tx.put_agent(&AgentRow { report: Report::Ended, lost: false, ..row })?;
             let evidence =
-                Some("the agent's process is gone, and nobody reported whether it was told".to_owned());
+                Some("the agent's process is gone, and nobody reported whether it was told".into());
             end(tx, &agent, "hub", Delivery { receipt: Receipt::Unknown, evidence }, now)?;
             publish_agent(tx, &agent)
         };
@@ -163,28 +163,50 @@ fn identified(pid: u32) -> Option<(u32, u64)> {
     super::this_process(pid).filter(|process| Process::from(*process).is_alive())
 }
 
-fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
+/// Takes out what would change who the agent is, and returns it. Rules, and the people who read of it, go by what was
+/// recorded first: anything inside the agent can register it again with its token.
+fn take_claims(told: &mut Registration, known: &Profile) -> Map<String, Value> {
+    let is_driven = |reach: Reach| reach == Reach::Driven;
+    let claims = [
+        ("kind", told.kind.take_if(|kind| kind.as_str() != known.kind).map(|kind| json!(kind))),
+        ("host", told.host.take_if(|host| **host != *known.host).map(|host| json!(host))),
+        (
+            "reach",
+            told.reach.take_if(|reach| is_driven(*reach) != is_driven(known.reach)).map(|reach| json!(reach)),
+        ),
+    ];
+    claims.into_iter().filter_map(|(field, claim)| Some((field.to_owned(), claim?))).collect()
+}
+
+fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
     let before = tx.agent(&id)?;
+    if let Some(before) = &before {
+        let claims = take_claims(&mut told, &before.profile);
+        if !claims.is_empty() {
+            tx.audit(now, "agent.claimed", id.as_str(), Some(&id), None, Value::Object(claims))?;
+        }
+    }
     let given = names::given_title(tx, &id)?;
-    let process = told.pid.and_then(identified);
+    let named = told.pid.and_then(identified);
     let supervisor = told.supervisor.and_then(identified);
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
-    let cwd = told.cwd.unwrap_or(known.profile.cwd);
-    let process = process.or(known.profile.process);
+    let cwd = told.cwd.map_or(known.profile.cwd, String::from);
+    // The folder of its process is what rules for a folder go by, so that process stays while it lives.
+    let is_alive = |process: &(u32, u64)| Process::from(*process).is_alive();
+    let process = known.profile.process.filter(is_alive).or(named).or(known.profile.process);
     // Whoever speaks of an agent whose process is gone does not bring it back, unless they name one that lives.
-    let is_over =
-        known.report == Report::Ended && process.is_some_and(|process| !Process::from(process).is_alive());
+    let is_over = known.report == Report::Ended && process.is_some_and(|process| !is_alive(&process));
     let first_cwd = Some(known.profile.first_cwd).filter(|first| !first.is_empty());
     let row = AgentRow {
         profile: Profile {
             id: id.clone(),
             kind: told.kind.map_or(known.profile.kind, String::from),
             reach: told.reach.unwrap_or(known.profile.reach),
-            host: told.host.unwrap_or(known.profile.host),
+            host: told.host.map_or(known.profile.host, String::from),
             first_cwd: first_cwd.unwrap_or_else(|| cwd.clone()),
             cwd,
-            title: given.or(told.title).unwrap_or(known.profile.title),
-            session: told.session.or(known.profile.session),
+            title: given.or(told.title.map(String::from)).unwrap_or(known.profile.title),
+            session: told.session.map(String::from).or(known.profile.session),
             process,
             cost: told.cost.or(known.profile.cost),
         },
@@ -196,8 +218,10 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
     if is_news {
         tx.put_agent(&row)?;
     }
-    if let Some(supervisor) = supervisor {
-        tx.put_process(&id, supervisor)?;
+    for process in
+        [named.filter(|named| Some(*named) != row.profile.process), supervisor].into_iter().flatten()
+    {
+        tx.put_process(&id, process)?;
     }
     if !is_news {
         return Ok(row);
@@ -207,7 +231,7 @@ fn record(tx: &mut Tx, id: AgentId, told: Registration, now: Timestamp) -> Resul
         tx.audit(now, "agent.registered", id.as_str(), Some(&id), None, detail)?;
     }
     if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
-        let evidence = Some("the agent ended before it could be told".to_owned());
+        let evidence = Some("the agent ended before it could be told".into());
         end(tx, &id, id.as_str(), Delivery { receipt: Receipt::Undelivered, evidence }, now)?;
     }
     publish_agent(tx, &id)?;

@@ -16,6 +16,7 @@ mod extras;
 mod feed;
 mod first_passkey;
 mod folder;
+mod follow;
 mod grants;
 mod late;
 mod launch;
@@ -35,12 +36,13 @@ mod timers;
 
 pub use crate::protocol::{Command, Image, Registration};
 pub use crate::store::{
-    AskCount, AskFilter, AskPage, CatchUp, Change, Decider, Large, RuleCount, Snapshot, StoreError, Subject,
+    AskCount, AskFilter, AskPage, Change, Decider, RuleCount, Snapshot, StoreError, Subject,
 };
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
 pub use credentials::{Credential, CredentialInfo, SESSION_LASTS, SessionError, SignIn, SignInError};
+pub use follow::{Followed, Follower};
 pub use grants::GrantInfo;
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};
@@ -54,7 +56,7 @@ pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
 
 use crate::home::Home;
-use crate::store::{self, Reader, Store};
+use crate::store::{self, CatchUp, Reader, Store};
 use anyhow::Context;
 use attendance::Attendance;
 use aye_core::{Agent, AgentId, Ask, AskId};
@@ -221,8 +223,8 @@ impl Hub {
         Ok(self.inner.store.read(move |db| db.events(&agent, after, limit)).await?)
     }
 
-    /// Changes from now on, in order. A receiver that lags is told so and catches up from the store.
-    pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
+    /// Changes from now on, in order. A receiver that lags is told so: [`Hub::follow`] catches up from the store.
+    fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.inner.feed.subscribe()
     }
 
@@ -247,7 +249,7 @@ impl Hub {
         Ok(self.inner.store.read(Reader::last_seq).await?)
     }
 
-    pub async fn catch_up(&self, after: u64) -> Result<CatchUp, Problem> {
+    async fn catch_up(&self, after: u64) -> Result<CatchUp, Problem> {
         Ok(self.inner.store.read(move |db| db.catch_up(after)).await?)
     }
 }

@@ -12,6 +12,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,11 +54,16 @@ pub struct OwnFiles {
 impl OwnFiles {
     /// `places` are our folders and files, as absolute paths.
     pub fn watch(places: Vec<PathBuf>) -> io::Result<Self> {
+        let places = Places::of(places);
+        Self::with(move |names, folders| places.why_asked(names, folders))
+    }
+
+    fn with(look: impl Fn(&Names, &[String]) -> Option<String> + Send + Sync + 'static) -> io::Result<Self> {
         let (looks, queue) = sync_channel(QUEUE);
-        let (queue, places) = (Arc::new(Mutex::new(queue)), Arc::new(Places::of(places)));
+        let (queue, look) = (Arc::new(Mutex::new(queue)), Arc::new(look));
         for _ in 0..THREADS {
-            let (queue, places) = (queue.clone(), places.clone());
-            std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &places))?;
+            let (queue, look) = (queue.clone(), look.clone());
+            std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &*look))?;
         }
         Ok(Self { looks, patience: PATIENCE })
     }
@@ -85,12 +91,16 @@ impl OwnFiles {
     }
 }
 
-fn work(queue: &Mutex<Receiver<Look>>, places: &Places) {
+fn work(queue: &Mutex<Receiver<Look>>, look: impl Fn(&Names, &[String]) -> Option<String>) {
     loop {
-        let look = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Look { names, folders, reply }) = look else { return };
-        // Nobody waits any more if it took too long.
-        drop(reply.send(places.why_asked(&names, &folders)));
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Look { names, folders, reply }) = next else { return };
+        // A bug that one call meets must not cost everybody the thread.
+        match catch_unwind(AssertUnwindSafe(|| look(&names, &folders))) {
+            // Nobody waits any more if it took too long.
+            Ok(found) => drop(reply.send(found)),
+            Err(_) => tracing::error!("where a name leads could not be looked at: a person is asked"),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Agents on the wire: what their adapters say of them, and what they are told to do.
 
-use aye_core::{Agent, AskId, Reach, Receipt, Report, Text};
+use aye_core::{Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, Report, ShortText, Text};
 use data_encoding::BASE64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields)]
 pub struct Registration {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Text>,
+    pub kind: Option<AgentKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    pub host: Option<ShortText>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
+    pub cwd: Option<FolderText>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
+    pub title: Option<ShortText>,
     /// The agent's own name for its session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    pub session: Option<ShortText>,
     /// The agent's process. What runs inside it can never answer over the Unix socket. Taken over the Unix socket
     /// only, and only for a process below the caller's, or for the program above it that called it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub struct AskReceipt {
     pub ask: AskId,
     pub receipt: Receipt,
     /// What it was concluded from.
-    pub evidence: Option<String>,
+    pub evidence: Option<Evidence>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

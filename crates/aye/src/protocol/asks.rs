@@ -3,7 +3,7 @@
 use crate::webauthn::Assertion;
 use aye_core::{
     AgentId, Answer, AnswerKey, Ask, AskId, AskState, AskView, Before, Body, By, Can, Decision, Digest,
-    Expiry, Invalid, Key, Kind, PlanVerdict, State, Withdrawal,
+    Expiry, FolderText, Invalid, Key, Kind, PlanVerdict, ShortText, State, Withdrawal,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,17 +22,17 @@ pub struct NewAsk {
     /// The folder it is asked in. Where that is not the agent's registered one, nothing that is bound to a folder
     /// allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
+    pub cwd: Option<FolderText>,
     /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Value>,
     /// The agent's own name for the tool call behind this ask.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_use_id: Option<String>,
+    pub tool_use_id: Option<ShortText>,
     /// Which of its sub-agents asks, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sub_agent: Option<String>,
+    pub sub_agent: Option<ShortText>,
     /// What the agent can take from here.
     #[serde(default, skip_serializing_if = "Can::is_everything")]
     pub can: Can,

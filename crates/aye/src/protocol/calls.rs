@@ -6,6 +6,7 @@ use super::agents::{
 };
 use super::asks::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, Resolution, WaitQuery, Withdraw};
 use super::call::Call;
+use super::frames::{FollowQuery, Frame};
 use aye_core::{Agent, AskView, Can, Delivery};
 
 pub const ASKS: Call<AsksQuery, (), Asks> = Call::get("/api/asks", "Asks; open ones oldest first");
@@ -25,6 +26,9 @@ pub const LATE: Call<(), Late, RaisedAsk> =
 pub const CAN: Call<(), Can, AskView> =
     Call::put("/api/asks/{id}/can", "Say what the agent can take of an open ask");
 pub const WITHDRAW: Call<(), Withdraw, AskView> = Call::post("/api/asks/{id}/withdraw", "Take an ask back");
+
+pub const FOLLOW: Call<FollowQuery, (), Frame> =
+    Call::get("/api/ws", "WebSocket: a snapshot, then numbered changes; after=N catches up");
 
 pub const AGENTS: Call<AgentsQuery, (), Agents> =
     Call::get("/api/agents", "Agents; with all=true, ended ones too");

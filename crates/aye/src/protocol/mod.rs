@@ -5,6 +5,7 @@ pub mod agents;
 pub mod asks;
 pub mod call;
 pub mod calls;
+pub mod frames;
 
 pub use agents::{
     Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, Image, NewReport,
@@ -15,3 +16,4 @@ pub use asks::{
     Withdraw,
 };
 pub use call::Call;
+pub use frames::{FollowQuery, Frame, Snapshot};

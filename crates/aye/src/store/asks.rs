@@ -2,8 +2,8 @@ use super::row_mac::{self, ASKS};
 use super::{AgentRow, Reader, StoreError, Tx, one};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Expiry, Extras, Key, Kind, Proof, Receipt,
-    State, Withdrawal,
+    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Evidence, Expiry, Extras, Key, Kind, Proof,
+    Receipt, State, Withdrawal,
 };
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
@@ -130,7 +130,8 @@ impl Tx<'_> {
         let mut statement = self
             .connection
             .prepare_cached("UPDATE asks SET receipt = ?3, evidence = ?4 WHERE id = ?1 AND receipt = ?2")?;
-        let changed = statement.execute((id.as_str(), from.as_str(), to.receipt.as_str(), &to.evidence))?;
+        let changed =
+            statement.execute((id.as_str(), from.as_str(), to.receipt.as_str(), to.evidence.as_deref()))?;
         Ok(changed == 1)
     }
 }
@@ -205,8 +206,9 @@ impl Reader {
     /// How many asks of an agent are open, and how many bytes they have.
     pub fn open_load(&self, agent: &AgentId) -> Result<(u64, u64), StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT count(*), coalesce(sum(octet_length(body)), 0) FROM asks INDEXED BY asks_open
-             WHERE state = 'open' AND agent = ?1",
+            "SELECT count(*), coalesce(sum(octet_length(body) + octet_length(coalesce(extras, '')) + octet_length(cwd)
+                 + octet_length(coalesce(tool_use_id, '')) + octet_length(coalesce(sub_agent, ''))), 0)
+             FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
         )?;
         Ok(statement.query_row([agent.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
@@ -364,7 +366,8 @@ fn read_state(row: &Row, kind: Kind) -> Result<State, StoreError> {
         text.map(decode).transpose()
     };
     let delivery = || -> Result<Delivery, StoreError> {
-        Ok(Delivery { receipt: unword(&row.get::<_, String>("receipt")?)?, evidence: row.get("evidence")? })
+        let evidence = row.get::<_, Option<String>>("evidence")?.map(Evidence::from);
+        Ok(Delivery { receipt: unword(&row.get::<_, String>("receipt")?)?, evidence })
     };
     match state.as_str() {
         "answered" => Ok(State::Answered {

@@ -94,7 +94,7 @@ impl Standing {
             return State::Open;
         }
         let why = state.why_unanswered();
-        let evidence = self.note.filter(|note| Some(note.as_str()) != why);
+        let evidence = self.note.filter(|note| Some(note.as_str()) != why).map(Into::into);
         if let (State::Answered { delivery, .. } | State::Expired { delivery, .. }, Some(receipt)) =
             (&mut state, self.receipt)
         {

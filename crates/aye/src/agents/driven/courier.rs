@@ -86,7 +86,7 @@ impl Reporter {
         match report {
             Report::Event(event) => self.gathered.events.push(event),
             Report::Receipt { ask, receipt, evidence, awaited: _ } => {
-                self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence) });
+                self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence.into()) });
             }
             Report::Withdraw { ask, why } => {
                 self.tell_gathered().await;

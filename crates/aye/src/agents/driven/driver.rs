@@ -202,6 +202,7 @@ impl<P: AgentProtocol> Driver<P> {
             Meaning::Wants { id, .. } if self.waiting.contains_key(&id) => Vec::new(),
             Meaning::Wants { reply: message, .. } | Meaning::Write(message) => vec![Effect::Write(message)],
             Meaning::Session { id: session, cwd } => {
+                let (session, cwd) = (session.map(Into::into), cwd.map(Into::into));
                 let known = Registration { session, cwd, ..Registration::state(Report::Working) };
                 vec![Effect::Register(known)]
             }

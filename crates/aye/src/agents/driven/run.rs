@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::protocol::{Image, NewAsk, Registration};
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::{AgentId, AskId, Reach, Receipt, Text};
+use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -134,11 +134,11 @@ pub async fn start<P: AgentProtocol>(
     let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
     let writer = reached.context("the agent was started, and cannot be reached")??;
     let profile = Registration {
-        kind: Some(Text::try_from(run.kind).map_err(anyhow::Error::msg)?),
+        kind: Some(AgentKind::try_from(run.kind).map_err(anyhow::Error::msg)?),
         reach: Some(Reach::Driven),
-        host: Some(host()),
-        cwd: Some(run.cwd.to_string_lossy().into_owned()),
-        title: Some(title(&run.prompt)),
+        host: Some(host().into()),
+        cwd: Some(run.cwd.to_string_lossy().into_owned().into()),
+        title: Some(title(&run.prompt).into()),
         pid: process.id(),
         ..Registration::state(aye_core::Report::Working)
     };
@@ -295,9 +295,9 @@ impl<P: AgentProtocol> RunLoop<P> {
             Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
                 let before = before::of(&body, &self.cwd);
                 let ask = NewAsk {
-                    cwd: Some(self.cwd.to_string_lossy().into_owned()),
-                    tool_use_id,
-                    sub_agent,
+                    cwd: Some(self.cwd.to_string_lossy().into_owned().into()),
+                    tool_use_id: tool_use_id.map(Into::into),
+                    sub_agent: sub_agent.map(Into::into),
                     ..NewAsk::new(key, self.agent.clone(), &body).with_before(before)
                 };
                 if let Err(error) = self.asks.try_send(Raising { request, body, ask }) {

@@ -11,7 +11,7 @@ pub use keyboard::Keyboard;
 pub use printer::Printer;
 
 use crate::agents::driven::RunEvent;
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::protocol::{NewAnswer, Prompt, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::in_a_line;
@@ -127,7 +127,9 @@ async fn take(screen: &mut Screen, line: String, person: &mut Person) {
         Reading::Unclear(words) => screen.line(&paint(DIM, words)),
         Reading::Answer(answer) => {
             let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
-            if let Err(error) = person.client.call(&calls::ANSWER, ask.id.as_str(), &(), &call).await {
+            if let Err(error) =
+                person.client.call(&calls::ANSWER, ask.id.as_str(), &(), &call, Try::Once).await
+            {
                 screen.line(&failed("Not recorded", &error));
             }
         }
@@ -138,7 +140,9 @@ async fn prompt(screen: &mut Screen, line: String, person: &mut Person) {
     let Ok(text) = Text::try_from(line.trim()) else { return };
     screen.asks(line.trim());
     let prompt = Prompt { text };
-    if let Err(error) = person.client.call(&calls::PROMPT, person.agent.as_str(), &(), &prompt).await {
+    if let Err(error) =
+        person.client.call(&calls::PROMPT, person.agent.as_str(), &(), &prompt, Try::Once).await
+    {
         screen.line(&failed("Not sent", &error));
         screen.did_not_ask(line.trim());
         person.keyboard.put_back(line);

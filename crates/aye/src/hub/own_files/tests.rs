@@ -186,6 +186,23 @@ async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
     assert_eq!(why.as_deref(), Some(NOT_LOOKED_AT));
 }
 
+#[tokio::test]
+async fn a_look_that_panics_leaves_it_to_a_person_and_the_thread_to_the_next() {
+    let files = OwnFiles::with(|names, _| match names.names.iter().any(|name| name.path == "bug") {
+        true => panic!("a bug"),
+        false => None,
+    });
+    let files = OwnFiles { patience: Duration::from_secs(600), ..files.unwrap() };
+    let look = |path: &str| {
+        let names = Names { names: [Name { path: path.into(), through: false }].into(), ..Names::default() };
+        files.why_asked(names, vec!["/".into()])
+    };
+    for _ in 0..2 * THREADS {
+        assert_eq!(look("bug").await.as_deref(), Some(NOT_LOOKED_AT));
+    }
+    assert_eq!(look("fine").await, None);
+}
+
 #[test]
 fn a_command_that_changes_its_folder_more_than_once_is_followed() {
     let disk = Disk::new();

@@ -372,16 +372,16 @@ async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
 async fn commands_and_memories_that_the_hub_did_not_write_are_passed_by() {
     let desk = Desk::with_policy("").await;
     let driven = Registration { reach: Some(aye_core::Reach::Driven), ..Registration::default() };
-    desk.hub.register(agent("agent"), driven).await.unwrap();
+    desk.hub.register(agent("driven"), driven).await.unwrap();
     let prompt = Command::Prompt { text: Text::try_from("go on").unwrap(), image: None };
-    let n = desk.hub.command(agent("agent"), prompt, "ann".into()).await.unwrap();
+    let n = desk.hub.command(agent("driven"), prompt, "ann".into()).await.unwrap();
     let memo = Memo { kind: "copy", key: "1".into(), body: Some(json!({"ask": "a"})) };
     desk.hub.remember(Surface::Telegram, vec![memo]).await.unwrap();
     desk.forge(
         "INSERT INTO commands (agent, body, mac) SELECT agent, body, mac FROM commands;
          INSERT INTO memory SELECT surface, kind, '2', body, mac FROM memory",
     );
-    let queued = desk.hub.commands(&agent("agent"), 0, Duration::ZERO).await.unwrap();
+    let queued = desk.hub.commands(&agent("driven"), 0, Duration::ZERO).await.unwrap();
     assert_eq!(queued.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [n]);
     assert_eq!(desk.hub.recall(Surface::Telegram, "copy").await.unwrap().len(), 1);
     desk.forge("UPDATE memory SET body = replace(body, 'a', 'b')");

@@ -23,16 +23,16 @@ async fn what_a_surface_remembers_outlives_a_crash_and_is_its_own() {
 async fn a_command_that_is_refused_leaves_nothing_remembered() {
     let desk = Desk::new().await;
     desk.raise("k", None).await;
-    let queue = |memos| {
-        desk.hub.command_and_remember(agent("agent"), Command::Stop, "ann".into(), Surface::Telegram, memos)
+    let queue = |name, memos| {
+        desk.hub.command_and_remember(agent(name), Command::Stop, "ann".into(), Surface::Telegram, memos)
     };
-    let refused = queue(vec![memo("a", Some(json!(1)))]).await;
+    let refused = queue("agent", vec![memo("a", Some(json!(1)))]).await;
     assert!(matches!(refused, Err(Problem::Conflict(_))), "a script takes no commands");
     assert_eq!(recalled(&desk).await, []);
     let driven = Registration { reach: Some(aye_core::Reach::Driven), ..Registration::default() };
-    desk.hub.register(agent("agent"), driven).await.unwrap();
-    queue(vec![memo("a", Some(json!(1)))]).await.unwrap();
+    desk.hub.register(agent("driven"), driven).await.unwrap();
+    queue("driven", vec![memo("a", Some(json!(1)))]).await.unwrap();
     assert_eq!(recalled(&desk).await, [("a".into(), json!(1))]);
-    let commands = desk.hub.commands(&agent("agent"), 0, Duration::ZERO).await.unwrap();
+    let commands = desk.hub.commands(&agent("driven"), 0, Duration::ZERO).await.unwrap();
     assert_eq!(commands.len(), 1);
 }

@@ -3,6 +3,7 @@
 mod alarms;
 mod allow;
 mod broken_policy;
+mod follow;
 mod forged;
 mod late;
 mod memory;

@@ -144,3 +144,21 @@ async fn an_agent_has_so_many_asks_open_and_no_more() {
     desk.answer(&first, "no").await.unwrap();
     ask("a", 1000).await.unwrap();
 }
+
+#[tokio::test]
+async fn what_is_shown_beside_an_ask_counts_as_much_as_the_ask() {
+    let desk = Desk::new().await;
+    let removed = "x".repeat(60_000);
+    let body = json!({"tool": "Write", "input": {"file_path": "a", "content": "2\n"},
+        "before": {"places": [{"old_start": 1, "new_start": 1, "new_lines": 1, "removed": [removed]}]}});
+    let (body, before) = RaisedBody::decode(Kind::Permission, body).unwrap();
+    let ask = |n: usize| {
+        let raise = raise("a", &format!("k{n}"), "x", None);
+        desk.hub.raise(Raise { body: body.clone(), before: before.clone(), ..raise })
+    };
+    let all = futures_util::future::join_all((0..300).map(ask)).await;
+    let taken = all.iter().filter(|raised| raised.is_ok()).count();
+    assert!((250..280).contains(&taken), "{taken}");
+    let refused = all.into_iter().find_map(Result::err).unwrap();
+    assert!(matches!(refused, Problem::TooMuchOpen { .. }), "{refused}");
+}

@@ -77,12 +77,80 @@ async fn an_agent_on_another_machine_has_other_files_and_one_with_a_process_here
     let link = work.path().join("link");
     symlink(desk.ours(), &link).unwrap();
     let read = json!({"file_path": link.join("operator.token")});
+    let bot = agent("bot");
+    let reads = async |key: &str, input: Value| {
+        let body = Body::decode(Kind::Permission, json!({"tool": "Read", "input": input})).unwrap();
+        let raise = Raise { agent: bot.clone(), body, ..raise("bot", key, "-", None) };
+        decision(&desk.hub.raise(raise).await.unwrap().ask).to_owned()
+    };
     let elsewhere = Registration { host: Some("elsewhere".into()), ..Registration::default() };
-    desk.moves(elsewhere.clone()).await;
-    assert_eq!(desk.tool("1", "Read", read.clone()).await, "allow", "the name alone is of another place");
-    assert_eq!(desk.tool("2", "Read", json!({"file_path": desk.ours().join("x")})).await, "open");
-    desk.moves(Registration { pid: Some(std::process::id()), ..elsewhere }).await;
-    assert_eq!(desk.tool("3", "Read", read).await, "open");
+    desk.hub.register(bot.clone(), elsewhere.clone()).await.unwrap();
+    assert_eq!(reads("1", read.clone()).await, "allow", "the name alone is of another place");
+    assert_eq!(reads("2", json!({"file_path": desk.ours().join("x")})).await, "open");
+    let here = Registration { pid: Some(std::process::id()), ..elsewhere.clone() };
+    desk.hub.register(bot.clone(), here).await.unwrap();
+    assert_eq!(reads("3", read.clone()).await, "open");
+    // One that was here from the start does not leave by saying so.
+    desk.moves(elsewhere).await;
+    assert_eq!(desk.tool("4", "Read", read).await, "open");
+}
+
+#[tokio::test]
+async fn an_agent_stays_what_it_was_first_registered_as_and_what_it_claims_later_is_in_the_trail() {
+    let rule = "[[policy.rules]]\ntool = \"Bash\"\nagent = \"claude\"\naction = \"allow\"";
+    let desk = Desk::with_policy(rule).await;
+    let bot = agent("bot");
+    let runs = async |key: &str| {
+        let body = json!({"tool": "Bash", "input": {"command": "make"}});
+        let body = Body::decode(Kind::Permission, body).unwrap();
+        let raise = Raise { agent: bot.clone(), body, ..raise("bot", key, "-", None) };
+        decision(&desk.hub.raise(raise).await.unwrap().ask).to_owned()
+    };
+    let kind = |kind: &str| Registration { kind: Some(kind.try_into().unwrap()), ..Registration::default() };
+    let driven =
+        Registration { reach: Some(aye_core::Reach::Driven), host: Some("one".into()), ..kind("codex") };
+    let first = desk.hub.register(bot.clone(), driven).await.unwrap();
+    assert_eq!(runs("1").await, "open");
+    let hooked = Registration { reach: Some(aye_core::Reach::Hooked), ..Registration::default() };
+    let other = Registration { host: Some("other".into()), ..Registration::default() };
+    for claim in [kind("claude"), hooked, other, Registration::ended(), kind("claude")] {
+        desk.hub.register(bot.clone(), claim).await.unwrap();
+    }
+    let last = desk.hub.agent("bot").await.unwrap();
+    assert_eq!((&last.kind, last.reach, &last.host), (&first.kind, first.reach, &first.host));
+    assert_eq!(runs("2").await, "open", "the rule is for claude");
+    let claims = desk.trail().await.into_iter().filter(|kind| kind == "agent.claimed").count();
+    assert_eq!(claims, 4);
+    // Asking without a word makes it a script, and it stays one.
+    desk.hub.raise(raise("quiet", "1", "1. x", None)).await.unwrap();
+    assert_eq!(desk.hub.register(agent("quiet"), kind("claude")).await.unwrap().kind, "script");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_process_of_an_agent_stays_while_it_lives() {
+    let desk = Desk::new().await;
+    let bot = agent("bot");
+    let sleeper = || std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let (mut first, mut second) = (sleeper(), sleeper());
+    let named = async |pid: u32| {
+        desk.hub
+            .register(bot.clone(), Registration { pid: Some(pid), ..Registration::default() })
+            .await
+            .unwrap();
+        let bot = bot.clone();
+        let row = desk.hub.inner.store.read(move |db| db.agent(&bot)).await.unwrap().unwrap();
+        row.profile.process.unwrap().0
+    };
+    assert_eq!(named(first.id()).await, first.id());
+    assert_eq!(named(second.id()).await, first.id());
+    let inside = desk.hub.agent_around(this_process(second.id())).await.unwrap();
+    assert_eq!(inside, Some(bot.clone()), "what runs in the other is still the agent's");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(named(second.id()).await, second.id());
+    second.kill().unwrap();
+    second.wait().unwrap();
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ impl Desk {
         let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
         let hub = open(&dir, &clock).await;
         let here = Registration {
-            kind: Some(Text::try_from("claude").unwrap()),
+            kind: Some("claude".try_into().unwrap()),
             cwd: Some("/src/web".into()),
             ..Registration::default()
         };

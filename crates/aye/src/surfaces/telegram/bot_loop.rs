@@ -12,14 +12,12 @@ use super::queue::{ChatQueue, GAP, Job, Priority};
 use super::runs::Started;
 use super::settings::Settings;
 use super::wire::BotUser;
-use crate::hub::{Change, Hub, Large, Memo, Problem, Subject};
+use crate::hub::{Change, Followed, Hub, Memo, Problem, Subject};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -107,7 +105,7 @@ impl BotLoop {
 
     pub async fn run(mut self, mut news: mpsc::Receiver<FromTelegram>, stop: CancellationToken) {
         // Subscribed before anything is read, so that no change is missed in between.
-        let mut changes = self.hub.changes();
+        let mut changes = self.hub.follow();
         self.begin().await;
         loop {
             self.start_calls().await;
@@ -115,7 +113,7 @@ impl BotLoop {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(news) = news.recv() => self.handle_telegram(news).await,
-                change = changes.recv() => self.handle_change(change, &mut changes).await,
+                followed = changes.next() => self.handle_change(followed).await,
                 Some(finished) = self.calls.join_next() => self.finish(finished.ok()).await,
                 Some(started) = self.starts.join_next() => self.run_started(started.ok()).await,
                 Some(fetched) = self.photos.join_next() => self.photo_fetched(fetched.ok()).await,
@@ -233,19 +231,11 @@ impl BotLoop {
         Ok(())
     }
 
-    async fn handle_change(
-        &mut self,
-        change: Result<Arc<Change>, RecvError>,
-        changes: &mut Receiver<Arc<Change>>,
-    ) {
-        let heard = match change {
-            Ok(change) => self.take_change(&change).await,
-            Err(RecvError::Lagged(_)) => {
-                *changes = self.hub.changes();
-                self.resync().await
-            }
-            // The hub itself holds the other end.
-            Err(RecvError::Closed) => Ok(()),
+    async fn handle_change(&mut self, followed: Result<Followed, Problem>) {
+        let heard = match followed {
+            Ok(Followed::Change(change)) => self.take_change(&change).await,
+            Ok(Followed::Lost) => self.resync().await,
+            Err(error) => Err(error),
         };
         if let Err(error) = heard {
             self.report_failure(&error);
@@ -255,11 +245,9 @@ impl BotLoop {
     async fn take_change(&mut self, change: &Change) -> Result<(), Problem> {
         match &change.subject {
             Subject::Ask(ask) => self.schedule(ask).await,
-            Subject::Large(Large::Ask { id, .. }) => self.schedule_by_id(id).await,
             Subject::Agent(agent) => self.agent_changed(&agent.id).await,
-            Subject::Large(Large::Agent(agent)) => self.agent_changed(agent).await,
-            Subject::Event(agent, _) | Subject::Large(Large::Event(agent)) => self.event(agent, change).await,
-            Subject::Notice(_) | Subject::Large(Large::Notice) => Ok(()),
+            Subject::Event(agent, event) => self.event(agent, change.seq, event).await,
+            Subject::Notice(_) | Subject::Large(_) => Ok(()),
         }
     }
 

@@ -12,7 +12,7 @@ use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
 use super::show::digest;
-use crate::hub::{Change, Command, Image, Memo, NewRun, Problem, Subject};
+use crate::hub::{Command, Image, Memo, NewRun, Problem};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -196,22 +196,16 @@ impl BotLoop {
     }
 
     /// What a run of this chat does because of somebody elsewhere, or by itself, is shown there, too.
-    pub(super) async fn event(&mut self, agent: &AgentId, change: &Change) -> Result<(), Problem> {
+    pub(super) async fn event(&mut self, agent: &AgentId, seq: u64, event: &Value) -> Result<(), Problem> {
         if self.memory.of_run(agent).is_some() {
             self.run_changed(agent);
             return Ok(());
         }
         let Some(chat) = self.memory.started_from.get(agent).map(|home| home.chat) else { return Ok(()) };
-        let before = change.seq.saturating_sub(1);
-        let begins = match &change.subject {
-            Subject::Event(_, event) => begins_turn(event),
-            // A long event is not in the change itself.
-            _ => {
-                let events = self.hub.events(agent.clone(), before, 1).await?;
-                events.first().is_some_and(|(seq, event)| *seq == change.seq && begins_turn(event))
-            }
-        };
-        if begins { self.show_turn(agent.clone(), chat, before).await } else { Ok(()) }
+        match begins_turn(event) {
+            true => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn plan_run(

@@ -1,6 +1,6 @@
 //! What must be right before the bot may run: its token, and who may answer where.
 
-use crate::config::{Config, TelegramSection};
+use crate::config::{Config, Span, TelegramSection};
 use crate::home::Home;
 use crate::url::HubUrl;
 use anyhow::{Context, bail, ensure};
@@ -70,6 +70,13 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// A second is a second; only a stand-in for the server, in tests, has quicker ones.
+    fn of_the_server() -> Self {
+        let quicker =
+            std::env::var("AYE_TEST_TELEGRAM_SECOND").ok().and_then(|span| Span::try_from(span).ok());
+        Self { second: quicker.map_or(Duration::from_secs(1), |span| span.0.max(Duration::from_micros(100))) }
+    }
+
     pub fn seconds(self, count: f64) -> Duration {
         self.second.mul_f64(count.clamp(0.0, 100_000.0))
     }
@@ -97,7 +104,7 @@ impl Settings {
             notify_failure: section.notify_failure,
             api_url: section.api_url,
             public_url: config.hub.public_url.clone(),
-            pace: Pace { second: section.api_second.0.max(Duration::from_micros(100)) },
+            pace: Pace::of_the_server(),
         }))
     }
 }

@@ -2,29 +2,29 @@
 
 use super::style::{DIM, GOOD, NAME, paint};
 use super::summary;
-use crate::hub::{Hub, Large, Subject};
+use crate::hub::{Followed, Hub, Subject};
 use aye_core::visible::one_line;
 use aye_core::{Ask, State};
-use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 pub async fn run(hub: Hub, stop: CancellationToken) {
-    let mut changes = hub.changes();
+    let mut changes = hub.follow();
     loop {
-        let change = tokio::select! {
+        let followed = tokio::select! {
             () = stop.cancelled() => return,
-            change = changes.recv() => change,
+            followed = changes.next() => followed,
         };
-        let line = match change.as_ref().map(|change| &change.subject) {
-            Ok(Subject::Ask(ask)) => notice(ask),
-            Ok(Subject::Large(Large::Ask { id, .. })) => hub.ask(id).await.ok().and_then(|ask| notice(&ask)),
-            // A terminal that lags has missed lines, not asks: `aye list` has them all.
-            Ok(Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) | Subject::Large(_))
-            | Err(RecvError::Lagged(_)) => None,
-            Err(RecvError::Closed) => return,
-        };
-        if let Some(line) = line {
-            anstream::println!("{line}");
+        match followed {
+            Ok(Followed::Change(change)) => {
+                if let Subject::Ask(ask) = &change.subject
+                    && let Some(line) = notice(ask)
+                {
+                    anstream::println!("{line}");
+                }
+            }
+            // Lines were missed, not asks: `aye list` has them all.
+            Ok(Followed::Lost) => {}
+            Err(error) => return tracing::error!(%error, "what comes and ends is not shown here any more"),
         }
     }
 }

@@ -74,9 +74,9 @@ pub async fn ask(
 
     let before = before::of(&body, Path::new(&session.cwd));
     let raise = NewAsk {
-        cwd: Some(session.cwd.clone()),
-        tool_use_id: tool_use_id.clone(),
-        sub_agent: session.sub_agent_kind.clone(),
+        cwd: Some(session.cwd.clone().into()),
+        tool_use_id: tool_use_id.clone().map(Into::into),
+        sub_agent: session.sub_agent_kind.clone().map(Into::into),
         ..NewAsk::new(key, client.agent().clone(), &body).with_before(before)
     };
     let sub_agent = session.sub_agent.as_deref();

@@ -13,7 +13,7 @@ use crate::client::{AgentClient, CallError, Client, Try};
 use crate::home::Home;
 use crate::processes::Process;
 use crate::protocol::Registration;
-use aye_core::{AgentId, Reach, Report, Text};
+use aye_core::{AgentId, AgentKind, Reach, Report};
 use events::{Event, Session};
 use notes::{Call, Notes};
 use settle::Over;
@@ -54,7 +54,7 @@ pub async fn run(
         }
         Event::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
-            let title = (!notes.has_title()).then(|| title(&prompt)).flatten();
+            let title = (!notes.has_title()).then(|| title(&prompt)).flatten().map(Into::into);
             let is_titled = title.is_some();
             let news = Registration { title, ..Registration::state(Report::Working) };
             report(home, &session, news).await?;
@@ -144,11 +144,11 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
 
 fn profile(session: &Session, process: Option<&Process>, news: Registration) -> Registration {
     Registration {
-        kind: Text::try_from("claude").ok(),
+        kind: AgentKind::try_from("claude").ok(),
         reach: Some(Reach::Hooked),
-        host: Some(host()),
-        cwd: Some(session.cwd.clone()),
-        session: Some(session.id.clone()),
+        host: Some(host().into()),
+        cwd: Some(session.cwd.clone().into()),
+        session: Some(session.id.clone().into()),
         pid: process.map(|process| process.pid),
         supervisor: process::supervisor(),
         ..news

@@ -48,7 +48,7 @@ impl Asked {
     }
 
     async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
-        let tool_use_id = Some(self.tool_use_id.clone());
+        let tool_use_id = Some(self.tool_use_id.clone().into());
         let can = self.can().await;
         let new = NewAsk::new(self.key.clone(), self.client.agent().clone(), &self.body);
         let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;

@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::{AgentId, Reach, Text};
+use aye_core::{AgentId, AgentKind, Reach};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -262,13 +262,13 @@ impl Desk {
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
         let profile = Registration {
-            kind: Text::try_from("claude").ok(),
+            kind: AgentKind::try_from("claude").ok(),
             reach: Some(Reach::Watched),
-            host: Some(host()),
+            host: Some(host().into()),
             // Part of what an ask's digest covers: it stays what it was when the first was raised.
-            cwd: (!past.is_known).then(|| cwd.to_string_lossy().into_owned()),
-            title: Some(title(&session, &cwd, unreachable.as_deref())),
-            session: Some(id.clone()),
+            cwd: (!past.is_known).then(|| cwd.to_string_lossy().into_owned().into()),
+            title: Some(title(&session, &cwd, unreachable.as_deref()).into()),
+            session: Some(id.clone().into()),
             pid: session.process.map(|process| process.pid),
             ..Registration::state(session.state())
         };

@@ -4,7 +4,7 @@
 use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, Open};
 use crate::agents::claude::transcript::tail::{Found, Tail};
-use crate::client::{CallError, Client};
+use crate::client::{CallError, Client, Try};
 use crate::protocol::{AsksQuery, calls};
 use aye_core::{AgentId, AskState, AskView, Body, Receipt};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Past {
 }
 
 pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
-    match person.insist(&calls::AGENT, agent.as_str(), &(), &()).await {
+    match person.call(&calls::AGENT, agent.as_str(), &(), &(), Try::UntilHeard).await {
         Ok(_) => {}
         Err(error) if error.is_unknown() => return Ok(Past { is_known: false, unsettled: Vec::new() }),
         Err(error) => return Err(error),
@@ -26,7 +26,7 @@ pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
     for state in [AskState::Open, AskState::Answered] {
         let (state, agent) = (Some(state.as_str().to_owned()), Some(agent.clone()));
         let query = AsksQuery { state, agent, limit: Some(1000), ..AsksQuery::default() };
-        let asks = person.insist(&calls::ASKS, "", &query, &()).await?.asks;
+        let asks = person.call(&calls::ASKS, "", &query, &(), Try::UntilHeard).await?.asks;
         unsettled.extend(asks.into_iter().filter(is_unsettled));
     }
     Ok(Past { is_known: true, unsettled })

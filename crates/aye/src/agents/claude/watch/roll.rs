@@ -1,7 +1,7 @@
 //! Which sessions the hub already knows by a better way.
 
 use super::desk::Told;
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, calls};
 use aye_core::{Agent, AgentState, Reach};
@@ -26,7 +26,7 @@ pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sen
         // Made anew each time: a hub that starts later brings the token along.
         let reply = match Client::for_person(&home) {
             Ok(person) => {
-                let agents = person.call(&calls::AGENTS, "", &AgentsQuery::default(), &()).await;
+                let agents = person.call(&calls::AGENTS, "", &AgentsQuery::default(), &(), Try::Once).await;
                 agents.map_err(anyhow::Error::from)
             }
             Err(error) => Err(error),
