@@ -75,12 +75,12 @@ impl Home {
     }
 
     /// What belongs to us, so that no rule ever lets an agent touch it unasked.
-    pub fn places(&self) -> aye_policy::Home {
+    pub fn places(&self) -> aye_policy::OwnPlaces {
         let user = std::env::home_dir();
         let (home, socket) = (self.path.to_string_lossy(), self.socket());
         let settled = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let places = [&*home, &settled.to_string_lossy(), &socket.to_string_lossy()];
-        aye_policy::Home::new(&places, user.as_deref().and_then(Path::to_str))
+        aye_policy::OwnPlaces::new(&places, user.as_deref().and_then(Path::to_str))
     }
 
     /// The same as they are looked for on the disk: our folder, and what we keep elsewhere.

@@ -1,6 +1,6 @@
 //! A tool call that an agent would make.
 
-use crate::home::Home;
+use crate::own_places::OwnPlaces;
 use crate::pattern::FolderGlob;
 use crate::shell::Script;
 use aye_core::body::Body;
@@ -18,7 +18,7 @@ pub struct ToolCall<'a> {
     pub folder: Folder<'a>,
     pub tool: &'a str,
     pub input: &'a Map<String, Value>,
-    pub home: &'a Home,
+    pub places: &'a OwnPlaces,
 }
 
 /// The tool behind an ask, as rules name it.
@@ -88,8 +88,8 @@ impl ToolCall<'_> {
 
     pub fn names_home(&self) -> bool {
         let is_below =
-            || self.home.is_below(self.cwd, self.input, Tool::named(self.tool) == Some(Tool::Glob));
-        self.home.is_named(self.cwd, self.input) || (self.act() == Some(Act::Search) && is_below())
+            || self.places.is_below(self.cwd, self.input, Tool::named(self.tool) == Some(Tool::Glob));
+        self.places.is_named(self.cwd, self.input) || (self.act() == Some(Act::Search) && is_below())
     }
 
     /// The parsed command of a shell tool. A command that is missing or not a string counts as unparsable.

@@ -147,15 +147,15 @@ impl Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::home::Home;
+    use crate::own_places::OwnPlaces;
     use aye_core::ids::Text;
     use aye_core::who::Surface;
     use serde_json::json;
 
     fn with_call<T>(cwd: &str, tool: &str, input: Value, use_it: impl FnOnce(&ToolCall) -> T) -> T {
-        let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
+        let places = OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada"));
         let (folder, input) = (crate::Folder::Claimed, input.as_object().unwrap());
-        use_it(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, home: &home })
+        use_it(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, places: &places })
     }
 
     fn second(second: i64) -> Timestamp {

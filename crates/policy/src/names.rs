@@ -4,7 +4,7 @@
 mod pattern;
 
 use crate::call::{HARMLESS_FIELDS, ToolCall};
-use crate::home::collect_strings;
+use crate::own_places::collect_strings;
 use crate::shell::Script;
 use aye_core::tool::{Act, Tool};
 use std::collections::BTreeSet;
@@ -99,7 +99,7 @@ impl Names {
             .iter()
             .find(|start| text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start)))
             .map_or(text, |start| &text[start.len() - 1..]);
-        let path = call.home.expand(text);
+        let path = call.places.expand(text);
         let expands = matches!(Tool::named(call.tool), Some(Tool::Command | Tool::Glob));
         let Some(paths) = (if expands { pattern::alternatives(&path) } else { Some(vec![path]) }) else {
             self.too_many = true;
@@ -195,14 +195,20 @@ fn words(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::call::Folder;
-    use crate::home::Home;
+    use crate::own_places::OwnPlaces;
     use serde_json::{Value, json};
 
     fn names(tool: &str, input: Value) -> Vec<String> {
-        let home = Home::new(&["/Home/Ada/.aye"], Some("/Home/Ada"));
+        let places = OwnPlaces::new(&["/Home/Ada/.aye"], Some("/Home/Ada"));
         let input = input.as_object().unwrap();
-        let call =
-            ToolCall { agent_kind: "claude", cwd: "/src", folder: Folder::Claimed, tool, input, home: &home };
+        let call = ToolCall {
+            agent_kind: "claude",
+            cwd: "/src",
+            folder: Folder::Claimed,
+            tool,
+            input,
+            places: &places,
+        };
         let names = Names::of(&call, call.script().as_ref());
         names.names.into_iter().map(|name| name.path).collect()
     }
@@ -265,11 +271,11 @@ mod tests {
 
     #[test]
     fn words_are_kept_in_their_order_with_those_of_commands_in_quotes() {
-        let home = Home::default();
+        let places = OwnPlaces::default();
         let input = json!({"command": "cd .. && bash -c \"cd ..; cat 'a b'\""});
         let input = input.as_object().unwrap();
         let folder = Folder::Claimed;
-        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, home: &home };
+        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, places: &places };
         let words = Names::of(&call, call.script().as_ref()).words;
         let first: Vec<_> = words.iter().filter_map(|names| Some(names.first()?.path.as_str())).collect();
         let expected =
@@ -279,11 +285,11 @@ mod tests {
 
     #[test]
     fn braces_that_stand_for_too_much_are_not_looked_at() {
-        let home = Home::default();
+        let places = OwnPlaces::default();
         let input = json!({"command": format!("cat {}", "{a,b}".repeat(9))});
         let input = input.as_object().unwrap();
         let folder = Folder::Claimed;
-        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, home: &home };
+        let call = ToolCall { agent_kind: "x", cwd: "/", folder, tool: "Bash", input, places: &places };
         assert!(Names::of(&call, call.script().as_ref()).too_many);
     }
 
@@ -313,7 +319,7 @@ mod tests {
 
     #[test]
     fn too_many_names_are_not_looked_at() {
-        let home = Home::default();
+        let places = OwnPlaces::default();
         let many = (0..5000).map(|n| format!("w{n} ")).collect::<String>();
         let input = json!({"text": many});
         let input = input.as_object().unwrap();
@@ -323,7 +329,7 @@ mod tests {
             folder: Folder::Claimed,
             tool: "mcp__x",
             input,
-            home: &home,
+            places: &places,
         };
         assert!(Names::of(&call, None).too_many);
         let input = json!({"same": vec!["a/b"; 5000]});

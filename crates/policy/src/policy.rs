@@ -9,7 +9,7 @@
 //! `command`. Only `auto_approve`, which does not look at commands, can allow it, and only if no rule denies or asks about
 //! commands: such a rule could not see what it is meant to stop.
 //!
-//! Questions, plans and inputs that name aye's own files (see [`crate::home`]) are never approved here.
+//! Questions, plans and inputs that name aye's own files (see [`crate::own_places`]) are never approved here.
 
 use crate::call::{Folder, ToolCall};
 use crate::decision::{Action, Decision, Source};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use aye_core::tool::Tool;
-use aye_policy::{Action, Folder, Home, Policy, PolicyFile, ToolCall};
+use aye_policy::{Action, Folder, OwnPlaces, Policy, PolicyFile, ToolCall};
 use serde_json::{Value, json};
 
 const KINDS: [&str; 4] = ["claude", "codex", "opencode", "no-such-agent"];
@@ -16,14 +16,14 @@ fn policy() -> Policy {
 }
 
 fn decided(kind: &str, tool: &str, input: &Value) -> &'static str {
-    let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
+    let places = OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada"));
     let call = ToolCall {
         agent_kind: kind,
         cwd: "/src",
         folder: Folder::Claimed,
         tool,
         input: input.as_object().unwrap(),
-        home: &home,
+        places: &places,
     };
     match policy().read(&call).decision.action {
         Action::Allow => "allow",

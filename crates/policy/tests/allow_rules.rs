@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use aye_policy::{Action, Folder, Home, Policy, PolicyFile, ToolCall};
+use aye_policy::{Action, Folder, OwnPlaces, Policy, PolicyFile, ToolCall};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,14 @@ fn policy(rule: Value) -> Policy {
 
 fn allows(policy: &Policy, tool: &str, field: &str, text: &str) -> bool {
     let input = Map::from_iter([(field.to_owned(), Value::String(text.to_owned()))]);
-    let home = Home::default();
+    let places = OwnPlaces::default();
     let call = ToolCall {
         agent_kind: "claude",
         cwd: "/src",
         folder: Folder::Claimed,
         tool,
         input: &input,
-        home: &home,
+        places: &places,
     };
     policy.decide(&call).action == Action::Allow
 }
@@ -329,7 +329,7 @@ fn rules_that_deny_or_ask_match_as_globs() {
         assert!(stops(action, "git push*", "git push --force=x"));
     }
     let deny = json!({"tool": "Fetch", "input": {"url": "*evil*"}, "action": "deny"});
-    let home = Home::default();
+    let places = OwnPlaces::default();
     let input = json!({"url": "https://x.example/?evil"});
     let input = input.as_object().unwrap();
     let call = ToolCall {
@@ -338,7 +338,7 @@ fn rules_that_deny_or_ask_match_as_globs() {
         folder: Folder::Claimed,
         tool: "Fetch",
         input,
-        home: &home,
+        places: &places,
     };
     assert!(matches!(policy(deny).decide(&call).action, Action::Deny { .. }));
 }

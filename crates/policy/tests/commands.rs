@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use aye_policy::{Action, Folder, Home, Policy, PolicyFile, ToolCall};
+use aye_policy::{Action, Folder, OwnPlaces, Policy, PolicyFile, ToolCall};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
@@ -30,14 +30,14 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 
 fn says(command: &str) -> Says {
     let input = Map::from_iter([("command".to_owned(), Value::String(command.to_owned()))]);
-    let home = Home::default();
+    let places = OwnPlaces::default();
     let call = ToolCall {
         agent_kind: "claude",
         cwd: "/src",
         folder: Folder::Claimed,
         tool: "Bash",
         input: &input,
-        home: &home,
+        places: &places,
     };
     match POLICY.decide(&call).action {
         Action::Allow => Allow,

@@ -113,7 +113,8 @@ impl Test {
         };
         let (cwd, places) = (cwd.to_string_lossy(), home.places());
         let (agent_kind, folder) = (&self.agent, Folder::Claimed);
-        let call = ToolCall { agent_kind, cwd: &cwd, folder, tool: &self.tool, input: &input, home: &places };
+        let call =
+            ToolCall { agent_kind, cwd: &cwd, folder, tool: &self.tool, input: &input, places: &places };
         let mut reading = policy.read(&call);
         if let Some(why) = why_asked(home.own_places(), &reading.names, &cwd) {
             reading.goes_to_a_person(&why);
@@ -210,7 +211,7 @@ impl Replay {
             let (tool, input) = tool_and_input(&ask.body);
             let (agent_kind, folder) = (&kind, Folder::Claimed);
             let call =
-                ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, home: &places };
+                ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, places: &places };
             let ours = policy.decide(&call);
             let theirs = match (ask.state.by(), ask.state.answer()) {
                 (Some(By::Person { .. }), Some(answer)) => answer.decision().as_str(),

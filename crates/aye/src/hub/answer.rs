@@ -90,7 +90,7 @@ fn record(
     tx: &mut Tx,
     call: AnswerCall,
     (proof, presented): (Proof, Presented),
-    places: &aye_policy::Home,
+    places: &aye_policy::OwnPlaces,
     now: Timestamp,
 ) -> Result<Result<(Ask, bool), Problem>, Problem> {
     let ask = tx.ask(&call.ask)?.ok_or(Problem::NoSuchAsk)?;
@@ -144,7 +144,7 @@ fn remember(
     tx: &mut Tx,
     ask: &Ask,
     proof: Proof,
-    places: &aye_policy::Home,
+    places: &aye_policy::OwnPlaces,
     now: Timestamp,
 ) -> Result<(), Problem> {
     if let (Some(answer), Some(by)) = (ask.state.answer(), ask.state.by()) {

@@ -19,7 +19,7 @@ const QUICKLY_READ: usize = 1024;
 #[derive(Clone)]
 pub struct Lookup {
     pub policy: Arc<Policy>,
-    pub places: Arc<aye_policy::Home>,
+    pub places: Arc<aye_policy::OwnPlaces>,
 }
 
 impl Lookup {
@@ -45,7 +45,7 @@ impl Lookup {
             folder: standing.folder(),
             tool: &tool,
             input: &input,
-            home: &self.places,
+            places: &self.places,
         };
         let mut policy = self.policy.read(&call);
         if !agent.ours {

@@ -11,7 +11,7 @@ use aye_policy::{Exactly, Folder, Grant, ToolCall};
 /// A longer command is not repeated: it stands above.
 const LONGEST_REPEATED: usize = 200;
 
-pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_policy::Home) -> Extras {
+pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_policy::OwnPlaces) -> Extras {
     let Body::Permission(permission) = body else { return Extras::default() };
     let call = ToolCall {
         agent_kind: &agent.profile.kind,
@@ -19,7 +19,7 @@ pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_po
         folder: Folder::Claimed,
         tool: &permission.tool,
         input: &permission.input,
-        home: places,
+        places,
     };
     let mut extras = Extras { before, grants: grants(permission, &call), ..Extras::default() };
     if let Some(script) = call.script() {

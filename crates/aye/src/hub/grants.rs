@@ -33,7 +33,7 @@ pub fn keep(
     ask: &Ask,
     answer: &Answer,
     (by, proof): (&By, Proof),
-    places: &aye_policy::Home,
+    places: &aye_policy::OwnPlaces,
     now: Timestamp,
 ) -> Result<(), Problem> {
     let (Body::Permission(permission), Answer::Permission(Verdict::Allow { scope, input })) =
@@ -57,7 +57,7 @@ pub fn keep(
         folder: Folder::Claimed,
         tool: &tool,
         input: &shown,
-        home: places,
+        places,
     };
     let granted = match input {
         Some(_) => Err("the input was edited".to_owned()),

@@ -24,7 +24,7 @@ const KEPT: &str = "The last working policy stays in force.";
 pub struct PolicyInForce {
     file: PathBuf,
     /// The places of our own that no rule may open.
-    places: Arc<aye_policy::Home>,
+    places: Arc<aye_policy::OwnPlaces>,
     loaded: RwLock<Loaded>,
 }
 
@@ -125,7 +125,7 @@ impl PolicyInForce {
         &self.file
     }
 
-    pub fn places(&self) -> Arc<aye_policy::Home> {
+    pub fn places(&self) -> Arc<aye_policy::OwnPlaces> {
         self.places.clone()
     }
 }

@@ -5,7 +5,7 @@ use super::problem::on_another_thread;
 use super::{Hub, Problem};
 use crate::webauthn::Purpose;
 use aye_core::{AgentId, Answer, Ask, AskId, Body, Digest, Keeper, PlanVerdict, Proof, Scope, Verdict};
-use aye_policy::{Folder, Home, OutlinePreapproval, Policy, ToolCall, tool_and_input};
+use aye_policy::{Folder, OutlinePreapproval, OwnPlaces, Policy, ToolCall, tool_and_input};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -51,12 +51,12 @@ impl Hub {
     }
 }
 
-fn proof_of(policy: &Policy, ask: &Ask, answer: &Answer, kind: &str, home: &Home) -> Proof {
+fn proof_of(policy: &Policy, ask: &Ask, answer: &Answer, kind: &str, places: &OwnPlaces) -> Proof {
     let (tool, shown) = tool_and_input(&ask.body);
     let of = |input: &Map<String, Value>| {
         // What a rule allows in a folder makes no proof unneeded: the agent's word for its folder is all there is now.
         let folder = Folder::Disputed;
-        policy.decide(&ToolCall { agent_kind: kind, cwd: &ask.cwd, folder, tool: &tool, input, home }).proof
+        policy.decide(&ToolCall { agent_kind: kind, cwd: &ask.cwd, folder, tool: &tool, input, places }).proof
     };
     let edited: Option<Cow<Map<String, Value>>> = match answer {
         Answer::Permission(Verdict::Allow { input, .. }) => input.as_ref().map(Cow::Borrowed),

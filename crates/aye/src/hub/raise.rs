@@ -116,7 +116,7 @@ impl Look {
     }
 
     /// A person is asked after all, and no grant would count.
-    fn goes_to_a_person(mut self, why: &str, places: &aye_policy::Home) -> Self {
+    fn goes_to_a_person(mut self, why: &str, places: &aye_policy::OwnPlaces) -> Self {
         self.reading.goes_to_a_person(why);
         if self.allowed.take().is_some() {
             self.extras = extras::of(&self.raise.body, self.extras.before, &self.agent, places);

@@ -178,14 +178,14 @@ fn a_rule_from_the_time_of_globs_is_never_refused_and_never_allows_its_counterex
     assert!(more.cautions()[0].starts_with("it allows nothing"));
     let policy = Policy { rules: vec![more], ..Policy::default() };
     let input = json!({"command": "git push origin"});
-    let (input, home) = (input.as_object().unwrap(), crate::Home::default());
+    let (input, places) = (input.as_object().unwrap(), crate::OwnPlaces::default());
     let call = crate::ToolCall {
         agent_kind: "claude",
         cwd: "/",
         folder: crate::Folder::Claimed,
         tool: "Bash",
         input,
-        home: &home,
+        places: &places,
     };
     assert_eq!(policy.decide(&call).action, crate::Action::Ask);
     let new = json!({"action": "allow", "command": "a [-x]", "not_matches": ["a -x"]});

@@ -1,6 +1,6 @@
 use super::*;
 use crate::file::PolicyFile;
-use crate::home::Home;
+use crate::own_places::OwnPlaces;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -13,9 +13,16 @@ fn rules(rules: Value) -> Policy {
 }
 
 fn decide_in(policy: &Policy, cwd: &str, tool: &str, input: Value) -> Decision {
-    let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
+    let places = OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada"));
     let input = input.as_object().unwrap();
-    policy.decide(&ToolCall { agent_kind: "claude", cwd, folder: Folder::Claimed, tool, input, home: &home })
+    policy.decide(&ToolCall {
+        agent_kind: "claude",
+        cwd,
+        folder: Folder::Claimed,
+        tool,
+        input,
+        places: &places,
+    })
 }
 
 fn decide(policy: &Policy, tool: &str, input: Value) -> Decision {
@@ -220,7 +227,7 @@ fn a_command_that_is_too_large_to_be_looked_through_goes_to_a_person() {
 #[test]
 fn a_search_that_reaches_our_own_files_goes_to_a_person() {
     let policy = policy(json!({"auto_approve": ["Grep", "Glob", "Read"]}));
-    let home = Home::new(&["/home/ada/.local/share/aye"], Some("/home/ada"));
+    let places = OwnPlaces::new(&["/home/ada/.local/share/aye"], Some("/home/ada"));
     let grep = |cwd: &str, input: Value| {
         let input = input.as_object().unwrap().clone();
         policy
@@ -230,7 +237,7 @@ fn a_search_that_reaches_our_own_files_goes_to_a_person() {
                 folder: Folder::Claimed,
                 tool: "Grep",
                 input: &input,
-                home: &home,
+                places: &places,
             })
             .action
     };
@@ -247,7 +254,7 @@ fn rules_that_stop_see_through_paths_that_begin_in_the_agents_folder() {
         "auto_approve": ["Read"],
         "rules": [{"tool": "Read", "input": {"file_path": "/home/ada/.ssh/*"}, "action": "deny"}],
     }));
-    let home = Home::default();
+    let places = OwnPlaces::default();
     let read = |path: &str| {
         let input = json!({ "file_path": path }).as_object().unwrap().clone();
         policy
@@ -257,7 +264,7 @@ fn rules_that_stop_see_through_paths_that_begin_in_the_agents_folder() {
                 folder: Folder::Claimed,
                 tool: "Read",
                 input: &input,
-                home: &home,
+                places: &places,
             })
             .action
     };
@@ -387,11 +394,11 @@ fn a_rule_for_a_folder_allows_nothing_where_the_agent_is_known_to_be_elsewhere()
         {"tool": "Bash", "cwd": "/work/**", "action": "allow"},
         {"tool": "Write", "cwd": "/src/**", "action": "deny"},
     ]));
-    let home = Home::default();
+    let places = OwnPlaces::default();
     let decide = |tool: &str, cwd: &str, folder: Folder| {
         let input = json!({"command": "make"});
         let input = input.as_object().unwrap();
-        policy.read(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, home: &home })
+        policy.read(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, places: &places })
     };
     let action = |tool, cwd, folder| decide(tool, cwd, folder).decision.action;
     assert_eq!(action("Bash", "/work/a", Folder::Claimed), Action::Allow);

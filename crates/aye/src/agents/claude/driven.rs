@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 pub struct ClaudeCode {
     cwd: PathBuf,
-    places: aye_policy::Home,
+    places: aye_policy::OwnPlaces,
     /// The ids of our own requests begin with it.
     nonce: String,
     asks_by: AsksBy,
@@ -145,7 +145,7 @@ impl AgentProtocol for ClaudeCode {
 }
 
 impl ClaudeCode {
-    pub fn new(cwd: PathBuf, places: aye_policy::Home, nonce: String, asks_by: AsksBy) -> Self {
+    pub fn new(cwd: PathBuf, places: aye_policy::OwnPlaces, nonce: String, asks_by: AsksBy) -> Self {
         Self {
             cwd,
             places,

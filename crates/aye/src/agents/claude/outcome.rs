@@ -146,8 +146,8 @@ mod tests {
             agent_id: None,
             permission_suggestions: suggestions,
         };
-        let body =
-            super::super::translate::ask(&tool, Path::new("/src"), &aye_policy::Home::default()).unwrap();
+        let body = super::super::translate::ask(&tool, Path::new("/src"), &aye_policy::OwnPlaces::default())
+            .unwrap();
         let answer = Answer::read(&body, answer).unwrap();
         let (permit, _) = permit(&tool, &body, &answer, answer.message()).unwrap();
         let line: Value = serde_json::from_str(&permit_line("r", &permit)).unwrap();

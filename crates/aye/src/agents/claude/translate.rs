@@ -31,7 +31,7 @@ pub const QUESTIONS: &str = Tool::Questions.name();
 pub const PLAN: &str = Tool::Plan.name();
 
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
-pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::Home) -> Result<Body, Unshowable> {
+pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, Unshowable> {
     // Whatever the hub would not take, or would take for something else, is told to the agent here.
     let input = aye_core::json::parse(tool.input.get().as_bytes())
         .and_then(serde_json::from_value::<Map<String, Value>>)
@@ -85,15 +85,14 @@ fn permission(
     tool: &CanUseTool,
     input: Map<String, Value>,
     cwd: &Path,
-    places: &aye_policy::Home,
+    places: &aye_policy::OwnPlaces,
 ) -> Result<Permission, Unshowable> {
     let suggested = tool.permission_suggestions.as_deref().unwrap_or_default();
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
         let cwd = cwd.to_string_lossy();
         let (agent_kind, folder) = ("claude", Folder::Claimed);
-        let call =
-            ToolCall { agent_kind, cwd: &cwd, folder, tool: &tool.tool_name, input: &input, home: places };
+        let call = ToolCall { agent_kind, cwd: &cwd, folder, tool: &tool.tool_name, input: &input, places };
         if Exactly::of(&call).is_ok() {
             let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };
             scopes.extend([Scope::Session, Scope::Always].map(offer));
@@ -178,7 +177,7 @@ mod tests {
     }
 
     fn translated(tool: &str, input: Value, suggestions: Option<Vec<Value>>) -> Result<Value, Unshowable> {
-        let places = aye_policy::Home::default();
+        let places = aye_policy::OwnPlaces::default();
         Ok(ask(&can_use(tool, input, suggestions), Path::new("/src"), &places)?.to_json())
     }
 

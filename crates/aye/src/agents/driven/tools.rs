@@ -50,7 +50,7 @@ fn renamed<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aye_policy::{Action, Folder, Home, PolicyFile, ToolCall};
+    use aye_policy::{Action, Folder, OwnPlaces, PolicyFile, ToolCall};
     use serde_json::json;
 
     const OWN: [OwnTool; 4] = [
@@ -73,10 +73,10 @@ mod tests {
         let policy = json!({"auto_approve": ["*"], "rules": [
             {"tool": "Bash", "command": "git push*", "action": "deny"}, {"tool": "Edit", "action": "ask"}]});
         let policy = serde_json::from_value::<PolicyFile>(policy).unwrap().check().unwrap();
-        let home = Home::new(&["/home/ada/.aye"], Some("/home/ada"));
+        let places = OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada"));
         let (tool, input) = to_vocabulary(&OWN, "other", name, object(input));
         let (cwd, folder) = ("/src", Folder::Claimed);
-        let call = ToolCall { agent_kind: "other", cwd, folder, tool: &tool, input: &input, home: &home };
+        let call = ToolCall { agent_kind: "other", cwd, folder, tool: &tool, input: &input, places: &places };
         match policy.read(&call).decision.action {
             Action::Allow => "allow",
             Action::Deny { .. } => "deny",

@@ -143,7 +143,8 @@ pub fn lost_lately(home: &Home, policy: &Policy, now: Timestamp) -> anyhow::Resu
         }
         let (tool, input) = tool_and_input(&ask.body);
         let (agent_kind, folder) = (&kind, Folder::Claimed);
-        let call = ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, home: &places };
+        let call =
+            ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, places: &places };
         let mut counted = vec![];
         for part in policy.lost(&call) {
             let id = &part.rule.id;

@@ -6,7 +6,7 @@ use super::super::grants::GrantRow;
 use super::VerifyError;
 use aye_core::Ask;
 use aye_core::trail::Line;
-use aye_policy::{Exactly, Folder, Grant, Home, ToolCall, tool_and_input};
+use aye_policy::{Exactly, Folder, Grant, OwnPlaces, ToolCall, tool_and_input};
 use jiff::Timestamp;
 use std::collections::HashMap;
 
@@ -69,9 +69,9 @@ impl<'a> Grants<'a> {
         }
         let (tool, input) = tool_and_input(&ask.body);
         // Places of ours were looked at when it was decided; here it is compared with what was granted.
-        let home = Home::new(&[] as &[&str], None);
+        let places = OwnPlaces::new(&[] as &[&str], None);
         let (cwd, folder) = (ask.cwd.as_str(), Folder::Claimed);
-        let call = ToolCall { agent_kind: "", cwd, folder, tool: &tool, input: &input, home: &home };
+        let call = ToolCall { agent_kind: "", cwd, folder, tool: &tool, input: &input, places: &places };
         let covers = |exactly: Exactly| told.grant.covers(&ask.cwd, &tool, &exactly, &ask.agent, at);
         match Exactly::of(&call).is_ok_and(covers) {
             true => Ok(()),

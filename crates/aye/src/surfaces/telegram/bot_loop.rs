@@ -65,7 +65,7 @@ pub struct BotLoop {
     /// The messages that calls under way will create, and when the calls began.
     pub(super) being_made: Vec<(Instant, Purpose)>,
     /// A write failed, so memory may be ahead of the disk.
-    unsure: bool,
+    pub(super) stale: bool,
     resync_at: Option<Instant>,
 }
 
@@ -98,7 +98,7 @@ impl BotLoop {
             waiting_photos: vec![],
             calls: JoinSet::new(),
             being_made: vec![],
-            unsure: true,
+            stale: true,
             resync_at: None,
         }
     }
@@ -292,7 +292,7 @@ impl BotLoop {
             while let Some((job, priority)) =
                 self.queues.get_mut(&chat).and_then(|queue| queue.take(Instant::now()))
             {
-                match self.plan(chat, &job).await {
+                match self.next_call(chat, &job).await {
                     Ok(None) => {}
                     Ok(Some(call)) if self.is_being_made(&call) => {}
                     Ok(Some(call)) => {
@@ -361,26 +361,7 @@ impl BotLoop {
         self.put(chat, Job::Words { page: Page::default().text(words).fitting(), reply_to, plain: false });
     }
 
-    /// On disk when this returns.
-    pub(super) async fn save(&mut self, memos: Vec<Memo>) -> Result<(), Problem> {
-        if memos.is_empty() {
-            return Ok(());
-        }
-        let saved = self.hub.remember(Surface::Telegram, memos).await;
-        self.unsure |= saved.is_err();
-        saved
-    }
-
-    pub(super) fn mark_stale(&mut self) {
-        self.unsure = true;
-    }
-
-    /// After a failed write, memory is read from disk again.
-    pub(super) async fn reload_if_stale(&mut self) -> Result<(), Problem> {
-        if self.unsure {
-            self.memory = Memory::recall(&self.hub).await?;
-            self.unsure = false;
-        }
-        Ok(())
+    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: Page) {
+        self.put(chat, Job::Words { page: page.fitting(), reply_to, plain: false });
     }
 }

@@ -1,12 +1,12 @@
 //! Calls to Telegram: how each is made, and what happens with its result.
 
 use super::api::{ApiError, Outgoing};
+use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::html::Page;
 use super::memory::{Content, SentMessage, SideKind};
 use super::queue::{ChatQueue, Job, Priority};
 use super::results::is_blocked;
-use super::show::digest;
 use crate::hub::Problem;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -90,7 +90,7 @@ pub struct Finished {
 }
 
 impl BotLoop {
-    pub(super) async fn plan(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
+    pub(super) async fn next_call(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
         self.reload_if_stale().await?;
         match job {
             Job::Words { page, reply_to, plain } => {
@@ -98,21 +98,21 @@ impl BotLoop {
                 let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..outgoing_of(page, markup) };
                 Ok(Some(Call { purpose: Purpose::Words, op: Op::Send(outgoing) }))
             }
-            Job::Ask(ask) => self.plan_ask(chat, ask).await,
-            Job::Message(id) => self.plan_message(id).await,
+            Job::Ask(ask) => self.next_call_for_ask(chat, ask).await,
+            Job::Message(id) => self.next_call_for_message(id).await,
         }
     }
 
-    async fn plan_message(&mut self, id: &str) -> Result<Option<Call>, Problem> {
+    async fn next_call_for_message(&mut self, id: &str) -> Result<Option<Call>, Problem> {
         let Some(message) = self.memory.messages.get(id).filter(|message| message.is_current()).cloned()
         else {
             return Ok(None);
         };
         match message.shows.clone() {
-            Content::Ask(shown) => self.plan_ask(message.chat, &shown.ask).await,
-            Content::Run(shown) => self.plan_run(message, &shown).await,
-            Content::List(shown) => self.plan_list(message, &shown).await,
-            Content::Offer(shown) => self.plan_offer(message, &shown).await,
+            Content::Ask(shown) => self.next_call_for_ask(message.chat, &shown.ask).await,
+            Content::Run(shown) => self.next_call_for_run(message, &shown).await,
+            Content::List(shown) => self.next_call_for_list(message, &shown).await,
+            Content::Offer(shown) => self.next_call_for_offer(message, &shown).await,
         }
     }
 

@@ -95,21 +95,21 @@ impl BotLoop {
         slash: Slash,
         rest: &str,
     ) -> Result<(), Problem> {
-        let (person, here) = (&said.person, Some(said.here));
+        let (person, message_id) = (&said.person, Some(said.message_id));
         match slash {
-            Slash::Help => self.say(person.chat, here, HELP),
-            Slash::New => return self.new_run(said.update, person, rest, here).await,
-            Slash::Project => return self.project(person, rest, here).await,
+            Slash::Help => self.say(person.chat, message_id, HELP),
+            Slash::New => return self.new_run(said.update, person, rest, message_id).await,
+            Slash::Project => return self.project(person, rest, message_id).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
-                self.say_page(person.chat, here, page);
+                self.say_page(person.chat, message_id, page);
             }
             Slash::Status => {
                 let status = self.status_of(person.chat).await?;
                 return self.list_open(person.chat, status).await;
             }
             Slash::Stop => return self.stop(said).await,
-            Slash::Cancel => return self.stop_typing(person, here).await,
+            Slash::Cancel => return self.stop_typing(person, message_id).await,
         }
         Ok(())
     }
@@ -119,23 +119,23 @@ impl BotLoop {
         update: i64,
         person: &Person,
         rest: &str,
-        here: Option<i64>,
+        message_id: Option<i64>,
     ) -> Result<(), Problem> {
         let note = self.note_of(person.chat);
         let memo = self.memory.put_chat(person.chat, ChatNote { agent: None, ..note });
         self.save(vec![memo]).await?;
         if rest.is_empty() {
-            self.say(person.chat, here, "Your next message starts a new run.");
+            self.say(person.chat, message_id, "Your next message starts a new run.");
             return Ok(());
         }
-        self.work(Task::new(update, person, rest, here)).await
+        self.work(Task::new(update, person, rest, message_id)).await
     }
 
-    async fn project(&mut self, person: &Person, name: &str, here: Option<i64>) -> Result<(), Problem> {
+    async fn project(&mut self, person: &Person, name: &str, message_id: Option<i64>) -> Result<(), Problem> {
         let projects = match self.hub.projects() {
             Ok(projects) => projects.projects,
             Err(problem) => {
-                self.say(person.chat, here, &problem.to_string());
+                self.say(person.chat, message_id, &problem.to_string());
                 return Ok(());
             }
         };
@@ -145,7 +145,7 @@ impl BotLoop {
             let agent = note.agent.filter(|_| note.project.as_deref() == Some(name));
             let memo = self.memory.put_chat(person.chat, ChatNote { project: Some(name.to_owned()), agent });
             self.save(vec![memo]).await?;
-            self.say(person.chat, here, &format!("Runs from this chat now work in {name}."));
+            self.say(person.chat, message_id, &format!("Runs from this chat now work in {name}."));
             return Ok(());
         }
         let mut page = Page::default();
@@ -159,10 +159,10 @@ impl BotLoop {
             false => page.text("Choose one with /project NAME:"),
         };
         for project in &projects {
-            let here = if note.project.as_ref() == Some(&project.name) { " ← current" } else { "" };
-            page = page.line().bold(&project.name).text(&format!("  {}{here}", label(&project.path, 100)));
+            let mark = if note.project.as_ref() == Some(&project.name) { " ← current" } else { "" };
+            page = page.line().bold(&project.name).text(&format!("  {}{mark}", label(&project.path, 100)));
         }
-        self.say_page(person.chat, here, page);
+        self.say_page(person.chat, message_id, page);
         Ok(())
     }
 
@@ -210,11 +210,11 @@ impl BotLoop {
     }
 
     async fn stop(&mut self, said: &IncomingText) -> Result<(), Problem> {
-        let (person, here) = (&said.person, Some(said.here));
+        let (person, message_id) = (&said.person, Some(said.message_id));
         let replied = said.replied.and_then(|to| self.memory.numbered(person.chat, to)?.as_run());
         let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.chat).agent);
         let Some(agent) = agent else {
-            self.say(person.chat, here, "This chat has no run to stop.");
+            self.say(person.chat, message_id, "This chat has no run to stop.");
             return Ok(());
         };
         let memos = self.memory.put_handled(said.update);
@@ -224,16 +224,16 @@ impl BotLoop {
             self.mark_stale();
         }
         match queued {
-            Ok(()) => self.say(person.chat, here, "Stopping…"),
+            Ok(()) => self.say(person.chat, message_id, "Stopping…"),
             Err(problem @ Problem::Store(_)) => return Err(problem),
-            Err(problem) => self.say(person.chat, here, &problem.to_string()),
+            Err(problem) => self.say(person.chat, message_id, &problem.to_string()),
         }
         Ok(())
     }
 
-    async fn stop_typing(&mut self, person: &Person, here: Option<i64>) -> Result<(), Problem> {
+    async fn stop_typing(&mut self, person: &Person, message_id: Option<i64>) -> Result<(), Problem> {
         let Some(mut message) = self.memory.waiting_for(person.chat, person.id).cloned() else {
-            self.say(person.chat, here, "Nothing to cancel.");
+            self.say(person.chat, message_id, "Nothing to cancel.");
             return Ok(());
         };
         if let Some(shown) = message.as_ask_mut() {
@@ -244,7 +244,7 @@ impl BotLoop {
     }
 
     pub(super) fn name_of(&self, agent: &AgentId) -> Option<String> {
-        self.memory.started_from.get(agent).map(|home| home.name.clone())
+        self.memory.started_from.get(agent).map(|from| from.name.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::access::Person;
 use super::api::Outgoing;
+use super::asks::{after, take_away};
 use super::bot_loop::BotLoop;
 use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
 use super::choices::{MOST_LISTED, list, offer, quoted};
@@ -12,7 +13,6 @@ use super::message::{ListContent, OfferContent};
 use super::queue::Job;
 use super::render::Button;
 use super::runs::Task;
-use super::show::{after, take_away};
 use super::updates::Notice;
 use crate::hub::Problem;
 use aye_core::{AgentId, Ask, AskId, Body, Text};
@@ -77,7 +77,7 @@ impl BotLoop {
         Ok(Some(asks).filter(|asks| asks.len() >= MANY))
     }
 
-    pub(super) async fn plan_list(
+    pub(super) async fn next_call_for_list(
         &mut self,
         mut message: SentMessage,
         shown: &ListContent,
@@ -93,7 +93,7 @@ impl BotLoop {
         }
     }
 
-    pub(super) async fn plan_offer(
+    pub(super) async fn next_call_for_offer(
         &mut self,
         mut message: SentMessage,
         shown: &OfferContent,
@@ -103,7 +103,7 @@ impl BotLoop {
             None => offer(shown.text.as_str(), shown.run.as_deref(), &shown.questions),
         };
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
-        let outgoing = Outgoing { reply_to: Some(shown.here), silent: true, ..outgoing };
+        let outgoing = Outgoing { reply_to: Some(shown.message_id), silent: true, ..outgoing };
         self.show(&message, outgoing).await
     }
 
@@ -143,8 +143,8 @@ impl BotLoop {
     /// Posts a list of open asks because somebody asked for it.
     pub(super) async fn list_open(&mut self, chat: i64, status: String) -> Result<(), Problem> {
         let open = self.hub.whole_snapshot().await?.asks;
-        let here = open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, chat));
-        let asks: Vec<_> = here.map(|ask| ask.id).collect();
+        let of_chat = open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, chat));
+        let asks: Vec<_> = of_chat.map(|ask| ask.id).collect();
         if asks.is_empty() {
             self.say(chat, None, &status);
             return Ok(());
@@ -188,7 +188,7 @@ impl BotLoop {
         if shown.user != person.id {
             return Ok(Notice::alert("Only the person who wrote this can choose."));
         }
-        let words = self.place(update, action, &shown.text, shown.here, person).await?;
+        let words = self.place(update, action, &shown.text, shown.message_id, person).await?;
         shown.decided = Some(format!("{words}: {}", quoted(shown.text.as_str())));
         self.put_reaction(message.chat, Job::Message(message.id.clone()));
         self.keep(message).await?;
@@ -201,7 +201,7 @@ impl BotLoop {
         update: i64,
         action: Action,
         text: &Text,
-        here: i64,
+        message_id: i64,
         person: &Person,
     ) -> Result<&'static str, Problem> {
         match action {
@@ -209,11 +209,11 @@ impl BotLoop {
                 let Some(message) = self.memory.messages.get(&message).cloned() else {
                     return Ok("Too late");
                 };
-                self.text_for(update, message, text.as_str(), person, Some(here)).await?;
+                self.text_for(update, message, text.as_str(), person, Some(message_id)).await?;
                 Ok("Taken as the answer")
             }
             Action::Prompt => {
-                self.work(Task::new(update, person, text.as_str(), Some(here))).await?;
+                self.work(Task::new(update, person, text.as_str(), Some(message_id))).await?;
                 Ok("Sent to the run")
             }
             _ => Ok("Ignored"),
@@ -254,7 +254,7 @@ impl BotLoop {
         update: i64,
         person: &Person,
         text: &str,
-        here: i64,
+        message_id: i64,
     ) -> Result<bool, Problem> {
         let run = self.run_of(person.chat).await;
         let questions = self.open_questions(person.chat, run.as_ref().map(|(agent, _)| agent)).await?;
@@ -264,7 +264,7 @@ impl BotLoop {
             return Ok(false);
         }
         let run = run.map(|(_, name)| name);
-        let shown = OfferContent { user: person.id, text: words, here, run, questions, decided: None };
+        let shown = OfferContent { user: person.id, text: words, message_id, run, questions, decided: None };
         let offer = SentMessage::of_offer(person.chat, shown, self.hub.clock().now())?;
         self.put_reaction(person.chat, Job::Message(offer.id.clone()));
         let mut memos = self.memory.put_handled(update);
@@ -314,12 +314,13 @@ impl BotLoop {
         chat: i64,
         agent: Option<&AgentId>,
     ) -> Result<Vec<(String, String)>, Problem> {
-        let here =
+        let shown_in_chat =
             self.memory.messages.values().filter(|message| message.chat == chat && message.is_current());
-        let mut here: Vec<_> = here.filter_map(|message| Some((message, message.as_ask()?))).collect();
-        here.sort_by_key(|(message, _)| std::cmp::Reverse(message.made_at));
+        let mut shown_in_chat: Vec<_> =
+            shown_in_chat.filter_map(|message| Some((message, message.as_ask()?))).collect();
+        shown_in_chat.sort_by_key(|(message, _)| std::cmp::Reverse(message.made_at));
         let mut found = Vec::new();
-        for (message, shown) in here {
+        for (message, shown) in shown_in_chat {
             let Some(ask) = self.find_ask(&shown.ask).await? else { continue };
             let Body::Question(asked) = &ask.body else { continue };
             let question = asked.questions.get(shown.draft.at).filter(|question| question.free_text);

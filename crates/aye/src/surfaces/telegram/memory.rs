@@ -1,6 +1,7 @@
 //! What the bot must not forget when the hub is restarted; the hub keeps it. Whatever changes here is on
 //! disk before it is acted on.
 
+use super::bot_loop::BotLoop;
 pub use super::message::{ChatNote, Content, SentMessage, Side, SideKind, StartedFrom};
 use super::waiting_texts::IncomingText;
 use crate::hub::{Hub, Memo, NO_RANDOMNESS, Problem};
@@ -12,7 +13,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 const MESSAGE: &str = "message";
 const CHAT: &str = "chat";
-const HOME: &str = "home";
+const STARTED_FROM: &str = "home";
 const HANDLED: &str = "handled";
 const HELD: &str = "held";
 pub const START: &str = "start";
@@ -51,9 +52,9 @@ impl Memory {
                 memory.chats.insert(chat, note);
             }
         }
-        for (agent, home) in all::<StartedFrom>(hub, HOME).await? {
+        for (agent, chat) in all::<StartedFrom>(hub, STARTED_FROM).await? {
             if let Ok(agent) = AgentId::try_from(agent) {
-                memory.started_from.insert(agent, home);
+                memory.started_from.insert(agent, chat);
             }
         }
         let mut handled = all::<u64>(hub, HANDLED).await?;
@@ -173,9 +174,9 @@ impl Memory {
         memo
     }
 
-    pub fn put_started_from(&mut self, agent: AgentId, home: StartedFrom) -> Memo {
-        let memo = Memo { kind: HOME, key: agent.to_string(), body: Some(json!(home)) };
-        self.started_from.insert(agent, home);
+    pub fn put_started_from(&mut self, agent: AgentId, chat: StartedFrom) -> Memo {
+        let memo = Memo { kind: STARTED_FROM, key: agent.to_string(), body: Some(json!(chat)) };
+        self.started_from.insert(agent, chat);
         memo
     }
 
@@ -213,12 +214,53 @@ impl Memory {
         let old = self.messages.values().filter(|message| is_old(message.made_at) && !is_needed(message));
         let old: Vec<_> = old.map(|message| message.id.clone()).collect();
         let mut memos: Vec<_> = old.iter().flat_map(|id| self.remove(id)).collect();
-        self.started_from.retain(|agent, home| {
-            let is_over = is_old(home.at) && !is_alive(agent);
-            memos.extend(is_over.then(|| forget(HOME, agent.to_string())));
+        self.started_from.retain(|agent, chat| {
+            let is_over = is_old(chat.at) && !is_alive(agent);
+            memos.extend(is_over.then(|| forget(STARTED_FROM, agent.to_string())));
             !is_over
         });
         memos
+    }
+}
+
+/// How the loop changes what it remembers: on disk first.
+impl BotLoop {
+    pub(super) async fn keep(&mut self, message: SentMessage) -> Result<(), Problem> {
+        let memo = self.memory.put(message);
+        self.save(vec![memo]).await
+    }
+
+    pub(super) async fn change(
+        &mut self,
+        id: &str,
+        change: impl FnOnce(&mut SentMessage),
+    ) -> Result<(), Problem> {
+        let Some(mut message) = self.memory.messages.get(id).cloned() else { return Ok(()) };
+        change(&mut message);
+        self.keep(message).await
+    }
+
+    /// On disk when this returns.
+    pub(super) async fn save(&mut self, memos: Vec<Memo>) -> Result<(), Problem> {
+        if memos.is_empty() {
+            return Ok(());
+        }
+        let saved = self.hub.remember(Surface::Telegram, memos).await;
+        self.stale |= saved.is_err();
+        saved
+    }
+
+    pub(super) fn mark_stale(&mut self) {
+        self.stale = true;
+    }
+
+    /// After a failed write, memory is read from disk again.
+    pub(super) async fn reload_if_stale(&mut self) -> Result<(), Problem> {
+        if self.stale {
+            self.memory = Memory::recall(&self.hub).await?;
+            self.stale = false;
+        }
+        Ok(())
     }
 }
 

@@ -77,7 +77,8 @@ pub struct OfferContent {
     pub user: i64,
     pub text: Text,
     /// The message that has the text.
-    pub here: i64,
+    #[serde(rename = "here")]
+    pub message_id: i64,
     pub run: Option<String>,
     /// Messages that show a question, and what each asks.
     pub questions: Vec<(String, String)>,

@@ -4,6 +4,7 @@
 
 mod access;
 mod api;
+mod asks;
 mod bot_loop;
 mod calls;
 mod choices;
@@ -28,7 +29,6 @@ mod render;
 mod results;
 mod runs;
 mod settings;
-mod show;
 mod texts;
 mod updates;
 mod waiting_texts;

@@ -24,7 +24,8 @@ pub struct Photo {
     person: Person,
     /// None: the chat's run, or a new one.
     agent: Option<AgentId>,
-    here: i64,
+    #[serde(rename = "here")]
+    message_id: i64,
     file: String,
     caption: String,
 }
@@ -43,7 +44,7 @@ impl BotLoop {
         message: &Message,
         person: &Person,
     ) -> Result<(), Problem> {
-        let (chat, here) = (person.chat, message.message_id);
+        let (chat, message_id) = (person.chat, message.message_id);
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
         let replied = replied.and_then(|to| self.memory.numbered(chat, to)).cloned();
         if replied.as_ref().is_some_and(|message| message.as_ask().is_some())
@@ -51,13 +52,13 @@ impl BotLoop {
         {
             self.say(
                 chat,
-                Some(here),
+                Some(message_id),
                 "An answer must be text: photos, voice messages and files cannot be one.",
             );
             return Ok(());
         }
         if message.photo.is_empty() {
-            self.say(chat, Some(here), NO_TEXT);
+            self.say(chat, Some(message_id), NO_TEXT);
             return Ok(());
         }
         let agent = match replied.as_ref().and_then(SentMessage::as_run) {
@@ -67,24 +68,24 @@ impl BotLoop {
         if let Some(agent) = &agent
             && self.hub.agent(agent.as_str()).await?.kind != "claude"
         {
-            self.say(chat, Some(here), "This agent does not take photos.");
+            self.say(chat, Some(message_id), "This agent does not take photos.");
             return Ok(());
         }
         if let (None, Err(words)) = (&agent, self.chosen_project(&self.note_of(chat))) {
-            self.say(chat, Some(here), &words);
+            self.say(chat, Some(message_id), &words);
             return Ok(());
         }
         if self.photos.len() + self.waiting_photos.len() >= MOST_AT_ONCE {
-            self.say(chat, Some(here), "Too many photos at once. Send this one again in a moment.");
+            self.say(chat, Some(message_id), "Too many photos at once. Send this one again in a moment.");
             return Ok(());
         }
         let Some(file) = best(&message.photo) else {
-            self.say(chat, Some(here), "This photo is too large: 1 MB at most.");
+            self.say(chat, Some(message_id), "This photo is too large: 1 MB at most.");
             return Ok(());
         };
         let caption = message.caption.clone().filter(|words| !words.trim().is_empty());
         let caption = caption.unwrap_or_else(|| "Look at this photo.".to_owned());
-        let photo = Photo { update, person: person.clone(), agent, here, file, caption };
+        let photo = Photo { update, person: person.clone(), agent, message_id, file, caption };
         let mut memos = self.memory.put_handled(update);
         memos.push(Memo { kind: PHOTO, key: update.to_string(), body: Some(json!(photo)) });
         self.save(memos).await?;
@@ -120,18 +121,18 @@ impl BotLoop {
             return self.waiting_photos.push(Fetched { photo, image });
         }
         let memos = vec![forget(PHOTO, photo.update.to_string())];
-        let Photo { update, person, agent, here, caption, .. } = photo;
+        let Photo { update, person, agent, message_id, caption, .. } = photo;
         let done = match image {
             Ok(image) => {
-                let (image, here) = (Some(image), Some(here));
-                let task = Task { update, person, text: caption, image, here, memos };
+                let (image, message_id) = (Some(image), Some(message_id));
+                let task = Task { update, person, text: caption, image, message_id, memos };
                 match agent {
                     Some(agent) => self.prompt(agent, task).await,
                     None => self.work(task).await,
                 }
             }
             Err(why) => {
-                self.say(chat, Some(here), &format!("The photo could not be fetched: {why}."));
+                self.say(chat, Some(message_id), &format!("The photo could not be fetched: {why}."));
                 self.save(memos).await
             }
         };

@@ -2,9 +2,7 @@
 
 use super::bot_loop::BotLoop;
 use super::calls::{Markup, Purpose};
-use super::html::Page;
 use super::memory::{Content, SentMessage, Side, SideKind};
-use super::queue::Job;
 use crate::hub::Problem;
 
 /// What Telegram says of a message that is no longer there, or cannot be changed any more.
@@ -175,21 +173,6 @@ impl BotLoop {
         }
     }
 
-    pub(super) async fn keep(&mut self, message: SentMessage) -> Result<(), Problem> {
-        let memo = self.memory.put(message);
-        self.save(vec![memo]).await
-    }
-
-    pub(super) async fn change(
-        &mut self,
-        id: &str,
-        change: impl FnOnce(&mut SentMessage),
-    ) -> Result<(), Problem> {
-        let Some(mut message) = self.memory.messages.get(id).cloned() else { return Ok(()) };
-        change(&mut message);
-        self.keep(message).await
-    }
-
     /// A side message that is there, or without a number one that will not be tried again.
     async fn add_side(&mut self, id: &str, what: SideKind, number: Option<i64>) -> Result<(), Problem> {
         self.change(id, |message| message.sides.push(Side { message: number, what })).await
@@ -197,9 +180,5 @@ impl BotLoop {
 
     async fn drop_side(&mut self, id: &str, number: i64) -> Result<(), Problem> {
         self.change(id, |message| message.sides.retain(|side| side.message != Some(number))).await
-    }
-
-    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: Page) {
-        self.put(chat, Job::Words { page: page.fitting(), reply_to, plain: false });
     }
 }

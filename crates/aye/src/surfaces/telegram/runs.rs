@@ -2,6 +2,7 @@
 
 use super::access::Person;
 use super::api::Outgoing;
+use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
 use super::form::Action;
@@ -11,7 +12,6 @@ use super::message::RunContent;
 use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
-use super::show::digest;
 use crate::hub::{Command, Image, Memo, NewRun, Problem};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
@@ -28,14 +28,14 @@ pub struct Task {
     pub text: String,
     pub image: Option<Image>,
     /// The message to reply to.
-    pub here: Option<i64>,
+    pub message_id: Option<i64>,
     /// Saved together with it.
     pub memos: Vec<Memo>,
 }
 
 impl Task {
-    pub fn new(update: i64, person: &Person, text: &str, here: Option<i64>) -> Self {
-        Self { update, person: person.clone(), text: text.to_owned(), image: None, here, memos: vec![] }
+    pub fn new(update: i64, person: &Person, text: &str, message_id: Option<i64>) -> Self {
+        Self { update, person: person.clone(), text: text.to_owned(), image: None, message_id, memos: vec![] }
     }
 }
 
@@ -78,7 +78,7 @@ impl BotLoop {
     }
 
     pub(super) async fn prompt(&mut self, agent: AgentId, task: Task) -> Result<(), Problem> {
-        let Task { update, person, text, image, here, mut memos } = task;
+        let Task { update, person, text, image, message_id, mut memos } = task;
         memos.extend(self.memory.put_handled(update));
         let Ok(words) = Text::try_from(text) else { return self.save(memos).await };
         let anyway = memos.clone();
@@ -99,18 +99,18 @@ impl BotLoop {
             Ok(()) => Ok(()),
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => {
-                self.say(person.chat, here, &format!("That did not work: {problem}."));
+                self.say(person.chat, message_id, &format!("That did not work: {problem}."));
                 self.save(anyway).await
             }
         }
     }
 
     async fn start(&mut self, task: Task, note: ChatNote, resume: Option<String>) -> Result<(), Problem> {
-        let Task { update, person, text, image, here, mut memos } = task;
+        let Task { update, person, text, image, message_id, mut memos } = task;
         let chosen = match self.chosen_project(&note) {
             Ok(project) => project,
             Err(words) => {
-                self.say(person.chat, here, &words);
+                self.say(person.chat, message_id, &words);
                 return self.save(memos).await;
             }
         };
@@ -118,7 +118,7 @@ impl BotLoop {
             return Ok(());
         };
         if self.starting.contains_key(&person.chat) {
-            self.say(person.chat, here, "A run is just being started. Send this again in a moment.");
+            self.say(person.chat, message_id, "A run is just being started. Send this again in a moment.");
             return self.save(memos).await;
         }
         self.starting.insert(person.chat, self.hub.clock().now());
@@ -201,14 +201,14 @@ impl BotLoop {
             self.run_changed(agent);
             return Ok(());
         }
-        let Some(chat) = self.memory.started_from.get(agent).map(|home| home.chat) else { return Ok(()) };
+        let Some(chat) = self.memory.started_from.get(agent).map(|from| from.chat) else { return Ok(()) };
         match begins_turn(event) {
             true => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
             false => Ok(()),
         }
     }
 
-    pub(super) async fn plan_run(
+    pub(super) async fn next_call_for_run(
         &mut self,
         mut message: SentMessage,
         shown: &RunContent,
@@ -255,9 +255,9 @@ impl BotLoop {
     }
 
     fn run_name(&self, agent: &Agent) -> String {
-        let home = self.name_of(&agent.id).filter(|name| !name.trim().is_empty());
+        let given = self.name_of(&agent.id).filter(|name| !name.trim().is_empty());
         let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
-        home.or(title).unwrap_or_else(|| agent.id.to_string())
+        given.or(title).unwrap_or_else(|| agent.id.to_string())
     }
 
     /// An edit notifies nobody, so the end is told in a message of its own; whoever cancelled the run knows already.

@@ -29,7 +29,7 @@ impl BotLoop {
             return Ok(());
         };
         self.reopen_chat(person.chat);
-        let (chat, here) = (person.chat, message.message_id);
+        let (chat, message_id) = (person.chat, message.message_id);
         let addressed = self.is_addressed(&message, &person);
         let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
             return match message.has_media() && addressed {
@@ -41,7 +41,7 @@ impl BotLoop {
             if addressed {
                 self.say(
                     chat,
-                    Some(here),
+                    Some(message_id),
                     "Forwarded messages are ignored. If you mean it, send the text yourself.",
                 );
             }
@@ -49,7 +49,7 @@ impl BotLoop {
         }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
         let (text, until) = (text.to_owned(), self.hub.clock().now());
-        let said = IncomingText { update, person, text, here, replied, addressed, until };
+        let said = IncomingText { update, person, text, message_id, replied, addressed, until };
         match self.whole(said).await? {
             Some(said) => self.take_text(said).await,
             None => Ok(()),
@@ -86,13 +86,13 @@ impl BotLoop {
 
     /// A whole text, on its way to where it belongs.
     pub(super) async fn take_text(&mut self, said: IncomingText) -> Result<(), Problem> {
-        let (chat, here) = (said.person.chat, Some(said.here));
+        let (chat, message_id) = (said.person.chat, Some(said.message_id));
         match super::commands::parse(&said.text, &self.me.username) {
             Parsed::Ours(slash, rest) => return self.command(&said, slash, rest).await,
             Parsed::Others => return Ok(()),
             Parsed::Unknown(_) if chat < 0 => return Ok(()),
             Parsed::Unknown(command) => {
-                self.say(chat, here, &format!("Unknown command: {command}. Send /help for the list."));
+                self.say(chat, message_id, &format!("Unknown command: {command}. Send /help for the list."));
                 return Ok(());
             }
             Parsed::Text => {}
@@ -104,14 +104,14 @@ impl BotLoop {
         if let Some(message) = meant {
             match &message.shows {
                 Content::Ask(_) => {
-                    return self.text_for(said.update, message, &said.text, &said.person, here).await;
+                    return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
                 }
                 Content::Run(shown) => {
-                    let task = Task::new(said.update, &said.person, &said.text, here);
+                    let task = Task::new(said.update, &said.person, &said.text, message_id);
                     return self.prompt(shown.agent.clone(), task).await;
                 }
                 Content::List(_) | Content::Offer(_) => {
-                    self.say(chat, here, "Please use the buttons of that message.");
+                    self.say(chat, message_id, "Please use the buttons of that message.");
                     return Ok(());
                 }
             }
@@ -120,19 +120,19 @@ impl BotLoop {
         if let Some(message) = waiting
             && self.is_still_meant(&message).await?
         {
-            return self.text_for(said.update, message, &said.text, &said.person, here).await;
+            return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
         }
         if !said.addressed {
             return Ok(());
         }
         let text = self.without_my_name(&said.text);
-        if self.offer_as_answer(said.update, &said.person, &text, said.here).await? {
+        if self.offer_as_answer(said.update, &said.person, &text, said.message_id).await? {
             return Ok(());
         }
         if self.starting.contains_key(&chat) {
             return self.hold_text(said).await;
         }
-        self.work(Task::new(said.update, &said.person, &text, here)).await
+        self.work(Task::new(said.update, &said.person, &text, message_id)).await
     }
 
     fn without_my_name(&self, text: &str) -> String {
@@ -160,25 +160,33 @@ impl BotLoop {
         message: SentMessage,
         text: &str,
         person: &Person,
-        here: Option<i64>,
+        message_id: Option<i64>,
     ) -> Result<(), Problem> {
         let Some(shown) = message.as_ask().cloned() else { return Ok(()) };
         let Some(ask) = self.find_ask(&shown.ask).await? else { return Ok(()) };
         self.put_reaction(message.chat, Job::Ask(ask.id.clone()));
         let stopped = Draft { typing: None, ..shown.draft.clone() };
         if !ask.state.is_open() {
-            self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&too_late(&ask))));
+            self.say(
+                person.chat,
+                message_id,
+                &format!("{} Your text was not used.", sentence(&too_late(&ask))),
+            );
             return self.go_on(update, message, stopped, person).await;
         }
         match typed(&ask.body, shown.draft, person.as_who(), text) {
             Next::Stale(why) => {
-                self.say(person.chat, here, why);
+                self.say(person.chat, message_id, why);
                 Ok(())
             }
             Next::Draft(draft) => self.go_on(update, message, draft, person).await,
             Next::Answer(answer) => {
                 if let Err(words) = self.answer(update, shown.digest, &ask, answer, person).await? {
-                    self.say(person.chat, here, &format!("{} Your text was not used.", sentence(&words)));
+                    self.say(
+                        person.chat,
+                        message_id,
+                        &format!("{} Your text was not used.", sentence(&words)),
+                    );
                 }
                 self.go_on(update, message, stopped, person).await
             }

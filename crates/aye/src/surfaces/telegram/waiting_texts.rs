@@ -2,9 +2,9 @@
 //! as one arrives as one. What comes while a run is being started goes to that run.
 
 use super::access::Person;
+use super::asks::after;
 use super::bot_loop::BotLoop;
 use super::html::{LONGEST, length};
-use super::show::after;
 use crate::hub::Problem;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ pub struct IncomingText {
     pub person: Person,
     pub text: String,
     /// The message itself, and the one it replies to.
-    pub here: i64,
+    #[serde(rename = "here")]
+    pub message_id: i64,
     pub replied: Option<i64>,
     /// It is meant for the bot, wherever it stands.
     pub addressed: bool,
@@ -63,7 +64,11 @@ impl BotLoop {
         let key = (said.person.chat, said.person.id);
         let (held, until) = (self.memory.held.get(&key).cloned(), self.hub.clock().now());
         if held.as_ref().is_some_and(|held| held.text.len() >= LONGEST_TEXT) {
-            self.say(key.0, Some(said.here), "A run is just being started. Send this again in a moment.");
+            self.say(
+                key.0,
+                Some(said.message_id),
+                "A run is just being started. Send this again in a moment.",
+            );
             return Ok(());
         }
         let mut memos = self.memory.put_handled(said.update);

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 type Effect = crate::agents::driven::Effect<String>;
 
 fn driver() -> Driver<ClaudeCode> {
-    let claude = ClaudeCode::new("/src".into(), aye_policy::Home::default(), "run".into(), AsksBy::Control);
+    let claude =
+        ClaudeCode::new("/src".into(), aye_policy::OwnPlaces::default(), "run".into(), AsksBy::Control);
     Driver::new(claude, "run".into())
 }
 

@@ -44,7 +44,7 @@ pub enum Told {
 
 struct Desk {
     home: Home,
-    places: aye_policy::Home,
+    places: aye_policy::OwnPlaces,
     watch: Watch,
     changes: Changes,
     told: mpsc::Sender<Told>,

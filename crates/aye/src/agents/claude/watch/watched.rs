@@ -75,7 +75,7 @@ impl Watched {
     }
 
     /// Raises what is new, and tells those who wait how their calls ended.
-    pub fn take(&mut self, news: News, places: &aye_policy::Home) {
+    pub fn take(&mut self, news: News, places: &aye_policy::OwnPlaces) {
         for (open, closed) in news.closed {
             if let Some(ending) = self.endings.remove(&open.tool_use_id) {
                 ending.send_replace(Some(closed));
@@ -87,7 +87,7 @@ impl Watched {
         while self.asks.try_join_next().is_some() {}
     }
 
-    fn raise(&mut self, open: Open, places: &aye_policy::Home) {
+    fn raise(&mut self, open: Open, places: &aye_policy::OwnPlaces) {
         let cwd = self.session.cwd.clone().or_else(|| open.cwd.as_ref().map(Into::into)).unwrap_or_default();
         match body(&open, &cwd, places) {
             Ok(body) => self.follow(&open.tool_use_id, &open.tool, body, None),
@@ -122,7 +122,7 @@ pub fn key(session: &str, tool_use_id: &str) -> Key {
     Key::from_displayed(&format_args!("{session}/{tool_use_id}"))
 }
 
-fn body(open: &Open, cwd: &Path, places: &aye_policy::Home) -> Result<Body, String> {
+fn body(open: &Open, cwd: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, String> {
     let input = open.input.clone().ok_or("it is too long")?;
     let tool = CanUseTool {
         tool_name: open.tool.clone(),

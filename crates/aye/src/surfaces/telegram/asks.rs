@@ -92,8 +92,8 @@ impl BotLoop {
 
     /// An agent that was started from a chat asks there; all others ask everywhere.
     pub(super) fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
-        let home = self.memory.started_from.get(agent).map(|home| home.chat);
-        home.filter(|home| self.settings.chats.contains(home)).is_none_or(|home| home == chat)
+        let started_from = self.memory.started_from.get(agent).map(|from| from.chat);
+        started_from.filter(|from| self.settings.chats.contains(from)).is_none_or(|from| from == chat)
     }
 
     async fn view(&self, ask: &Ask, now: Timestamp) -> Result<View, Problem> {
@@ -112,7 +112,7 @@ impl BotLoop {
         })
     }
 
-    pub(super) async fn plan_ask(&mut self, chat: i64, id: &AskId) -> Result<Option<Call>, Problem> {
+    pub(super) async fn next_call_for_ask(&mut self, chat: i64, id: &AskId) -> Result<Option<Call>, Problem> {
         let Some(ask) = self.find_ask(id).await? else { return Ok(None) };
         let now = self.hub.clock().now();
         let view = self.view(&ask, now).await?;
@@ -135,15 +135,15 @@ impl BotLoop {
             let call = match &view {
                 View::Open => {
                     let shown = open(&ask, &content.draft, &asker);
-                    self.plan_open(message, &ask, shown, now, &asker).await?
+                    self.next_call_for_open_ask(message, &ask, shown, now, &asker).await?
                 }
                 View::MayPass(left) => {
                     let decided = content.decided.as_deref();
                     let left = Some(*left).filter(|_| decided.is_none());
                     let shown = refused_plan(&ask, &asker, left, decided);
-                    self.plan_open(message, &ask, shown, now, &asker).await?
+                    self.next_call_for_open_ask(message, &ask, shown, now, &asker).await?
                 }
-                View::Ended => self.plan_ended(message, &ask, &asker).await?,
+                View::Ended => self.next_call_for_ended_ask(message, &ask, &asker).await?,
             };
             if call.is_some() {
                 return Ok(call);
@@ -152,7 +152,7 @@ impl BotLoop {
         Ok(None)
     }
 
-    async fn plan_open(
+    async fn next_call_for_open_ask(
         &mut self,
         mut message: SentMessage,
         ask: &Ask,
@@ -194,7 +194,7 @@ impl BotLoop {
         Ok(None)
     }
 
-    async fn plan_ended(
+    async fn next_call_for_ended_ask(
         &mut self,
         mut message: SentMessage,
         ask: &Ask,
@@ -271,10 +271,10 @@ impl BotLoop {
     /// The name and deadline that people see.
     pub(super) async fn asker(&self, ask: &Ask) -> Asker {
         let agent = self.hub.agent(ask.agent.as_str()).await.ok();
-        let home = self.memory.started_from.get(&ask.agent).map(|home| home.name.clone());
+        let given = self.memory.started_from.get(&ask.agent).map(|from| from.name.clone());
         let title =
             agent.as_ref().map(|agent| agent.title.trim().to_owned()).filter(|title| !title.is_empty());
-        let mut name = home.or(title).unwrap_or_else(|| ask.agent.to_string());
+        let mut name = given.or(title).unwrap_or_else(|| ask.agent.to_string());
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }

@@ -10,7 +10,7 @@ use crate::pattern::settle_path;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Home {
+pub struct OwnPlaces {
     /// Normalised and in lower case, because some file systems ignore case.
     places: Vec<String>,
     user: Option<String>,
@@ -18,7 +18,7 @@ pub struct Home {
     user_spelled: Option<String>,
 }
 
-impl Home {
+impl OwnPlaces {
     /// The folders and files that belong to aye, as absolute paths, and the user's home folder.
     pub fn new(places: &[&str], user_home: Option<&str>) -> Self {
         let settle = |path: &str| settle_path("/", &path.to_lowercase());
@@ -160,8 +160,9 @@ mod tests {
     use serde_json::json;
 
     fn named(cwd: &str, input: Value) -> bool {
-        let home = Home::new(&["/home/ada/.local/share/aye", "/run/user/7/aye.sock"], Some("/home/ada"));
-        home.is_named(cwd, input.as_object().unwrap())
+        let places =
+            OwnPlaces::new(&["/home/ada/.local/share/aye", "/run/user/7/aye.sock"], Some("/home/ada"));
+        places.is_named(cwd, input.as_object().unwrap())
     }
 
     #[test]
@@ -219,8 +220,8 @@ mod tests {
 
     #[test]
     fn a_name_with_quotes_or_backslashes_in_it_is_seen_too() {
-        let home = Home::new(&["/home/ada/it's \\ours"], Some("/home/ada"));
-        let named = |text: &str| home.is_named("/home/ada", json!({"command": text}).as_object().unwrap());
+        let places = OwnPlaces::new(&["/home/ada/it's \\ours"], Some("/home/ada"));
+        let named = |text: &str| places.is_named("/home/ada", json!({"command": text}).as_object().unwrap());
         assert!(named("/home/ada/it's \\ours/x"));
         assert!(named("it's \\ours/x"));
         assert!(named("cat \"/home/ada/it's \\\\ours/x\""));
@@ -231,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_name_with_a_space_is_still_one_name() {
-        let home = Home::new(&["/Users/ada/Library/Application Support/aye"], Some("/Users/ada"));
-        let named = |text: &str| home.is_named("/", json!({"command": text}).as_object().unwrap());
+        let places = OwnPlaces::new(&["/Users/ada/Library/Application Support/aye"], Some("/Users/ada"));
+        let named = |text: &str| places.is_named("/", json!({"command": text}).as_object().unwrap());
         assert!(named("cat ~/Library/Application\\ Support/aye/x"));
         assert!(named("cat ~/\"Library/Application Support\"/aye/x"));
         assert!(named("cat ~/Library/x/../Application\\ Support/aye/x"));
