@@ -5,6 +5,7 @@ mod kills;
 mod permissions;
 mod plans;
 mod questions;
+mod terminal;
 mod turns;
 
 use crate::support::{Hub, aye, claude, eventually, printed};

@@ -1,7 +1,7 @@
 //! The course of a run: interrupts, further prompts, sessions, sub-agents, and a model that stumbles.
 
 use super::{Story, bash, ended, said, which_database};
-use crate::support::eventually;
+use crate::support::{code, complained, eventually, printed};
 use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
 
@@ -69,7 +69,33 @@ fn a_model_that_is_overloaded_once_is_asked_again() {
     let ask = story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
     story.confirmed(&ask);
-    ended(run);
+    let said = said(run);
+    assert!(said.contains("! The model did not answer (529): overloaded. Trying again in "), "{said}");
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_tool_that_fails_says_why() {
+    let story = Story::new(vec![vec![tool("toolu_b", "Bash", bash("cat /nowhere/nothing"))]]);
+    let run = story.run(&[]);
+    story.answer(json!({"decision": "allow", "scope": "once"}));
+    let said = said(run);
+    assert!(
+        said.contains("✗ Bash ") && said.contains(": Exit code 1 cat: /nowhere/nothing: No such file"),
+        "{said}"
+    );
+    story.told("toolu_b", "No such file");
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_detached_run_in_a_mode_that_does_not_exist_fails_at_once_with_the_reason() {
+    let story = Story::new(vec![]);
+    let failed = story.command(&["--detach", "--mode", "nonsense"], "x").output().unwrap();
+    assert_eq!((code(&failed), printed(&failed)), (Some(1), String::new()));
+    let why = complained(&failed);
+    assert!(why.contains("'nonsense' is invalid. Allowed choices are"), "{why}");
+    assert_eq!(story.model.requests().len(), 0);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What the agent's own transcript shows of an answer.
 
 use super::{Scene, bash, once, question, yes};
+use crate::support::{complained, printed};
+use aye_testkit::agent::scripted_agent;
 use serde_json::json;
 
 #[test]
@@ -22,7 +24,7 @@ fn an_agent_that_took_another_answer_is_disputed_and_the_person_told() {
     let ask = scene.answer(yes());
     let ended = scene.end(run);
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
-    ended.says("is disputed");
+    ended.says("ALARM: the agent's transcript shows something else");
 }
 
 #[test]
@@ -31,7 +33,7 @@ fn a_tool_that_ran_although_it_was_refused_is_disputed() {
     let run =
         scene.run(json!([{"do": "ask", "block": bash("toolu_1", "rm x"), "claims": {"content": "removed"}}]));
     let ask = scene.answer(json!({"decision": "deny", "message": "never that"}));
-    scene.end(run).says("is disputed");
+    scene.end(run).says("ALARM: the agent's transcript shows something else");
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
 }
 
@@ -57,9 +59,22 @@ fn the_agent_gets_none_of_our_credentials() {
 
 #[test]
 fn through_a_pseudo_terminal_an_agent_is_driven_just_the_same() {
-    let scene = Scene::new();
-    let run = scene.command(json!([[question("toolu_q")]])).args(["--stdin", "pty"]).spawn().unwrap();
+    let other = format!("[agents.other]\ncommand = {:?}\nstdin = \"pty\"\n", scripted_agent());
+    let scene = Scene::with_policy(&other);
+    let run = scene.command(json!([[question("toolu_q")]])).args(["--agent", "other"]).spawn().unwrap();
     let ask = scene.answer(yes());
     assert_eq!(scene.end(run).code(), Some(0));
     assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
+}
+
+#[test]
+fn claude_code_is_refused_a_pseudo_terminal_with_what_to_do_instead() {
+    let scene = Scene::new();
+    for arguments in [&["--stdin", "pty"][..], &["--stdin", "pty", "--detach"]] {
+        let refused = scene.command(json!([])).args(arguments).output().unwrap();
+        assert_eq!((refused.status.code(), printed(&refused)), (Some(1), String::new()), "{arguments:?}");
+        let why = complained(&refused);
+        assert!(why.contains("a pipe only: leave out --stdin pty") && why.contains("[agents.KIND]"), "{why}");
+    }
+    assert!(scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body["agents"] == json!([]));
 }

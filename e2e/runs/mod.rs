@@ -106,7 +106,9 @@ fn a_detached_run_outlives_the_hub_takes_further_prompts_and_ends_when_it_is_sto
     assert_eq!(kinds.first(), Some(&json!("prompt")));
     assert_eq!(kinds.last(), Some(&json!("ended")));
     let log = std::fs::read_to_string(scene.hub.home.join("runs").join(format!("{id}.log"))).unwrap();
-    for words in ["First.", "Which DB?", "SQLite, by", "> go on", "Second."] {
+    for words in
+        ["First.", "Which DB?", "The hub is away.", "The hub is back.", "SQLite, by", "> go on", "Second."]
+    {
         assert!(log.contains(words), "{words} in {log}");
     }
 }

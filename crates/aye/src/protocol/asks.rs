@@ -200,6 +200,21 @@ impl Resolution {
         Some(Self { state: AskState::from(&ask.state), outcome, by: ask.state.by().cloned() })
     }
 
+    /// How an ask ended, as everybody sees it.
+    pub fn of_view(ask: &AskView) -> Option<Self> {
+        let outcome = match (ask.state, &ask.answer) {
+            (AskState::Open, _) => return None,
+            (AskState::Answered, Some(answer)) => Outcome::answered(answer),
+            (AskState::Answered | AskState::Expired, _) => {
+                Outcome { decision: Decision::Expired, answer: None, message: ask.note.clone() }
+            }
+            (AskState::Withdrawn, _) => {
+                Outcome { decision: Decision::Withdrawn, answer: None, message: ask.note.clone() }
+            }
+        };
+        Some(Self { state: ask.state, outcome, by: ask.by.clone() })
+    }
+
     /// What a rule decided at once, which nobody needs to wait for.
     pub fn by_rule(ask: &AskView) -> Option<Self> {
         let (Some(By::Rule { .. }), Some(answer)) = (&ask.by, &ask.answer) else { return None };

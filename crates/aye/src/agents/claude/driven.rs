@@ -208,6 +208,7 @@ impl ClaudeCode {
                 self.speaking = None;
                 vec![Meaning::TurnEnded(result.into())]
             }
+            Frame::Retry(retry) => vec![trouble(retry_words(&retry))],
             Frame::Response { error: Some(error), .. } => {
                 vec![trouble(format!("The agent refused a request: {error}"))]
             }
@@ -350,6 +351,17 @@ impl From<TurnResult> for Turn {
             tokens,
         }
     }
+}
+
+fn retry_words(retry: &wire::Retry) -> String {
+    let status = retry.error_status.map(|status| format!(" ({status})")).unwrap_or_default();
+    let why = retry.error.as_deref().map(|why| format!(": {}", why.replace('_', " "))).unwrap_or_default();
+    let seconds = retry.retry_delay_ms.map(|delay| format!(" in {:.0}s", (delay / 1000.0).ceil()));
+    let attempt = match (retry.attempt, retry.max_retries) {
+        (Some(attempt), Some(most)) => format!(", attempt {attempt} of {most}"),
+        _ => String::new(),
+    };
+    format!("The model did not answer{status}{why}. Trying again{}{attempt}.", seconds.unwrap_or_default())
 }
 
 /// A request among what cannot be read must not wait for ever; where its id stands is not agreed on.

@@ -49,6 +49,8 @@ pub enum Frame {
     Background {
         sub_agents: usize,
     },
+    /// The model did not answer, and is asked again.
+    Retry(Retry),
     /// The end of a turn.
     Result(TurnResult),
     /// Something newer than this program.
@@ -85,6 +87,16 @@ pub struct CanUseTool {
 pub struct Init {
     pub session_id: Option<String>,
     pub cwd: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Retry {
+    pub attempt: Option<u64>,
+    pub max_retries: Option<u64>,
+    pub retry_delay_ms: Option<f64>,
+    pub error_status: Option<u16>,
+    pub error: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -149,6 +161,7 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         },
         ("control_response", _) => decode_response(line),
         ("system", Some("init")) => Frame::Init(serde_json::from_slice(line).unwrap_or_default()),
+        ("system", Some("api_retry")) => Frame::Retry(serde_json::from_slice(line).unwrap_or_default()),
         ("system", Some("task_started")) => decode_task(line),
         ("system", Some("background_tasks_changed")) => decode_background(line),
         ("stream_event", _) => decode_stream(line),

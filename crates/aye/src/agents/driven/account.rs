@@ -2,6 +2,7 @@
 
 use crate::protocol::{Image, Resolution};
 use aye_core::{AskId, AskView, Decision, Receipt};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -82,7 +83,8 @@ pub struct Turn {
     pub tokens: Tokens,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Tokens {
     pub input: u64,
     pub output: u64,
@@ -91,6 +93,49 @@ pub struct Tokens {
 }
 
 impl RunEvent {
+    /// What another surface was told by [`RunEvent::event`]; none where that is newer than this program.
+    pub fn read(event: &Value) -> Option<Self> {
+        let text = |field: &str| event[field].as_str().map(str::to_owned);
+        let missing = match event["left_out"].as_u64() {
+            None | Some(0) => String::new(),
+            Some(left_out) => format!("\n… {left_out} characters are left out here"),
+        };
+        let whole = |field: &str| text(field).map(|text| text + &missing);
+        Some(match event["type"].as_str()? {
+            "prompt" => RunEvent::Prompt(whole("text")?),
+            "text" => match text("delta") {
+                Some(delta) => RunEvent::Speaks { id: text("id")?, delta },
+                None => RunEvent::Said { id: text("id")?, text: whole("text")? },
+            },
+            "tool" => RunEvent::ToolStarted {
+                id: text("id")?,
+                name: text("name")?,
+                input: event["input"].clone(),
+                sub_agent: text("sub_agent"),
+            },
+            "tool_result" => RunEvent::ToolEnded {
+                id: text("id")?,
+                failed: event["failed"] == true,
+                text: text("text").unwrap_or_default(),
+                images: Vec::new(),
+                took: event["duration_ms"].as_u64().map(Duration::from_millis),
+            },
+            "turn" => RunEvent::Turn(Turn {
+                failed: event["error"] == true,
+                text: whole("text"),
+                cost: event["cost"].as_f64(),
+                turns: event["turns"].as_u64(),
+                duration_ms: event["duration_ms"].as_u64(),
+                tokens: serde_json::from_value(event["tokens"].clone()).unwrap_or_default(),
+            }),
+            "trouble" => RunEvent::Trouble(whole("text")?),
+            "ended" => {
+                RunEvent::Ended { code: event["code"].as_i64().and_then(|code| i32::try_from(code).ok()) }
+            }
+            _ => return None,
+        })
+    }
+
     /// As other surfaces get it; asks they see by themselves.
     pub fn event(&self) -> Option<Value> {
         Some(match self {
@@ -225,6 +270,48 @@ mod tests {
             assert!(event.to_string().len() < MOST_BYTES, "{}", event["type"]);
             assert!(event["left_out"].as_u64() >= Some(380_000), "{}", event["type"]);
         }
+    }
+
+    #[test]
+    fn what_is_told_is_read_back() {
+        let (id, tokens) =
+            (|| "t".to_owned(), Tokens { input: 1, output: 2, cache_read: 3, cache_written: 4 });
+        let turn = Turn {
+            failed: true,
+            cost: Some(0.5),
+            turns: Some(2),
+            duration_ms: Some(7),
+            text: Some("x".into()),
+            tokens,
+        };
+        for told in [
+            RunEvent::Prompt("go".into()),
+            RunEvent::Speaks { id: id(), delta: "wo".into() },
+            RunEvent::Said { id: id(), text: "words".into() },
+            RunEvent::ToolStarted {
+                id: id(),
+                name: "Bash".into(),
+                input: json!({"command": "ls"}),
+                sub_agent: Some("s".into()),
+            },
+            RunEvent::ToolEnded {
+                id: id(),
+                failed: true,
+                text: "no".into(),
+                images: vec![],
+                took: Some(Duration::from_millis(9)),
+            },
+            RunEvent::Turn(turn),
+            RunEvent::Trouble("no".into()),
+            RunEvent::Ended { code: None },
+        ] {
+            assert_eq!(RunEvent::read(&told.event().unwrap()), Some(told));
+        }
+        let cut = RunEvent::Prompt("x".repeat(LONGEST_TEXT + 5)).event().unwrap();
+        assert!(
+            matches!(RunEvent::read(&cut), Some(RunEvent::Prompt(text)) if text.ends_with("… 5 characters are left out here"))
+        );
+        assert_eq!(RunEvent::read(&json!({"type": "newer"})), None);
     }
 
     #[test]

@@ -173,7 +173,15 @@ pub async fn take_commands(home: Home, client: AgentClient, events: mpsc::Sender
         let commands = match client.commands(after).await {
             Ok(commands) => commands,
             Err(error) if error.is_passing() && home.path().exists() => {
-                sleep(FAULT_PAUSE).await;
+                drop(events.send(Event::HubAway).await);
+                // A call that returns at once; the other one waits for commands.
+                let nothing_new = Registration::default();
+                while client.register(&nothing_new, Try::Once).await.is_err_and(|error| error.is_passing())
+                    && home.path().exists()
+                {
+                    sleep(FAULT_PAUSE).await;
+                }
+                drop(events.send(Event::HubBack).await);
                 continue;
             }
             Err(error) => {

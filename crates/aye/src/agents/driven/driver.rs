@@ -40,6 +40,9 @@ pub enum Event {
     Interrupt,
     /// No further prompt will come.
     LastPrompt,
+    /// The hub does not answer.
+    HubAway,
+    HubBack,
     /// The run is to end, whatever the agent is doing.
     Stop,
     /// The agent complained about something.
@@ -158,6 +161,12 @@ impl<P: AgentProtocol> Driver<P> {
             Event::Interrupt if self.rest() == Rest::Idle => Vec::new(),
             Event::Interrupt => written(self.protocol.interrupt()),
             Event::LastPrompt => Vec::new(),
+            Event::HubAway => {
+                vec![hint(
+                    "The hub is away. The agent goes on, and what it asks waits until the hub is back.",
+                )]
+            }
+            Event::HubBack => vec![hint("The hub is back.")],
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => {
                 let mut effects = written(self.protocol.interrupt());
@@ -168,7 +177,7 @@ impl<P: AgentProtocol> Driver<P> {
                 match words.trim_ascii().is_empty() {
                     true => Vec::new(),
                     false => {
-                        vec![trouble(format!("the agent complains: {}", String::from_utf8_lossy(&words)))]
+                        vec![trouble(format!("The agent complains: {}", String::from_utf8_lossy(&words)))]
                     }
                 }
             }
@@ -352,6 +361,10 @@ fn written<M>(messages: Vec<M>) -> Vec<Effect<M>> {
 
 fn trouble<M>(words: String) -> Effect<M> {
     Effect::Tell(RunEvent::Trouble(words))
+}
+
+fn hint<M>(words: &str) -> Effect<M> {
+    Effect::Tell(RunEvent::Hint(words.to_owned()))
 }
 
 fn withdraw<M>(ask: AskId, why: Withdrawal) -> [Effect<M>; 2] {

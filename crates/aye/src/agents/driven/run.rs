@@ -88,6 +88,8 @@ pub struct Running<P: AgentProtocol> {
     stays: bool,
     /// Cancelled when no further prompt will come.
     last_prompt: CancellationToken,
+    /// Cancelled when the agent says its first.
+    speaks: CancellationToken,
     prompt: (String, Option<Image>),
 }
 
@@ -175,11 +177,17 @@ pub async fn start<P: AgentProtocol>(
         process,
         stays,
         last_prompt: CancellationToken::new(),
+        speaks: CancellationToken::new(),
         prompt,
     })
 }
 
 impl<P: AgentProtocol> Running<P> {
+    /// Cancelled when the agent says its first.
+    pub fn speaks(&self) -> CancellationToken {
+        self.speaks.clone()
+    }
+
     /// To cancel when no further prompt will come: a run that waits for them then ends once it has nothing left to do.
     pub fn no_more_prompts(&self) -> CancellationToken {
         self.last_prompt.clone()
@@ -231,6 +239,9 @@ impl<P: AgentProtocol> Running<P> {
                 () = sleep_until_opt(lingering) => break,
             };
             let closed = matches!(event, Event::Closed);
+            if matches!(event, Event::Input(_)) {
+                self.speaks.cancel();
+            }
             let effects = self.run.driver.handle(event);
             over = self.run.carry_out(effects).await || closed;
             lingering = match self.run.driver.rest() {

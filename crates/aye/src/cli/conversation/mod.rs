@@ -44,8 +44,7 @@ pub async fn first_prompt(
     signals: &mut Signals,
 ) -> anyhow::Result<Option<(String, Keyboard)>> {
     let (printer, printed) = Printer::start()?;
-    let mut screen = Screen::new(printer, true, None);
-    screen.rests();
+    let mut screen = Screen::new(printer, true, Beginning { asked: None, working: false });
     let prompt = loop {
         screen.draw(Some(keyboard.line()));
         let typed = tokio::select! {
@@ -67,14 +66,21 @@ pub async fn first_prompt(
     Ok(prompt.map(|prompt| (prompt, keyboard)))
 }
 
-/// Shows what is told until nothing more is. `asked` is the prompt that its reader already knows.
+/// How a conversation stands when it is first shown.
+pub struct Beginning {
+    /// The prompt that whoever looks on already knows.
+    pub asked: Option<String>,
+    pub working: bool,
+}
+
+/// Shows what is told until nothing more is.
 pub async fn show(
     mut events: mpsc::Receiver<RunEvent>,
     mut person: Option<Person>,
     printer: Printer,
-    asked: Option<String>,
+    beginning: Beginning,
 ) {
-    let mut screen = Screen::new(printer, person.is_some(), asked);
+    let mut screen = Screen::new(printer, person.is_some(), beginning);
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -96,7 +102,7 @@ pub async fn show(
                 (Typed::Changed, _) | (_, None) => {}
                 (Typed::Line(line), Some(person)) => take(&mut screen, line, person).await,
                 (Typed::End, Some(leaving)) => {
-                    if screen.is_working() {
+                    if screen.is_working() && !leaving.on_leaving.is_empty() {
                         screen.line(&paint(DIM, leaving.on_leaving));
                     }
                     leaving.leaves.cancel();

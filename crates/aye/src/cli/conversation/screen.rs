@@ -1,6 +1,7 @@
 //! What stands on the terminal: what was said and done, above a last line that is drawn again and again. That line is
 //! what the person types, or else what the agent is doing.
 
+use super::Beginning;
 use super::line::Line;
 use super::printer::Printer;
 use super::typing::hint;
@@ -52,7 +53,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new(mut printer: Printer, can_type: bool, asked: Option<String>) -> Self {
+    pub fn new(mut printer: Printer, can_type: bool, beginning: Beginning) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|kind| kind == "dumb");
         if can_type {
             // What is pasted comes between marks, so that its line breaks end no line.
@@ -64,10 +65,10 @@ impl Screen {
             moves: std::io::stdout().is_terminal() && !dumb,
             asks: VecDeque::new(),
             tools: HashMap::new(),
-            known_prompts: asked.into_iter().collect(),
+            known_prompts: beginning.asked.into_iter().collect(),
             speaking: None,
             drawn: false,
-            working: true,
+            working: beginning.working,
             since: Instant::now(),
             ticks: 0,
         }
@@ -79,11 +80,6 @@ impl Screen {
 
     pub fn is_working(&self) -> bool {
         self.working
-    }
-
-    /// Nothing works yet.
-    pub fn rests(&mut self) {
-        self.working = false;
     }
 
     pub fn shown_ask(&self) -> Option<&AskView> {
@@ -315,8 +311,15 @@ fn turn_words(turn: &Turn) -> String {
     let (read, written) =
         (turn.tokens.input + turn.tokens.cache_read + turn.tokens.cache_written, turn.tokens.output);
     let seconds = turn.duration_ms.unwrap_or(0) as f64 / 1000.0;
-    let end = if turn.failed { "the turn ended with an error" } else { "done" };
-    let turns = turn.turns.unwrap_or(0);
-    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-    paint(DIM, format_args!("{end} · {turns} · {read} tokens in, {written} out · {seconds:.1}s{cost}"))
+    let end = if turn.failed { "stopped" } else { "done" };
+    let steps = turn.turns.unwrap_or(0);
+    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+    let figures =
+        paint(DIM, format_args!("{end} · {steps} · {read} tokens in, {written} out · {seconds:.1}s{cost}"));
+    match turn.text.as_deref().filter(|_| turn.failed).map(reason) {
+        Some(why) if !why.is_empty() => {
+            format!("{} The turn ended with an error{why}\n{figures}", paint(BAD, "!"))
+        }
+        _ => figures,
+    }
 }

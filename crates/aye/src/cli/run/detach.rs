@@ -7,6 +7,7 @@ use aye_core::AgentId;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::{ExitCode, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -35,7 +36,7 @@ pub async fn launch(home: &Home, id: &AgentId, arguments: Vec<OsString>, prompt:
     let mut said = String::new();
     log.seek(SeekFrom::Start(0))?;
     log.read_to_string(&mut said)?;
-    match said.trim().trim_start_matches("aye: ") {
+    match said.trim().trim_start_matches("aye: ").trim_start_matches("! ") {
         "" => anyhow::bail!("the run ended at once and did not say why"),
         why => anyhow::bail!("{why}"),
     }
@@ -62,9 +63,20 @@ pub fn leave_session() -> anyhow::Result<()> {
     rustix::process::setsid().map(drop).context("cannot leave this session")
 }
 
-/// Whoever started us reads the id, and nothing after it: the account of the run goes to its log.
-pub fn announce(id: &AgentId) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{id}")?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    Ok(())
+/// The id of a run, for whoever started it, who reads nothing else: what the run prints goes to its log.
+pub struct Announcement {
+    id: AgentId,
+    reader: File,
+}
+
+impl Announcement {
+    pub fn prepare(id: AgentId) -> anyhow::Result<Self> {
+        let reader = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(Self { id, reader })
+    }
+
+    pub fn make(mut self) -> anyhow::Result<()> {
+        Ok(writeln!(self.reader, "{}", self.id)?)
+    }
 }

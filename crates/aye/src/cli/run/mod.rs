@@ -1,6 +1,6 @@
 mod detach;
 
-use super::conversation::{self, Keyboard, Person, Printer};
+use super::conversation::{self, Beginning, Keyboard, Person, Printer};
 use super::{Done, ERROR, named, say};
 use crate::agents::claude::driven::ClaudeCode;
 use crate::agents::driven::{self, AgentProtocol};
@@ -18,8 +18,12 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+/// How long a detached agent may say nothing before it is taken for one that has started.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// Run Claude Code without its terminal UI; its requests go to the hub.
 #[derive(Args)]
@@ -94,6 +98,11 @@ impl Run {
             return detach::launch(home, &id, self.arguments_again(&id)?, &prompt).await;
         }
         let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
+        anyhow::ensure!(
+            self.agent != DEFAULT_KIND || self.stdin.unwrap_or(profile.stdin) == Stdin::Pipe,
+            "Claude Code takes its input from a pipe only: leave out --stdin pty, and stdin = \"pty\" under \
+             [agents.{DEFAULT_KIND}]. An agent that wants a terminal gets an [agents.KIND] of its own in config.toml"
+        );
         let cwd = self.folder()?;
         match profile.protocol {
             ProtocolName::ClaudeCode => {
@@ -246,11 +255,25 @@ async fn drive<P: AgentProtocol>(
     let mut printer = JoinSet::new();
     if agent.stays {
         detach::leave_session()?;
+        let announcement = detach::Announcement::prepare(id)?;
         let (paper, all_printed) = Printer::start()?;
         let running = driven::start(home, agent, told).await?;
-        detach::announce(&id)?;
-        printer.spawn(conversation::show(account, None, paper, None));
-        let status = running.to_its_end(&mut signals).await?;
+        let beginning = Beginning { asked: None, working: true };
+        printer.spawn(conversation::show(account, None, paper, beginning));
+        let speaks = running.speaks();
+        let mut ending = std::pin::pin!(running.to_its_end(&mut signals));
+        // An agent that ends before it says anything was never there: its log says why.
+        let status = tokio::select! {
+            status = &mut ending => status,
+            () = speaks.cancelled() => {
+                announcement.make()?;
+                ending.await
+            }
+            () = tokio::time::sleep(LONGEST_SILENCE) => {
+                announcement.make()?;
+                ending.await
+            }
+        }?;
         printer.join_next().await;
         drop(all_printed.await);
         return Ok(ended_as(status));
@@ -268,7 +291,12 @@ async fn drive<P: AgentProtocol>(
         on_leaving: "The run ends when this turn is over.",
     });
     let in_terminal = person.is_some();
-    printer.spawn(conversation::show(account, person, paper, Some(prompt)));
+    printer.spawn(conversation::show(
+        account,
+        person,
+        paper,
+        Beginning { asked: Some(prompt), working: true },
+    ));
     let status = running.to_its_end(&mut signals).await?;
     printer.join_next().await;
     // The same signals throughout: one that came in between would be heard by nobody.

@@ -44,9 +44,10 @@ pub fn whole(ask: &AskView, permission: &Permission, place: Place) -> String {
     let made_here = || Display::of(permission, &Extras::default());
     let display = ask.display.clone().unwrap_or_else(made_here);
     let mut out = String::new();
+    // The title of a change begins with the tool's name, and so does that of anything that is shown as JSON.
     let tool = match display.kind {
-        DisplayKind::Command | DisplayKind::Diff => format!(" · {}", one_line(&permission.tool)),
-        DisplayKind::Json => String::new(),
+        DisplayKind::Command => format!(" · {}", one_line(&permission.tool)),
+        DisplayKind::Diff | DisplayKind::Json => String::new(),
     };
     put(&mut out, format_args!("{}{}", paint(HEAD, one_line(&display.title)), paint(DIM, tool)));
     shown(&mut out, &display);
@@ -91,9 +92,10 @@ fn words(offer: &ScopeOffer, display: &Display, agent: &str) -> Option<String> {
         (Scope::Once, _) => Some("this time only".into()),
         (Scope::Session, Keeper::Hub) => display.grants.session.clone(),
         (Scope::Always, Keeper::Hub) => display.grants.always.clone(),
-        (Scope::Session | Scope::Always, Keeper::Agent) => {
-            Some(format!("{agent}'s own rule: {}", offer.rule.as_deref().unwrap_or("it does not say which")))
-        }
+        (Scope::Session | Scope::Always, Keeper::Agent) => Some(format!(
+            "by {agent}'s own rule: {}",
+            offer.rule.as_deref().unwrap_or("it does not say which")
+        )),
     }
 }
 
@@ -113,7 +115,7 @@ fn shown(out: &mut String, display: &Display) {
             let file = display.file.as_deref().unwrap_or_default();
             put(out, format_args!("{} {}", paint(DIM, "file:"), one_line(file)));
             if display.before {
-                let words = "what was there before is what the agent's machine says";
+                let words = "what the file has now is what the agent's machine says";
                 put(out, format_args!("{}", paint(DIM, words)));
             }
             for hunk in hunks {

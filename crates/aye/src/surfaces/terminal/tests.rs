@@ -77,14 +77,14 @@ fn a_permission_shows_the_change_the_whole_input_and_the_scopes() {
     k3v9m2pqxx  permission · open · 1m ago
     asked by claude-1 in /src/web (as the agent says)
 
-    Edit a.rs · Edit
+    Edit a.rs
     file: a.rs
     │ @@ -0 +0 @@
     │ -1
     │ +2
     to allow:
       --scope once     this time only
-      --scope session  claude-1's own rule: Edit files in src/
+      --scope session  by claude-1's own rule: Edit files in src/
 
     aye answer k3v9m2pqxx --allow   or --deny "why"
     "#);
