@@ -218,7 +218,7 @@ fn ctrl_c_takes_the_question_back_and_ends_with_130() {
         let ask = shown(&hub, &id);
         assert_eq!((&ask["state"], &ask["note"]), (&json!("withdrawn"), &json!("cancelled by the agent")));
         let late = hub.aye(&["answer", &id, "--text", "too late"]);
-        let why = "aye: this ask is no longer open: cancelled by the agent\n";
+        let why = "aye: this request is no longer open: cancelled by the agent\n";
         assert_eq!(all_of(&late), (Some(4), String::new(), why.into()));
     }
 }
@@ -638,7 +638,7 @@ fn tokens_are_made_listed_and_revoked() {
     assert_eq!(hub.get("/api/me", &token).status, 401);
     assert_eq!(
         all_of(&hub.aye(&["token", "revoke", token_id])),
-        (Some(1), String::new(), "aye: there is no such token in force\n".into())
+        (Some(1), String::new(), "aye: no active token has this id\n".into())
     );
 
     let nightly = printed(&hub.aye(&["token", "create", "--role", "agent", "--agent", "nightly"]));

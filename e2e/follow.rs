@@ -242,7 +242,7 @@ fn an_answer_over_the_socket_gets_its_result() {
     assert_eq!(follower.say(frame("yes", json!("act-1"))), result, "sent again, it is not answered again");
 
     let name = hub.person();
-    let why = format!("this ask was already answered by {} (api)", name.as_str().unwrap());
+    let why = format!("this request was already answered by {} (api)", name.as_str().unwrap());
     for (label, key) in [("no", json!("act-1")), ("no", json!("act-2")), ("yes", Value::Null)] {
         let expected = json!({"type": "result", "key": key, "status": 409, "error": why, "ask": answered});
         assert_eq!(follower.say(frame(label, key)), expected);

@@ -36,7 +36,7 @@ fn an_agent_that_ends_leaves_nothing_open() {
 
     let late = room.hub.answer(&open, saying("yes"));
     assert_eq!(late.status, 409);
-    assert_eq!(late.body["error"], "this ask is no longer open: the agent is gone");
+    assert_eq!(late.body["error"], "this request is no longer open: the agent is gone");
     let agents = |query: &str| room.hub.get(&format!("/api/agents{query}"), &room.hub.operator()).body;
     assert_eq!(agents("")["agents"].as_array().unwrap().len(), 1);
     assert_eq!(agents("?all=true")["agents"].as_array().unwrap().len(), 2);

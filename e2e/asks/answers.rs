@@ -21,7 +21,7 @@ fn a_second_answer_is_refused_and_names_the_first() {
     assert_eq!(first.body, answered);
 
     let name = room.hub.person();
-    let why = format!("this ask was already answered by {} (api)", name.as_str().unwrap());
+    let why = format!("this request was already answered by {} (api)", name.as_str().unwrap());
     let late = [
         json!({"answer": saying("no"), "digest": ask["digest"]}),
         json!({"answer": saying("yes"), "digest": ask["digest"]}),
@@ -61,7 +61,7 @@ fn an_answer_to_something_else_than_was_shown_is_refused() {
     let other = room.raise("other", "plan", json!({"plan": "p"}));
     for digest in [&other["digest"], &json!("sha256:0"), &json!("")] {
         let reply = room.try_answer(&ask, json!({"answer": saying("yes"), "digest": digest}));
-        let why = "the ask is not the one that was shown: look at it again before answering";
+        let why = "the request is not the one that was shown: look at it again before answering";
         assert_eq!((reply.status, reply.body), (412, json!({"error": why, "ask": ask})));
     }
     for (call, field) in [

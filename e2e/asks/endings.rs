@@ -18,7 +18,7 @@ fn an_unknown_ask_is_not_found() {
         room.withdraw(&unknown, json!({"why": "cancelled"})),
     ];
     for reply in replies {
-        assert_eq!((reply.status, reply.body), (404, error("there is no such ask")));
+        assert_eq!((reply.status, reply.body), (404, error("there is no such request")));
     }
     for id in ["%20", "a%2Fb", "%ff", "%00", &"x".repeat(65), "..%2Ftokens"] {
         let reply = room.hub.get(&format!("/api/asks/{id}"), &room.hub.operator());
@@ -130,7 +130,7 @@ fn an_ask_settled_in_the_agents_terminal_is_withdrawn_with_its_answer() {
     assert_eq!(room.withdraw(&ask, json!({"why": "gone"})).status, 409);
 
     let late = room.hub.answer(&ask, saying("no"));
-    let why = "this ask is no longer open: answered in the agent's own terminal";
+    let why = "this request is no longer open: answered in the agent's own terminal";
     assert_eq!((late.status, late.body), (409, json!({"error": why, "ask": withdrawn})));
     let outcome =
         json!({"decision": "withdrawn", "answer": null, "message": "answered in the agent's own terminal"});

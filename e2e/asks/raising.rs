@@ -80,7 +80,7 @@ fn the_same_key_with_another_body_is_refused() {
         json!({"questions": [{"question": "Go on!", "options": [{"label": "yes"}, {"label": "no"}]}]});
     for (kind, body) in [("question", other), ("plan", json!({"plan": "Go on?"}))] {
         let reply = room.try_raise(json!({"key": "k", "agent": "bot", "kind": kind, "body": body}));
-        let why = "this key was used for another ask, and a key names one ask for ever";
+        let why = "this key was already used for another request";
         assert_eq!((reply.status, reply.body), (409, error(why)));
     }
     assert_eq!(room.hub.answer(&ask, saying("yes")).status, 200);

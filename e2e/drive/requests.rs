@@ -90,7 +90,7 @@ fn a_second_request_under_an_id_that_waits_never_gets_the_answer_to_the_first() 
     let asked = scene.ask();
     assert_eq!(asked["body"]["input"]["command"], "ls");
     scene.answer(once());
-    scene.end(run).says("asked twice under the id same");
+    scene.end(run).says("used the request id same twice");
     let inputs: Vec<_> =
         scene.replies().into_iter().map(|(_, reply)| reply["response"]["updatedInput"].clone()).collect();
     assert_eq!(inputs, [json!({"command": "ls"})]);

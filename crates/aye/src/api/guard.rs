@@ -73,8 +73,8 @@ pub async fn guard(State(app): State<App>, request: Request, next: Next) -> Resp
 
 fn check(hosts: &AllowedHosts, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
     let forbidden = |why: &str| Failure::new(StatusCode::FORBIDDEN, why);
-    let host = single(headers, &header::HOST)
-        .ok_or_else(|| forbidden("the Host header is missing or stands twice"))?;
+    let host =
+        single(headers, &header::HOST).ok_or_else(|| forbidden("the Host header is missing or repeated"))?;
     if !hosts.allows(host) || uri.authority().is_some_and(|named| named.as_str() != host) {
         return Err(forbidden("this hub does not answer to that Host"));
     }
@@ -103,7 +103,7 @@ fn is_plain_read(method: &Method, headers: &HeaderMap) -> bool {
         && matches!(site, Some("same-origin" | "none"))
 }
 
-/// A request that brings nothing, as an interrupt does, need not say of what kind it is.
+/// Requests without a body, such as an interrupt, need no Content-Type.
 fn is_empty(headers: &HeaderMap) -> bool {
     let length = single(headers, &header::CONTENT_LENGTH);
     !headers.contains_key(header::TRANSFER_ENCODING) && length.is_none_or(|length| length == "0")

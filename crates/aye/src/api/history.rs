@@ -29,10 +29,12 @@ pub fn filter(query: AsksQuery, most: u32) -> Result<AskFilter, Failure> {
         (None, Some("rules")) => Some(Decider::AnyRule),
         (None, Some("people")) => Some(Decider::Person),
         (None, None) => None,
-        (_, Some(_)) => return bad("decided_by must be people or rules, and people follow no rule"),
+        (_, Some(_)) => {
+            return bad("decided_by must be people or rules; rule can be combined with rules only");
+        }
     };
     if query.words.as_ref().is_some_and(|words| words.len() > LONGEST_WORDS) {
-        return bad("the words may have at most 200 bytes");
+        return bad("words may be at most 200 bytes long");
     }
     Ok(AskFilter {
         state,

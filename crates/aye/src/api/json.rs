@@ -63,7 +63,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// A name in the path of a request; one that cannot be a name names nothing.
+/// An id in the path; a malformed one is answered with 404.
 pub struct Named<T>(pub T);
 
 impl<T: TryFrom<String>, S: Send + Sync> FromRequestParts<S> for Named<T> {
@@ -186,9 +186,12 @@ impl From<Problem> for Failure {
 
 fn how_it_ended(ask: &Ask) -> String {
     match &ask.state {
-        State::Answered { by, .. } => format!("this ask was already answered by {by}"),
+        State::Answered { by, .. } => format!("this request was already answered by {by}"),
         State::Open | State::Expired { .. } | State::Withdrawn { .. } => {
-            format!("this ask is no longer open: {}", ask.state.why_unanswered().unwrap_or(ask.state.name()))
+            format!(
+                "this request is no longer open: {}",
+                ask.state.why_unanswered().unwrap_or(ask.state.name())
+            )
         }
     }
 }

@@ -283,7 +283,7 @@ fn table(app: &App) -> Table {
         sessions::token,
     );
     t.add(
-        Plain::get("/sign-in", "The page, which signs in with what stands behind the #"),
+        Plain::get("/sign-in", "The page; it signs in with the code after the #"),
         Needs::Nothing,
         page::index,
     );

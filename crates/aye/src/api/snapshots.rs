@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 pub struct Snapshot {
     pub seq: u64,
     pub text: Utf8Bytes,
-    /// When it was begun to be read.
+    /// When reading it began.
     begun: Instant,
 }
 

@@ -195,7 +195,10 @@ impl Connection {
                 self.page_until = Some(Instant::now() + lasts);
                 Ok(None)
             }
-            _ => Err(Failure::new(StatusCode::UNAUTHORIZED, "this is no token of this page's session")),
+            _ => Err(Failure::new(
+                StatusCode::UNAUTHORIZED,
+                "this token does not belong to this page's session",
+            )),
         };
         self.send_result(key, result).await
     }

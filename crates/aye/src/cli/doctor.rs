@@ -137,7 +137,7 @@ async fn config(home: &Home) -> Finding {
             .to_owned(),
     });
     let found = format!("{path} is broken. {meanwhile}\n{problem}");
-    Finding::wrong("policy", found, format!("mend {path}; it counts as soon as it is saved"))
+    Finding::wrong("policy", found, format!("fix {path}; it takes effect when you save it"))
 }
 
 /// Which rules cover less than it seems, and which more.
@@ -169,14 +169,14 @@ fn rules(home: &Home) -> Finding {
 async fn telegram(home: &Home) -> Finding {
     let (config, off) = Config::for_surfaces(&home.config());
     if let Some(off) = off.into_iter().find(|off| off.starts_with("Telegram")) {
-        return Finding::wrong("telegram", off, "mend it; it counts as soon as it is saved");
+        return Finding::wrong("telegram", off, "fix it; it takes effect when you save it");
     }
     let telegram = match Telegram::load(&config, home) {
         Ok(telegram) => telegram,
         Err(error) => {
             let words = error.to_string();
             let (found, mend) =
-                words.split_once('\n').unwrap_or((&words, "mend it; it counts as soon as it is saved"));
+                words.split_once('\n').unwrap_or((&words, "fix it; it takes effect when you save it"));
             return Finding::wrong("telegram", found, mend.trim());
         }
     };

@@ -147,7 +147,7 @@ impl AgentClient {
         Ok(reported.unwrap_or_default().unknown)
     }
 
-    /// Commands after this one, once there are some; those that this version does not know are passed by.
+    /// Commands after this one, once there are some; those that this version does not know are skipped.
     pub async fn commands(&self, after: u64) -> Result<Vec<(u64, Option<Command>)>, CallError> {
         let query = CommandsQuery { after, wait: Some(self.client.wait_for_commands()) };
         let reply = self.client.call(&calls::COMMANDS, self.agent.as_str(), &query, &(), Try::Once).await?;
@@ -155,7 +155,7 @@ impl AgentClient {
         Ok(reply.commands.into_iter().map(|numbered| (numbered.n, read(numbered.command))).collect())
     }
 
-    /// Says the last of an agent: what it was let do stays on record.
+    /// Reports the agent's end, after recording whatever a rule allowed and a crash lost.
     pub async fn end(&self) -> Result<(), CallError> {
         // Of these nothing was reported that the hub could have missed; what it knows stays as it is.
         let unrecorded: Vec<_> = self.unrecorded().keys().cloned().collect();

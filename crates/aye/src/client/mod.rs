@@ -27,7 +27,7 @@ use std::time::Duration;
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 /// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
 const WAIT: u64 = 25;
-/// The same for the only call of an adapter that need be made at all, over a line that cannot die unnoticed.
+/// For polling commands over the Unix socket, whose end is always noticed.
 const WAIT_HERE: u64 = 45;
 /// The same where another call is the sign of life.
 const LONG_WAIT: u64 = 600;
@@ -206,7 +206,8 @@ impl Client {
         }
     }
 
-    /// How an ask ended, whenever that is. Beside calls for commands a thousand that wait should cost nothing.
+    /// How an ask ended, whenever that is. Where commands are polled as well, this
+    /// call may wait long, so that 1,000 waiting adapters cost little.
     async fn resolution(&self, ask: &AskId, waits: Waits) -> Result<Value, CallError> {
         let wait = match waits {
             Waits::Alone => WAIT,
@@ -310,7 +311,7 @@ impl Client {
         let exact = asks.iter().find(|ask| ask["id"] == prefix.as_str());
         let ask = match (exact, asks.as_slice()) {
             (Some(ask), _) => ask.clone(),
-            // Of long ones, a list may have the first alone.
+            // A page of very long asks can hold just one, so one result is unique only if there is no next page.
             (None, [ask]) if next.is_none() => ask.clone(),
             (None, []) => anyhow::bail!("there is no request {prefix}; `aye list` shows the open ones"),
             (None, _) => anyhow::bail!("several requests begin with {prefix}: type more of the id"),

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// So little text is read at once, within the commit.
+/// Inputs up to this size are evaluated on the reader's thread; larger ones get a thread of their own.
 const QUICKLY_READ: usize = 1024;
 
 /// What the policy is read with.
@@ -49,7 +49,7 @@ impl Lookup {
         };
         let mut policy = self.policy.read(&call);
         if !agent.ours {
-            tracing::error!(agent = %profile.id, "the database says something of it that the hub did not write");
+            tracing::error!(agent = %profile.id, "this agent's row was changed, and not by the hub; every request goes to a person");
             policy.goes_to_a_person("what the database says of this agent was not written by the hub");
         }
         Reading {
@@ -132,7 +132,7 @@ impl Reading {
     }
 }
 
-/// An answer that no person gave, and who it is put down to.
+/// An answer given by a rule, and the name recorded for it.
 #[derive(Clone)]
 pub struct ByRule {
     pub event: Event,
@@ -174,7 +174,7 @@ pub fn decide(
             let grants = tx.grants_for(&ask.cwd, &tool)?;
             let mut covering =
                 grants.iter().filter(|(_, grant)| grant.covers(&ask.cwd, &tool, &exactly, &ask.agent, now));
-            // What takes a passkey each time is not passed by what was granted without one.
+            // A grant that was given without a passkey does not cover a request that needs one.
             let mut covering = covering.by_ref().filter(|(_, grant)| grant.proof >= ask.proof);
             let grant = covering.next().map(|(id, _)| format!("grant {id}"));
             allowed(&ask.body).zip(grant)

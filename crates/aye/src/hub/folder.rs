@@ -23,7 +23,7 @@ impl Standing {
         Self { folder: fits.then_some(folder), seen }
     }
 
-    /// Whether the system bears the agent's word out.
+    /// Whether `/proc` confirms the folder the agent reported.
     pub fn is_checked(&self) -> bool {
         self.folder.is_some() && self.seen.is_some()
     }

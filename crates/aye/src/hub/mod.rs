@@ -183,7 +183,7 @@ impl Hub {
             let id = id.clone();
             self.inner.store.read(move |db| find(db, &id))
         };
-        // Looked at first: what is no longer under way when it is not found was not there.
+        // Checked before reading: if nothing was being written then, a miss is final.
         let under_way = self.inner.store.has_unawaited();
         let mut found = find().await?;
         if found.is_none() && under_way {

@@ -177,7 +177,7 @@ impl Hub {
         *self.inner.policy.loaded.write().unwrap_or_else(PoisonError::into_inner) = after;
         let work = move |tx: &mut Tx| {
             tx.audit(now, "policy.read", "hub", None, None, detail)?;
-            // What else stands in the file, surfaces need not hear of.
+            // Surfaces are told only when the policy itself changed.
             if changes_nothing { Ok(()) } else { Ok(tx.publish_notice(notice)?) }
         };
         self.inner.store.write(work).await

@@ -5,23 +5,23 @@ use aye_core::{Ask, AskId, Invalid, Refused};
 /// deadline has been ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    #[error("there is no such ask")]
+    #[error("there is no such request")]
     NoSuchAsk,
     #[error("there is no such agent")]
     NoSuchAgent,
-    #[error("there is no such token in force")]
+    #[error("no active token has this id")]
     NoSuchToken,
     #[error("there is no such passkey")]
     NoSuchPasskey,
-    #[error("there is no such grant in force")]
+    #[error("no active grant has this id")]
     NoSuchGrant,
     #[error("{refused}")]
     Refused { refused: Refused, ask: Box<Ask> },
-    #[error("the ask is not the one that was shown: look at it again before answering")]
+    #[error("the request is not the one that was shown: look at it again before answering")]
     OtherDigest { ask: Box<Ask> },
     #[error("another plan was refused meanwhile: look at it before approving")]
     OtherPlan,
-    #[error("this key was used for another ask, and a key names one ask for ever")]
+    #[error("this key was already used for another request")]
     KeyReused,
     /// It takes a passkey, and there was none or not the right one; there it can be done.
     #[error("{why}")]
@@ -51,7 +51,7 @@ pub const NO_RANDOMNESS: Problem = Problem::Fault("the system has no randomness"
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Panicked => Problem::Fault("a change or a look at the database failed"),
+            StoreError::Panicked => Problem::Fault("a database operation failed"),
             error => Problem::Store(error),
         }
     }

@@ -166,7 +166,7 @@ impl Hub {
         on_another_thread(UNREAD, move || look.goes_to_a_person(&why, &places)).await
     }
 
-    /// Off the threads that serve, and what takes its time to be read off the store's as well.
+    /// Runs on a reader's thread, or, if evaluating the policy may take long, on one of its own.
     async fn look(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Look, Problem> {
         let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
         let quick = lookup.is_quick(&raise.body);

@@ -79,9 +79,7 @@ pub enum StoreError {
     Sqlite(Arc<rusqlite::Error>),
     #[error("the database holds something this program cannot read: {0}")]
     Unreadable(String),
-    #[error(
-        "{table} {id}: the database was changed, and not by the hub. Nothing comes of it; run `aye verify`"
-    )]
+    #[error("{table} {id} was changed by something other than the hub, so it is ignored; run `aye verify`")]
     Foreign { table: &'static str, id: String },
     #[error(
         "the database was changed, and not by the hub: {0}. Nothing is read or written; run `aye verify`"
@@ -94,7 +92,7 @@ pub enum StoreError {
     RolledBack { line: u64 },
     #[error("the store is closed")]
     Closed,
-    #[error("a change or a look at the database panicked")]
+    #[error("a database operation panicked")]
     Panicked,
 }
 
@@ -257,7 +255,7 @@ pub fn open_to_read(path: &Path) -> Result<Reader, OpenError> {
 /// Runs a caller's closure. If it panics, what it did is rolled back, and the connection and whoever shares it go on.
 fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        tracing::error!("a change or a look at the database panicked; nothing of it is kept");
+        tracing::error!("a database operation panicked; nothing of it is kept");
         Err(StoreError::Panicked.into())
     })
 }

@@ -16,8 +16,8 @@ pub struct Reader {
     known: Option<Known>,
 }
 
-/// What the hub knows of its database by itself. It acts upon what it reads, and so never upon a schema that somebody
-/// else made, nor upon an earlier state that somebody put back.
+/// What the hub knows of its database by itself: it refuses to read a schema that it did not create, or an earlier state
+/// that somebody put back.
 struct Known {
     /// SQLite's number of the schema that was found to be ours.
     schema: Cell<Option<i64>>,

@@ -54,7 +54,7 @@ pub struct Writer {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     unawaited: Arc<Semaphore>,
-    /// Whether the last that was to be written could be.
+    /// Whether the last commit succeeded.
     well: Arc<AtomicBool>,
 }
 

@@ -99,7 +99,7 @@ pub enum Unproven {
     OtherKey,
     #[error("this kind of key is not supported: it must be ES256, EdDSA or RS256")]
     Unsupported,
-    #[error("its key is too weak, or no key at all")]
+    #[error("the passkey's public key is invalid or too weak")]
     WeakKey,
     #[error("the passkey is not registered here, or was removed")]
     UnknownPasskey,

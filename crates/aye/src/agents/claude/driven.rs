@@ -40,7 +40,7 @@ pub struct ClaudeCode {
     texts: u64,
 }
 
-/// A request to use a tool, and whether it was made by nothing but the call.
+/// A request to use a tool. `by_tool_use`: no control request came, only the `tool_use` block.
 pub struct Request {
     tool: CanUseTool,
     by_tool_use: bool,
@@ -98,7 +98,7 @@ impl AgentProtocol for ClaudeCode {
     fn read(&mut self, input: Line) -> Meanings {
         match input {
             Line::Whole(line) => self.read_line(&line),
-            Line::TooLong { beginning, end, length } => pass_by(&beginning, &end, length),
+            Line::TooLong { beginning, end, length } => too_long(&beginning, &end, length),
         }
     }
 
@@ -364,8 +364,8 @@ fn retry_words(retry: &wire::Retry) -> String {
     format!("The model did not answer{status}{why}. Trying again{}{attempt}.", seconds.unwrap_or_default())
 }
 
-/// A request among what cannot be read must not wait for ever; where its id stands is not agreed on.
-fn pass_by(beginning: &[u8], end: &[u8], length: usize) -> Meanings {
+/// If the long line is a request, it still gets an error. Its id may be at either end of the line.
+fn too_long(beginning: &[u8], end: &[u8], length: usize) -> Meanings {
     let told = trouble(format!("The agent wrote a line of {length} bytes, which is too long to be read."));
     let ends = [beginning, end].map(String::from_utf8_lossy);
     let id = ends.iter().find_map(|text| {

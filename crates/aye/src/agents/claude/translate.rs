@@ -48,7 +48,7 @@ pub fn questions(input: &Map<String, Value>) -> Result<Questions, Unshowable> {
     let alone = [Value::Object(input.clone())];
     let asked = match input.get("questions") {
         Some(Value::Array(questions)) => questions.as_slice(),
-        Some(_) => return Err("its questions are no list".into()),
+        Some(_) => return Err("`questions` is not a list".into()),
         None => &alone,
     };
     Ok(Questions::new(asked.iter().map(question).collect::<Result<_, _>>()?)?)

@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// More at once are told to wait for each other.
+/// A full queue makes senders wait.
 const QUEUE: usize = 256;
 /// More reports than that in one change would keep everybody else waiting for the writer.
 const MOST_TOGETHER: usize = 64;
-/// How long what need not be known at once may gather.
+/// How long reports that are not urgent are batched.
 const GATHERING: Duration = Duration::from_millis(10);
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -37,7 +37,7 @@ pub enum Report {
         /// Whether a person waits to see it.
         awaited: bool,
     },
-    /// The agent has ended, which is the last that is said of it.
+    /// The agent has ended; the last report.
     Ended,
 }
 

@@ -236,11 +236,11 @@ impl<P: AgentProtocol> Driver<P> {
         let Asked { id, request, body, tool_use_id, sub_agent, outlives_turn } = asked;
         if self.waiting.contains_key(&id) {
             // The first one still waits under this id, and gets the answer.
-            let words = format!("The agent asked twice under the id {id}; the second is passed by.");
+            let words = format!("The agent used the request id {id} twice; the second request was ignored.");
             return vec![trouble(words)];
         }
         if self.over.contains(&id) {
-            let why = format!("the id {id} was used before, and its answer counts once");
+            let why = format!("request id {id} was already answered; use a new id");
             return vec![Effect::Write(self.protocol.fault(&id, &why)), trouble(why)];
         }
         let body = match body {

@@ -114,7 +114,7 @@ impl AgentProcess {
 
     /// Ends the agent and whatever it started and left behind in its session.
     pub async fn kill(&mut self) -> io::Result<ExitStatus> {
-        // Its supervisor takes notice of its end; by the group alone both would end, and nobody did.
+        // The supervisor must outlive the agent to reap it, so it is told first; killing the group would kill both.
         if let Some(Err(error)) = self.leader().map(|leader| kill_process(leader, FORCE)) {
             tracing::debug!(%error, "the supervisor has ended");
         }

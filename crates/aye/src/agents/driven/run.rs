@@ -39,7 +39,7 @@ const LONGEST_COMPLAINT: usize = 16 * 1024;
 const MOST_MESSAGES: usize = 4096;
 /// An agent that takes longer to be reached will not be.
 const LONGEST_START: Duration = Duration::from_secs(30);
-/// How long the agent, and then the hub, may take at the end before we leave what we know unsaid.
+/// How long the agent, and then the hub, may take at the end. After that, remaining reports are dropped.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 /// A second Ctrl-C within this time is meant for the run and not for the turn.
 const SOON: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ struct RunLoop<P: AgentProtocol> {
     asks: mpsc::Sender<Raising>,
     reports: mpsc::Sender<Report>,
     account: mpsc::Sender<RunEvent>,
-    /// Cancelled when the person will not wait any longer, neither for the hub.
+    /// Cancelled when the person quits: then nothing waits, not even for the hub.
     quit: CancellationToken,
     /// When each tool that runs was started.
     tools: HashMap<String, Instant>,
@@ -134,7 +134,7 @@ pub async fn start<P: AgentProtocol>(
     let (complain, complaints) = mpsc::channel(UNREAD);
     tasks.spawn(read_lines(errors, LONGEST_COMPLAINT, complain));
     let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
-    let writer = reached.context("the agent was started, and cannot be reached")??;
+    let writer = reached.context("the agent started but did not respond within 30 seconds")??;
     let profile = Registration {
         kind: Some(AgentKind::try_from(run.kind).map_err(anyhow::Error::msg)?),
         reach: Some(Reach::Driven),

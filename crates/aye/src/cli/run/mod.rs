@@ -229,7 +229,7 @@ impl Run {
             cwd,
             prompt,
             image,
-            // What it does anyway has a name that not every version knows.
+            // `default` is left out: older versions do not know the name.
             mode: self.mode.filter(|mode| mode != "default"),
             resume: self.resume,
             stdin: self.stdin.unwrap_or(profile.stdin),

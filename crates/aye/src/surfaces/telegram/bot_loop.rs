@@ -261,7 +261,7 @@ impl BotLoop {
 
     /// Logs the error and schedules a resync.
     pub(super) fn report_failure(&mut self, error: &Problem) {
-        tracing::error!(%error, "the bot could not go on with something; it tries again");
+        tracing::error!(%error, "the bot hit an error and will retry");
         self.resync_soon();
     }
 

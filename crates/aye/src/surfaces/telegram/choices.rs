@@ -5,7 +5,7 @@ use super::html::{Page, label};
 use super::render::{Button, ECHO, button};
 use aye_core::{Ask, Body, Display, DisplayKind, State};
 
-/// A list names so many; the rest it counts.
+/// At most this many are named; the rest are only counted.
 pub const MOST_LISTED: usize = 40;
 const LINE: usize = 80;
 const IN_A_ROW: usize = 8;
@@ -18,7 +18,7 @@ pub fn list(status: Option<&str>, asks: &[(Ask, String)]) -> (Page, Vec<Vec<Butt
         page = page.text(status).line().line();
     }
     page = page.text(if open == 0 { "✅ " } else { "📥 " }).bold(&heading(asks, open)).line();
-    // Where there is no room for all, what is over makes room for what is open.
+    // If not all fit, ended ones are left out first.
     let is_shown = |(_, (ask, _)): &(usize, &(Ask, String))| asks.len() <= MOST_LISTED || ask.state.is_open();
     let numbered = asks.iter().enumerate().filter(is_shown);
     let mut keys = Vec::new();

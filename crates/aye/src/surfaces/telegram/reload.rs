@@ -40,7 +40,7 @@ impl Telegram {
             };
             (error.to_string(), mend)
         };
-        let bot = Bot::new(settings).map_err(|error| (error.to_string(), "mend api_url"))?;
+        let bot = Bot::new(settings).map_err(|error| (error.to_string(), "fix api_url"))?;
         let me = bot.get_me().await.map_err(|error| wrong(&error))?;
         if bot.webhook().await.is_ok_and(|url| url.is_some()) {
             let mend = "remove it with deleteWebhook, or give this hub a bot of its own";

@@ -110,7 +110,10 @@ impl BotLoop {
             return Ok(());
         }
         if says(&NO_LINK) && !self.links_refused {
-            tracing::warn!(words, "Telegram takes public_url for no link: it is shown as text from now on");
+            tracing::warn!(
+                words,
+                "Telegram does not accept public_url as a link; it is shown as text from now on"
+            );
             self.links_refused = true;
             return Ok(());
         }

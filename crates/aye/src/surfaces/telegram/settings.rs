@@ -139,7 +139,7 @@ fn read_token(file: &Path) -> anyhow::Result<Token> {
     );
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     Token::try_from(text.trim().to_owned())
-        .map_err(|problem| anyhow::anyhow!("what stands in {name} {problem}"))
+        .map_err(|problem| anyhow::anyhow!("the content of {name} {problem}"))
 }
 
 #[cfg(test)]

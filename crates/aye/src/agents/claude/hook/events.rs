@@ -67,9 +67,9 @@ pub enum Event {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    #[error("this is no hook event of Claude Code: {0}")]
+    #[error("not a Claude Code hook event: {0}")]
     NoEvent(#[from] serde_json::Error),
-    #[error("a session's name {0}")]
+    #[error("the session id {0}")]
     Name(&'static str),
 }
 

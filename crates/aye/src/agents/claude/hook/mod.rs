@@ -82,7 +82,7 @@ fn title(prompt: &str) -> Option<String> {
     Some(line.chars().take(TITLE).collect())
 }
 
-/// Who speaks for this session, and over which line. Tries for a moment if nobody answers.
+/// Connects to the hub as this session's agent; retries until `patience` is over.
 async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Result<AgentClient> {
     let until = Instant::now() + patience;
     let mut pause = Duration::from_millis(20);

@@ -20,7 +20,7 @@ pub const PRINTED: &str = "printed for the agent";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     Nothing,
-    /// Nobody may come for a long time, so a look is worth a moment, and what has no result gets none.
+    /// The next hook may be far off, so wait briefly for the transcript; asks without a result by then are withdrawn.
     Turn,
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// One look at two files' dates: nothing for the machine, and no time for a person.
+/// Each look reads two files' dates, so it is cheap, and 200 ms is too short to notice.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// At first more often: a dialog that is answered at once must have been seen open.
 const BETWEEN_FIRST_LOOKS: Duration = Duration::from_millis(20);

@@ -54,7 +54,7 @@ impl HookCommand {
         let home = match std::env::var_os("AYE_HOME").filter(|home| !home.is_empty()) {
             Some(home) => {
                 let home = std::path::absolute(home)?.into_os_string();
-                Some(home.into_string().ok().context("AYE_HOME is no readable name")?)
+                Some(home.into_string().ok().context("AYE_HOME is not valid UTF-8")?)
             }
             None => None,
         };
@@ -63,7 +63,7 @@ impl HookCommand {
 
     pub fn line(&self) -> anyhow::Result<String> {
         let program = self.program.to_str();
-        let program = program.with_context(|| format!("{} is no readable name", self.program.display()))?;
+        let program = program.with_context(|| format!("{} is not valid UTF-8", self.program.display()))?;
         let home = self.home.as_ref().map(|home| format!("AYE_HOME={} ", quoted(home))).unwrap_or_default();
         Ok(format!("{home}exec {} hook", quoted(program)))
     }
@@ -231,7 +231,7 @@ pub fn arguments(given: Vec<OsString>, command: &str) -> anyhow::Result<Vec<OsSt
     };
     // Without a value the person's own program says what is wrong.
     let Some(value) = arguments.get(place) else { return Ok(arguments) };
-    let value = value.to_str().context("the value of --settings is no readable text")?;
+    let value = value.to_str().context("the value of --settings is not valid UTF-8")?;
     let merged = with_hooks(person_settings(&value[prefix.len()..])?, command)?;
     arguments[place] = format!("{prefix}{merged}").into();
     Ok(arguments)
@@ -253,7 +253,7 @@ fn person_settings(value: &str) -> anyhow::Result<Map<String, Value>> {
             (text, value.to_owned())
         }
     };
-    serde_json::from_str(&text).with_context(|| format!("{place} is no JSON object"))
+    serde_json::from_str(&text).with_context(|| format!("{place} is not a JSON object"))
 }
 
 #[cfg(test)]
