@@ -457,7 +457,7 @@ fn receipts_are_as_acknowledged(notes: &[RaisersNotes], asks: &BTreeMap<String, 
     }
 }
 
-/// The last that was seen of each ask is how it stands, and no ask was seen to end twice.
+/// The last that was seen of each ask is its state, and no ask was seen to end twice.
 fn the_follower_saw_it_all(seen: &[Value], asks: &BTreeMap<String, Value>) {
     let mut stood: BTreeMap<String, Value> = BTreeMap::new();
     for change in seen.iter().filter(|change| change["type"] == "ask") {

@@ -49,7 +49,7 @@ fn text(n: usize) -> anyhow::Result<Text> {
         true => json!({"answers": [{"selected": ["SQLite"]}]}),
         false => json!({"decision": "allow", "scope": "once"}),
     };
-    // Read and written again, so that it stands there as the hub writes it.
+    // Read and written again, so that it is there as the hub writes it.
     let body = Body::decode(kind, body).map_err(|invalid| anyhow::anyhow!("{invalid}"))?;
     let answer = Answer::read(&body, answer).map_err(|invalid| anyhow::anyhow!("{invalid}"))?.to_json();
     Ok(Text { kind, digest: Digest::of("/work", &body), body: body.to_json().to_string(), answer })

@@ -57,12 +57,12 @@ fn run(command: &mut Command) -> Result<(), String> {
         Ok(output) => {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said).trim().replace('\n', " | ");
-            Err(format!("the page could not be built, {program} says: {said}; mend that, {WITHOUT}"))
+            Err(format!("the page could not be built, {program} says: {said}; fix that, {WITHOUT}"))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
             "{program} is missing, which builds the page: install Node.js 20.19 or newer, {WITHOUT}"
         )),
-        Err(error) => Err(format!("{program} could not be started ({error}); mend that, {WITHOUT}")),
+        Err(error) => Err(format!("{program} could not be started ({error}); fix that, {WITHOUT}")),
     }
 }
 

@@ -69,7 +69,7 @@ impl Story {
         eventually(what, || Some(self.hub.ask(ask)).filter(|ask| holds(ask)))
     }
 
-    /// How the ask stands once its receipt is settled.
+    /// The ask once its receipt is settled.
     fn settled(&self, ask: &Value) -> Value {
         self.once(ask, "the receipt", |ask| !matches!(ask["receipt"].as_str(), Some("pending" | "delivered")))
     }

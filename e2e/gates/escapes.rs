@@ -44,7 +44,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A hub, an ask of another agent, and a program that stands in for an agent and does this.
+    /// A hub, an ask of another agent, and a program that plays an agent and does this.
     fn new(agent: &str) -> Self {
         let hub = Hub::start();
         let bot = hub.agent("bot");

@@ -87,7 +87,7 @@ fn an_export_that_is_under_way_stops_when_its_token_is_revoked() {
     assert!(some.starts_with(b"HTTP/1.1 200 "));
     revoke(&hub, &token);
     let mut got = some.len();
-    // Until it ends; a reply that only stands still would time out.
+    // Until it ends; a reply that only stalls would time out.
     let ended = loop {
         match stream.read(&mut some) {
             Ok(0) => break true,

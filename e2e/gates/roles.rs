@@ -158,7 +158,7 @@ fn each_role_may_do_its_own_part_and_no_more() {
     let hub = Hub::start();
     let held: BTreeSet<_> =
         matrix.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
-    assert_eq!(held, described_calls(&hub).into_iter().collect(), "every call stands in the matrix");
+    assert_eq!(held, described_calls(&hub).into_iter().collect(), "every call is in the matrix");
 
     let tokens = [hub.agent("bot"), hub.token("viewer"), hub.token("operator")];
     for (method, path, allowed) in matrix {

@@ -53,7 +53,7 @@ fn looking_at_a_sign_in_link_does_not_use_it_up() {
     let (path, code) =
         hub.link.strip_prefix(&format!("http://{}", hub.address)).unwrap().split_once('#').unwrap();
     assert_eq!((path, code.len()), ("/sign-in", 64));
-    // What a preview, a crawler or a browser that loads ahead may send; some send what stands behind the #.
+    // What a preview, a crawler or a browser that loads ahead may send; some send what is after the #.
     for path in [path.to_owned(), format!("{path}?{code}"), format!("{path}/{code}")] {
         for method in ["HEAD", "GET", "OPTIONS", "POST"] {
             let reply = hub.call(method, &path, &[("Sec-Purpose", "prefetch;prerender")], None);

@@ -235,7 +235,7 @@ fn sub_agents_that_ask_the_same_at_once_have_asks_of_their_own() {
 #[test]
 fn a_hook_ends_when_the_agent_that_called_it_does() {
     let mut play = Play::new();
-    // Something that is no shell stands in for the agent.
+    // Something that is not a shell plays the agent.
     let mut command = Command::new("timeout");
     command.args(["600", env!("CARGO_BIN_EXE_aye"), "hook"]).env("AYE_HOME", &play.hub.home);
     let event = play.question("PermissionRequest", json!({}));

@@ -117,7 +117,7 @@ impl Stage {
         command.output().unwrap()
     }
 
-    /// What stands in the terminal, and stood there before.
+    /// The text in the terminal, with what has scrolled away.
     pub fn screen(&self) -> String {
         let shown = self.terminal.run(&["capture-pane", "-p", "-S", "-"]);
         String::from_utf8_lossy(&shown.stdout).into_owned()

@@ -18,7 +18,7 @@ pub struct Browser {
 /// A call: method, path, headers, body.
 pub type Call<'a> = &'a dyn Fn(&str, &str, &[(&str, &str)], Option<&[u8]>) -> Reply;
 
-/// The code of a sign-in link, which stands behind its #.
+/// The code of a sign-in link, which is after its #.
 pub fn code_of(link: &str) -> &str {
     link.split_once("/sign-in#").expect("a sign-in link").1
 }

@@ -141,7 +141,7 @@ impl Hub {
         websocket(&self.address, token, query).unwrap()
     }
 
-    /// A connection that fails a test rather than hold it for ever.
+    /// A connection that fails a test rather than block it forever.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -169,14 +169,14 @@ impl Hub {
         exchange(self.connect(), request, &[], true).unwrap()
     }
 
-    /// The ask as it stands.
+    /// The ask as it is now.
     pub fn ask(&self, ask: &Value) -> Value {
         let found = self.get(&path_of(ask, ""), &self.operator());
         assert_eq!(found.status, 200, "{}", found.body);
         found.body
     }
 
-    /// Who stands behind answers given with the operator's token.
+    /// Who is recorded for answers given with the operator's token.
     pub fn person(&self) -> Value {
         self.get("/api/me", &self.operator()).body["name"].clone()
     }

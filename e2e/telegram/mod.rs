@@ -74,7 +74,7 @@ impl Phone {
         self.raise(key, "question", which(question))
     }
 
-    /// How an ask stands once it is no longer open.
+    /// An ask once it is no longer open.
     fn ended(&self, ask: &Value) -> Value {
         eventually("an ask to end", || Some(self.hub.ask(ask)).filter(|ask| ask["state"] != "open"))
     }

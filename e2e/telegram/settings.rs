@@ -1,4 +1,4 @@
-//! `[telegram]` counts as soon as it is saved.
+//! `[telegram]` takes effect when it is saved.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn a_hub_that_starts_with_a_broken_policy_still_asks_on_telegram() {
     let message = phone.shown("Which DB?");
     phone.bot.told(ANN, &message, "SQLite");
     assert_eq!(selected(&phone.ended(&ask), 0), &json!(["SQLite"]));
-    // What is mended counts, and the bot goes on as it was.
+    // A corrected file takes effect, and the bot continues.
     rewrite(&phone, ALONE);
     phone.ask("l", "And now?");
     phone.shown("And now?");

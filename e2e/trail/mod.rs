@@ -228,7 +228,7 @@ fn verify_finds_whatever_was_changed_behind_the_trails_back() {
             "UPDATE audit SET hash = substr(hash, 2) || substr(hash, 1, 1) || 'x' WHERE seq = 3",
             "line 3 is not what was written",
         ),
-        ("DELETE FROM audit WHERE seq = 1", "line 1 is missing: line 2 stands in its place"),
+        ("DELETE FROM audit WHERE seq = 1", "line 1 is missing: line 2 is in its place"),
         ("DELETE FROM audit WHERE kind = 'ask.raised'", "is missing"),
         ("UPDATE audit SET detail = 'not JSON' WHERE seq = 4", "cannot read"),
     ];

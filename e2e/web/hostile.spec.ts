@@ -70,7 +70,7 @@ for (const [i, text] of ALL.entries()) {
     }
     await page.evaluate(() => void (location.hash = '#/agents/bot'));
     await expect(page.getByRole('list', { name: 'Conversation' })).toBeVisible();
-    // It begins at its end, and only what is in sight is drawn: the tool call stands somewhere before.
+    // It begins at its end, and only what is in sight is drawn: the tool call is somewhere before.
     let y = 0;
     await expect(async () => {
       await page.locator('.conversation > .box').evaluate((box, to) => box.scrollTo(0, to), y);

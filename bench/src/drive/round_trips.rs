@@ -105,7 +105,7 @@ impl Side {
     }
 }
 
-/// Every request stands in the trail, and the trail is whole.
+/// Every request is in the trail, and the trail is whole.
 fn verify(programs: &Programs, home: &Path, asks: usize) -> anyhow::Result<()> {
     let verified = Command::new(&programs.aye).arg("verify").env("AYE_HOME", home).output()?;
     let words = String::from_utf8_lossy(&verified.stdout);

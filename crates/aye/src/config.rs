@@ -219,7 +219,7 @@ fn section<T: DeserializeOwned>(text: &str, name: &str, what: &str, off: &mut Ve
     let read = match text.lines().filter(heading).count() {
         0 => return None,
         1 => toml::from_str(&own.join("\n")).map_err(|error| error.message().to_owned()),
-        _ => Err("it stands there twice".to_owned()),
+        _ => Err("it is there twice".to_owned()),
     };
     read.map_err(|why| off.push(format!("{what} is off: [{name}] in config.toml is broken: {why}"))).ok()
 }

@@ -118,7 +118,7 @@ impl Home {
         }
     }
 
-    /// Whether a link may stand in the place of the socket's folder: only where a person chose it.
+    /// Whether the socket's folder may be a symbolic link: only where a person chose it.
     pub fn socket_links(&self) -> Links {
         match self.socket().parent() == Some(&self.path) {
             true => Links::OfOurs,
@@ -280,7 +280,7 @@ fn private_files(home: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The person's name on this machine; it stands behind answers given with the operator's token.
+/// The person's name on this machine; it is recorded with answers given with the operator's token.
 pub fn user_name() -> Text {
     let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let uid = rustix::process::getuid().as_raw();

@@ -28,7 +28,7 @@ pub enum NotOurs {
     Unreadable(String, io::Error),
 }
 
-/// Where a link may stand in the place of a folder.
+/// Whether a folder may be a symbolic link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     /// One that a person made themselves, as for a home on another disk.

@@ -51,7 +51,7 @@ impl Stat {
         self.fields.get(17)?.parse().ok()
     }
 
-    /// In the system's own ticks; with the process id it names one process for ever.
+    /// In the system's own ticks; with the process id it names one process, even after its end.
     pub fn started(&self) -> Option<u64> {
         self.fields.get(19)?.parse().ok()
     }

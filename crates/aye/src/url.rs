@@ -10,7 +10,7 @@ use std::fmt;
 #[serde(try_from = "String")]
 pub struct HubUrl {
     tls: bool,
-    /// An IPv6 address stands in brackets.
+    /// An IPv6 address is in brackets.
     host: String,
     port: u16,
 }
@@ -38,7 +38,7 @@ impl HubUrl {
         (self.host.trim_start_matches('[').trim_end_matches(']'), self.port)
     }
 
-    /// What stands in a Host header.
+    /// As in a Host header.
     pub fn authority(&self) -> String {
         match self.port == default_port(self.tls) {
             true => self.host.clone(),

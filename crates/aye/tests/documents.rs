@@ -53,7 +53,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     pages.into_iter().map(|page| (page.clone(), fs::read_to_string(page).unwrap())).collect()
 }
 
-/// What stands in backticks, outside of blocks; a span may go over the end of a line.
+/// What is in backticks, outside of blocks; a span may go over the end of a line.
 fn spans(text: &str) -> Vec<String> {
     let blocks = text.split("```").step_by(2);
     let spans = blocks.flat_map(|prose| prose.split('`').skip(1).step_by(2));

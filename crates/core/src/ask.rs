@@ -1,4 +1,4 @@
-//! Asks: what a person must decide, and how it stands.
+//! Asks: what a person must decide, and its state.
 
 use crate::answer::Answer;
 use crate::body::{Body, Kind};
@@ -16,7 +16,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-/// An ask as everybody sees it: what was raised, and how it stands.
+/// An ask as everybody sees it: what was raised, and its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     pub id: AskId,
@@ -34,7 +34,7 @@ pub struct Ask {
     pub digest: Digest,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
-    /// What allowing it takes, as it stood when the ask was raised. Outside the digest.
+    /// What allowing it takes, as it was when the ask was raised. Outside the digest.
     pub proof: Proof,
     /// The system itself told that the agent's process works in the folder; else that is the agent's word.
     pub cwd_checked: bool,
@@ -122,7 +122,7 @@ pub struct AskView {
     pub note: Option<String>,
 }
 
-/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub pass by.
+/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub are ignored.
 #[derive(Deserialize)]
 struct AskDraft {
     id: AskId,

@@ -204,7 +204,7 @@ pub struct Permission {
     pub scopes: Vec<ScopeOffer>,
 }
 
-/// A permission as it was written down, kept as it stands: its digest covers every word.
+/// A permission as it was written down, kept as it is: its digest covers every word.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StoredPermission {

@@ -31,7 +31,7 @@ pub struct Display {
     /// The diff. Of a Write, the lines that begin with a space or `+` are the whole content, each with a line break
     /// unless `\ No newline at end of file` follows. Of an Edit, there is one hunk for each edit: the lines that
     /// begin with `-` are its old string and those with `+` its new string, split at line breaks (no line: an empty
-    /// string), and the others are what stands around it.
+    /// string), and the others are the text around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<Hunk>>,
     /// Whether line numbers, removed and unchanged lines are what the agent's machine says of the file.
@@ -82,7 +82,7 @@ impl Grants {
     }
 }
 
-/// What is shown beside an ask while it is open. It stands outside the digest: none of it changes what runs.
+/// What is shown beside an ask while it is open. The digest does not cover it: none of it changes what runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extras {
     /// What its agent can take from here.
@@ -120,7 +120,7 @@ pub struct Place {
     pub old_start: u64,
     /// Write: the first line of the new content that belongs here. Edit: where the new text will begin.
     pub new_start: u64,
-    /// Write: how many lines of the new content stand in place of the removed ones.
+    /// Write: how many lines of the new content replace the removed ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new_lines: u64,
     /// Write: the lines of the file that go.
@@ -156,7 +156,7 @@ impl TryFrom<BeforeDraft> for Before {
 impl Before {
     pub fn new(places: Vec<Place>) -> Result<Self, String> {
         let before = Self { places };
-        // Written without its line breaks, a line that had one would stand on a surface as if it were two.
+        // Written without its line breaks, a line that had one would look like two on a surface.
         let lines = before
             .places
             .iter()

@@ -54,7 +54,7 @@ fn numbers(json: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands behind the quote that ends the string.
+/// The text after the quote that ends the string.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     loop {
         rest = match rest {
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
                 return Err(A::Error::custom(format_args!("the key {key:?} is reserved")));
             }
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} stands twice")));
+                return Err(A::Error::custom(format_args!("the key {key:?} is there twice")));
             }
             object.insert(key, map.next_value_seed(inside)?);
         }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_key_twice_is_refused_at_any_depth() {
         let error = parse(br#"{"a":[{"b":1,"b":2}]}"#).unwrap_err().to_string();
-        assert!(error.contains(r#"the key "b" stands twice"#), "{error}");
+        assert!(error.contains(r#"the key "b" is there twice"#), "{error}");
         // An escaped spelling of a key is still the same key.
         assert!(parse(br#"{"a":1,"\u0061":2}"#).is_err());
     }

@@ -79,7 +79,7 @@ impl Default for Chain {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    #[error("line {expected} is missing: line {found} stands in its place")]
+    #[error("line {expected} is missing: line {found} is in its place")]
     Gap { expected: u64, found: u64 },
     #[error("line {0} is not what was written: its hash does not fit")]
     Changed(u64),

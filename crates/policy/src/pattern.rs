@@ -14,7 +14,7 @@ pub enum BadPattern {
     NotAbsolute,
     #[error("a folder must be written plainly: no `.`, no `..`, no empty part, no `/` at the end")]
     NotPlain,
-    #[error("`**` stands for whole folders, so it must stand between slashes")]
+    #[error("`**` means whole folders, so it must be between slashes")]
     PartOfDeep,
 }
 

@@ -343,7 +343,7 @@ fn rules_that_deny_or_ask_match_as_globs() {
     assert!(matches!(policy(deny).decide(&call).action, Action::Deny { .. }));
 }
 
-/// A rule as the test thinks of it: words that must stand, then plain words and named options.
+/// A rule as the test thinks of it: words that must be there, then plain words and named options.
 #[derive(Debug, Clone)]
 struct Intent {
     start: Vec<String>,

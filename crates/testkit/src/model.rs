@@ -32,7 +32,7 @@ impl Model {
         Self::start(steps.into_iter().map(Step::Blocks).collect())
     }
 
-    /// A scenario as it stands in a file.
+    /// A scenario as it is in a file.
     pub fn playing(scenario: Value) -> Self {
         let scenario: ModelScenario = serde_json::from_value(scenario).unwrap();
         Self::start(scenario.steps.into())

@@ -113,7 +113,7 @@ pub enum AgentAct {
         #[serde(default = "yes")]
         end: bool,
     },
-    /// A line of this many bytes: words, or a request, whose id may stand at its very end.
+    /// A line of this many bytes: words, or a request, whose id may be at its very end.
     LongLine {
         bytes: usize,
         #[serde(default)]

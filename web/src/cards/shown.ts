@@ -34,7 +34,7 @@ export function whole({ body, display }: PermissionAsk): Whole {
     const { file = '', hunks = [], before = false } = display;
     return { pieces: [{ is: 'diff', file, hunks, before }, ...fields(display.rest)], exact };
   }
-  // The agent's own words about a command stand before it, and are never taken for it.
+  // The agent's own words about a command come before it, and are never taken for it.
   const { description, ...rest } = display.rest;
   const about = typeof description === 'string' ? [{ is: 'words' as const, text: description }] : [];
   return { pieces: [...about, { is: 'command', text: display.text }, ...fields(about.length ? rest : display.rest)], exact };
@@ -74,7 +74,7 @@ function content(lines: string[]): string {
   return text;
 }
 
-/** A value as text from which it can be read again: a string stands as it is unless it looks like something else. */
+/** A value as text from which it can be read again: a string is shown as it is unless it looks like something else. */
 export function asText(value: Json): string {
   if (typeof value !== 'string') {
     const line = JSON.stringify(value);

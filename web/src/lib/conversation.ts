@@ -1,6 +1,6 @@
 /**
  * A conversation as it comes, in pieces small enough to be drawn one by one. Text that streams is read block by
- * block: what stands before a blank line is final and is never read again, so a long answer costs no more per
+ * block: what is before a blank line is final and is never read again, so a long answer costs no more per
  * word than a short one.
  */
 
@@ -87,7 +87,7 @@ export class Conversation {
     }
   }
 
-  /** Where the piece of a tool call stands. */
+  /** The position of the piece of a tool call. */
   toolAt(id: string): number | undefined {
     return this.#tools.get(id)?.at;
   }
@@ -189,7 +189,7 @@ function imagesOf(value: Json | undefined): string[] {
   });
 }
 
-/** What was read anew and what was read from a cache both went in. */
+/** Tokens that were read for the first time and tokens from a cache are both input. */
 function tokensOf(value: Json | undefined): { input: number; output: number } | null {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
   const count = (name: string): number => number(value[name]) ?? 0;
@@ -197,7 +197,7 @@ function tokensOf(value: Json | undefined): { input: number; output: number } | 
   return input || count('output') ? { input, output: count('output') } : null;
 }
 
-/** The place after the last blank line that stands outside of code. */
+/** The place after the last blank line outside of code. */
 function lastBoundary(tail: string): number {
   let [at, boundary, fence] = [0, 0, ''];
   while (at < tail.length) {

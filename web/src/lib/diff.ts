@@ -1,4 +1,4 @@
-/** Differences between texts, as rows that stand side by side or below each other. */
+/** Differences between texts, as rows side by side or below each other. */
 
 import type { Span } from './segments';
 import type { Hunk } from './types';
@@ -16,7 +16,7 @@ export interface Row {
   new: Side | null;
 }
 
-/** The rows of a diff's hunks: what was removed stands beside what was added in its place. */
+/** The rows of a diff's hunks: what was removed is beside what was added in its place. */
 export function rowsOf(hunks: Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const [i, hunk] of hunks.entries()) {
@@ -40,7 +40,7 @@ export function rowsOf(hunks: Hunk[]): Row[] {
       if (line.startsWith('\\')) {
         for (const side of last) side.unended = true;
       } else if (line.startsWith('-')) {
-        // What goes after something came stands in a place of its own.
+        // A removal after an addition gets a row of its own.
         if (added.length) settle();
         removed.push(...(last = [old(text)]));
       } else if (line.startsWith('+')) {
@@ -60,7 +60,7 @@ export function rowsOf(hunks: Hunk[]): Row[] {
 export interface Line {
   kind: 'same' | 'removed' | 'added' | 'gap';
   side: Side | null;
-  /** The line that stands in its place on the other side, for comparing them word by word. */
+  /** The line in its place on the other side, for comparing them word by word. */
   other: string | null;
 }
 

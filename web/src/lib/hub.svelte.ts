@@ -328,7 +328,7 @@ class Hub {
         after = page.next;
       }
     } catch {
-      // The socket says soon enough that the hub is gone, and a new snapshot begins anew.
+      // The socket notices soon that the hub is gone; then a new snapshot replaces everything.
     }
   }
 

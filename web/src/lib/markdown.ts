@@ -20,7 +20,7 @@ export type Block =
   | { is: 'rule' };
 
 export interface Item {
-  /** What stands before it, as it was written: agents count as they please. */
+  /** Its marker, as it was written: agents count as they please. */
   mark: string;
   checked: boolean | null;
   blocks: Block[];

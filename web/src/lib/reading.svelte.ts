@@ -100,7 +100,7 @@ export class Reading {
     const element = this.#element;
     if (this.done || !element || document.hidden) return;
     const rect = element.getBoundingClientRect();
-    // Where everything stands anew, nothing is known of what was seen before.
+    // After a new layout, nothing is known of what was seen before.
     if (Math.abs(rect.height - this.#height) > TOLERANCE) [this.#seen, this.#last, this.#height] = [[], null, rect.height];
     const visible = inSight(element, rect);
     if (!visible) {

@@ -1,4 +1,4 @@
-/** Where in the page we are: it stands behind the # of the address, so that back, reload and links work. */
+/** Where in the page we are: it is after the # of the address, so that back, reload and links work. */
 
 export type Route =
   | { at: 'inbox'; ask: string | null }

@@ -44,7 +44,7 @@ export async function signIn(): Promise<void> {
   token = null;
 }
 
-/** The token for the next call; signed for anew when there is none, or when it is about to end. */
+/** The token for the next call. A new one is signed for when there is none, or when it is about to end. */
 export async function pageToken(): Promise<string> {
   if (token && Date.now() < token.until) return token.text;
   renewing ??= renew().finally(() => (renewing = null));
@@ -74,7 +74,7 @@ async function renew(): Promise<string> {
   }
 }
 
-/** The challenge came from a hub that has been started anew meanwhile. */
+/** The challenge came from a hub that was restarted since. */
 class Stale extends Error {}
 
 async function ask<T>(path: string, body: unknown): Promise<T> {
@@ -129,7 +129,7 @@ async function keep(key: CryptoKey): Promise<void> {
   }
 }
 
-/** Read each time: another tab may have signed in anew. */
+/** Read each time: another tab may have signed in again. */
 async function kept(): Promise<CryptoKey | null> {
   if (unkept) return unkept;
   try {

@@ -159,7 +159,7 @@ export type AgentEvent = { type: string; [field: string]: Json | undefined };
 export interface Notice {
   about: string;
   problem: string | null;
-  /** What is in force until it is mended. */
+  /** What is in force until it is fixed. */
   meanwhile: string | null;
 }
 
@@ -204,7 +204,7 @@ export interface Policy {
   /** What every allow takes. */
   proof: 'none' | 'passkey';
   problem: string | null;
-  /** What is in force until it is mended. */
+  /** What is in force until it is fixed. */
   meanwhile: string | null;
   decided: { rule: string; asks: number }[];
 }

@@ -19,7 +19,7 @@ export function scopeInWords(offer: ScopeOffer, ask: PermissionAsk, agent: strin
   if (!byAgent) {
     const words = ask.display?.grants?.[offer.scope];
     if (!words) return null;
-    // The command stands above, so it is not said twice.
+    // The command is shown above, so it is not repeated.
     const plain = words.replace(`\`${oneLine(ask.display?.text ?? '')}\``, 'this command');
     return capital(plain);
   }
@@ -162,7 +162,7 @@ export const capital = (words: string): string => words.charAt(0).toUpperCase() 
 export function ticked(text: string, outer: boolean): { text: string; code: boolean }[] {
   const [first, last] = [text.indexOf('`'), text.lastIndexOf('`')];
   const parts = outer && last > first ? [text.slice(0, first), text.slice(first + 1, last), text.slice(last + 1)] : text.split('`');
-  // What is opened and never closed stands as it is.
+  // What is opened and never closed stays as it is.
   if (parts.length % 2 === 0) return [{ text, code: false }];
   return parts.map((part, i) => ({ text: part, code: i % 2 === 1 })).filter((part) => part.text !== '');
 }

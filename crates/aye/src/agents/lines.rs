@@ -3,7 +3,7 @@
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Longer lines are passed by; their beginning and end are kept, to see what they were.
+/// Longer lines are skipped; their beginning and end are kept, to see what they were.
 pub const LONGEST: usize = 16 * 1024 * 1024;
 const KEPT: usize = 4096;
 

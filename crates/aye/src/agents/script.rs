@@ -27,7 +27,7 @@ impl Script {
         }
     }
 
-    /// Begins anew under a fixed name; what an earlier one of that name left open is withdrawn.
+    /// Starts over under a fixed name; what an earlier one of that name left open is withdrawn.
     pub async fn begin_anew(home: &Home, name: &str, title: &str) -> anyhow::Result<Self> {
         let agent = AgentId::try_from(name).map_err(anyhow::Error::msg)?;
         Self::speak_as(home, agent.clone(), false, title, None).await?.end().await;
@@ -56,7 +56,7 @@ impl Script {
         Ok(Self { client, shared })
     }
 
-    /// Raises an ask under a key that names it for ever, and returns it.
+    /// Raises an ask under a key of its own, and returns it.
     pub async fn raise(&self, body: &Body, timeout: Option<String>) -> anyhow::Result<AskView> {
         let agent = self.client.agent().clone();
         let key = Key::from_displayed(&format_args!("{agent}/{}", random_name()?));

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const LONGEST_WAIT: u64 = 600;
 const MOST_LISTED: u32 = 10_000;
-/// In the database; the reply is up to four times as long, because what is asked stands in it as it came and as it is
+/// In the database; the reply is up to four times as long, because what is asked is in it as it came and as it is
 /// shown.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 

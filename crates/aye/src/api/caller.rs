@@ -190,7 +190,7 @@ fn cookie_only(app: &App, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
 /// The session of a cookie. A token that is meant for a header does not become a session by being put there,
 /// and a session counts only where its browser signed in: at that origin, or for a read that names none, at its host.
 ///
-/// Wrong cookies are not counted: a page that must sign anew has to be told so, whatever others have tried.
+/// Wrong cookies are not counted: a page that must sign in again has to be told so, whatever others have tried.
 fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> {
     let token = session_cookie(headers).ok_or_else(|| {
         Failure::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")

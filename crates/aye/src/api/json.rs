@@ -49,7 +49,7 @@ impl<T: DeserializeOwned, S: Sync, const LIMIT: usize> FromRequest<S> for Body<T
     }
 }
 
-/// What stands in the query of a request.
+/// The query of a request.
 pub struct Params<T>(pub T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Params<T> {

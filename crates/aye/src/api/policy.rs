@@ -23,7 +23,7 @@ pub struct PolicyView {
     proof: Proof,
     /// What is wrong with `config.toml`.
     problem: Option<String>,
-    /// What is in force until that is mended, in a sentence.
+    /// What is in force until that is fixed, in a sentence.
     meanwhile: Option<&'static str>,
     /// Which rules and grants decided how many of the latest asks.
     decided: Vec<RuleCount>,
@@ -48,7 +48,7 @@ pub struct RuleView {
     proof: Proof,
 }
 
-/// How long an ask of each kind waits; for ever without it.
+/// How long an ask of each kind waits; without it, forever.
 #[derive(Serialize, JsonSchema)]
 pub struct TimeoutView {
     question: Option<String>,

@@ -82,7 +82,7 @@ pub async fn token(
     match app.hub.session_token(&session, &signed.challenge, &signature) {
         Ok((token, lasts)) => Ok(ok(PageToken { token, lasts: lasts.as_secs() })),
         Err(SessionError::Problem(problem)) => Err(problem.into()),
-        // What a page asks again for is a challenge, and what it cannot mend is its key.
+        // A page can ask for another challenge, but it cannot change its key.
         Err(error @ SessionError::Challenge) => Err(Failure::new(StatusCode::CONFLICT, error.to_string())),
         Err(error @ SessionError::Signature) => {
             Err(Failure::new(StatusCode::UNAUTHORIZED, error.to_string()))

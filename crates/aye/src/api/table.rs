@@ -110,7 +110,7 @@ impl Table {
     }
 }
 
-/// `()` stands for nothing.
+/// `()` means nothing.
 fn is_there(schema: Schema) -> Option<Value> {
     Some(schema.to_value()).filter(|schema| schema["type"] != "null")
 }

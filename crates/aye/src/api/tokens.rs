@@ -96,7 +96,7 @@ pub struct NewToken {
     role: Role,
     /// The agent that an agent's token belongs to.
     agent: Option<AgentId>,
-    /// Whose it is; the name that stands behind answers.
+    /// Whose it is; the name recorded with answers.
     name: Option<Text>,
 }
 

@@ -199,7 +199,7 @@ impl Answer {
     }
 }
 
-/// The request as it stands once its answer has arrived, or a moment later, and what became of the answer by then.
+/// The request once its answer has arrived, or a moment later, and what became of the answer by then.
 async fn became(client: &Client, recorded: Value, view: &AskView) -> (Value, Option<Receipt>) {
     let (mut latest, mut receipt) = (recorded, view.receipt);
     let until = Instant::now() + MOMENT;
@@ -268,7 +268,7 @@ fn split(pick: &str, question: &Question) -> Vec<String> {
     }
 }
 
-/// Where the option stands that reads just so.
+/// The position of the option with exactly this text.
 fn reads(pick: &str, question: &Question) -> Option<usize> {
     question.options.iter().position(|offer| offer.label == pick)
 }
@@ -335,7 +335,7 @@ fn entry(
     Ok(Value::Object(entry))
 }
 
-/// A label as it stands or the number of one, else the one label that differs only in case.
+/// A label as it is or the number of one, else the one label that differs only in case.
 fn label(pick: &str, question: &Question) -> anyhow::Result<String> {
     let labels = || question.options.iter().map(|offer| &offer.label);
     let numbered = number(pick).and_then(|number| number.checked_sub(1));

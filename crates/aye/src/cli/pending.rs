@@ -79,7 +79,7 @@ impl Pending {
     }
 }
 
-/// A folder that is somebody's workspace stands for its transcripts; any other for the transcripts in it.
+/// A folder that is somebody's workspace means its transcripts; any other the transcripts in it.
 fn collect(path: &Path, config: Option<&ConfigDir>, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let found = fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?;
     if !found.is_dir() {

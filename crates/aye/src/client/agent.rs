@@ -64,7 +64,7 @@ impl AgentClient {
         self.client.resolution(ask, waits).await.map(|sent| Resolution::read(body, sent))
     }
 
-    /// Says anew what the agent can take. Of an ask that has ended nobody needs to know.
+    /// Changes what the agent can take as an answer. An ask that has ended is left as it is.
     pub async fn set_can(&self, ask: &AskId, can: &Can, how: Try) -> Result<(), CallError> {
         match self.client.call(&calls::CAN, ask.as_str(), &(), can, how).await {
             Err(error) if !error.is_conflict() => Err(error),

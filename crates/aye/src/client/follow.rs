@@ -45,7 +45,7 @@ impl Client {
 
 impl Follower {
     /// What the hub says next. Whatever was known before a snapshot is replaced by it. After a failure that
-    /// `is_passing`, the next call connects anew and goes on where this one ended. May be dropped while it waits:
+    /// `is_passing`, the next call reconnects and continues where this one ended. May be dropped while it waits:
     /// nothing is lost.
     pub async fn next(&mut self) -> Result<Frame, CallError> {
         let next = self.try_next().await;

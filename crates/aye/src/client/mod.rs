@@ -23,7 +23,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter for ever.
+/// Longer than the hub lets anybody wait: a connection that died unnoticed must not hold an adapter forever.
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 /// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
 const WAIT: u64 = 25;

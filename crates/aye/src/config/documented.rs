@@ -220,7 +220,7 @@ fn the_page_documents_every_environment_variable_of_ours_and_no_other() {
     assert_eq!(documented, used);
 }
 
-/// The names that stand in our sources as texts of their own.
+/// The names that are string literals in our sources.
 fn variables(folder: &Path, used: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -158,7 +158,7 @@ pub(super) fn commands_of(agent: &AgentId) -> String {
     format!("commands of {agent}")
 }
 
-/// With its start time, which names one process for ever; none for one that has ended.
+/// With its start time, so that a reused process id is not taken for it; none for one that has ended.
 fn identified(pid: u32) -> Option<(u32, u64)> {
     super::this_process(pid).filter(|process| Process::from(*process).is_alive())
 }

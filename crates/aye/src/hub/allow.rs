@@ -42,7 +42,7 @@ impl Allowed {
 }
 
 impl Hub {
-    /// The ask as it stands answered, once its record is on its way, and what the agent needs to have it recorded
+    /// The answered ask, once its record is on its way, and what the agent needs to have it recorded
     /// should that fail. Returns the claim if the writer is busy or failing; the caller then waits for the commit.
     pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<(Ask, Voucher), Claim> {
         let Some(place) = self.inner.store.place() else { return Err(claim) };

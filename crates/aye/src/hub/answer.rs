@@ -58,7 +58,7 @@ impl Hub {
         self.answer_if(call, |_| Ok(())).await
     }
 
-    /// The same for an answer that was found by this name alone, which must stand for no other ask.
+    /// The same for an answer that was found by this name alone, which must belong to no other ask.
     pub async fn answer_named(&self, call: AnswerCall, named: Named) -> Result<Ask, Problem> {
         self.answer_if(call, move |tx| named.is_certain(tx)).await
     }

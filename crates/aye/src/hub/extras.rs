@@ -8,7 +8,7 @@ use aye_core::visible::one_line;
 use aye_core::{Before, Body, Extras, Grants, Keeper, Permission, Scope};
 use aye_policy::{Exactly, Folder, Grant, ToolCall};
 
-/// A longer command is not repeated: it stands above.
+/// A longer command is not repeated: it is shown above.
 const LONGEST_REPEATED: usize = 200;
 
 pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_policy::OwnPlaces) -> Extras {

@@ -5,7 +5,7 @@ use crate::processes::{Process, folder_of};
 use crate::store::Profile;
 use aye_policy::Folder;
 
-/// Where an agent stands, as far as that is known.
+/// The folder an agent is in, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// None if the agent's word does not fit what is known.

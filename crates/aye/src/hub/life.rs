@@ -1,5 +1,5 @@
 //! Signs of life. An adapter that has not been heard of for a minute makes its agent lost; after a
-//! hub start everybody is counted anew, because the silence may have been ours.
+//! hub start everybody is counted from zero, because the silence may have been ours.
 
 use crate::store::AgentRow;
 use aye_core::AgentId;

@@ -169,7 +169,7 @@ impl Hub {
         self.find_ask(id, Reader::ask_to_show).await
     }
 
-    /// The same to act upon: only as the hub itself wrote it.
+    /// The same for decisions: only as the hub itself wrote it.
     async fn own_ask(&self, id: &AskId) -> Result<Ask, Problem> {
         self.find_ask(id, Reader::ask).await
     }

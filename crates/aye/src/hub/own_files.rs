@@ -174,7 +174,7 @@ impl Places {
         Self { ours, above }
     }
 
-    /// The files may have been made anew since the last look.
+    /// The files may have been replaced since the last look.
     fn marks(&self) -> Marks<'_> {
         let mut ours = HashSet::new();
         for place in &self.ours {

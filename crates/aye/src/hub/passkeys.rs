@@ -154,7 +154,7 @@ impl Hub {
     /// Said once, when the hub knows where it listens: on other pages no passkey counts.
     pub fn serves_pages(&self, pages: Pages) {
         if self.inner.passkeys.pages.set(Arc::new(pages)).is_err() {
-            tracing::warn!("where the page is served was said twice; the first stands");
+            tracing::warn!("where the page is served was said twice; the first counts");
         }
     }
 

@@ -1,5 +1,5 @@
 //! The policy in force: read from `config.toml`, read again when that changes. A file that is broken leaves the last
-//! good policy in force, and everybody who could mend it is told. One that is broken when the hub starts allows nothing,
+//! good policy in force, and everybody who could fix it is told. One that is broken when the hub starts allows nothing,
 //! and does not take away that allowing takes a passkey: whoever may not edit the rules might still break them.
 
 use super::{Hub, Problem};
@@ -40,7 +40,7 @@ struct Loaded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     pub problem: String,
-    /// What is in force until it is mended, in a sentence.
+    /// What is in force until it is fixed, in a sentence.
     pub meanwhile: &'static str,
 }
 
@@ -58,10 +58,10 @@ impl LastTime {
     fn instead(self) -> (Policy, &'static str) {
         let mut policy = Policy::default();
         if !self.has_passkey && self.proof != Some(Proof::Passkey) {
-            return (policy, "Until it is mended, nothing is allowed automatically.");
+            return (policy, "Until it is fixed, nothing is allowed automatically.");
         }
         policy.proof = Proof::Passkey;
-        (policy, "Until it is mended, nothing is allowed automatically, and allowing takes a passkey.")
+        (policy, "Until it is fixed, nothing is allowed automatically, and allowing takes a passkey.")
     }
 
     fn took_a_passkey(self) -> bool {
@@ -166,7 +166,7 @@ impl Hub {
         }
         match &after.trouble {
             _ if changes_nothing => {}
-            None => tracing::info!("the policy was read anew and is in force"),
+            None => tracing::info!("the policy was read again and is in force"),
             Some(Trouble { problem, meanwhile }) => {
                 tracing::error!(%problem, "config.toml is broken. {meanwhile}")
             }

@@ -1,4 +1,4 @@
-//! What an answer takes by the policy as it stands now. An ask keeps what it took when it was raised, and the
+//! What an answer takes by the policy as it is now. An ask keeps what it took when it was raised, and the
 //! stricter of the two counts.
 
 use super::problem::on_another_thread;

@@ -38,7 +38,7 @@ impl Hub {
         self.inner.store.write(move |tx| take_receipt(tx, &id, &agent, delivery, now)).await
     }
 
-    /// Says anew what the agent can take of an ask that is open.
+    /// Changes what the agent can take as an answer to an open ask.
     pub async fn set_can(&self, id: AskId, agent: AgentId, can: Can) -> Result<Ask, Problem> {
         let work = move |tx: &mut Tx| {
             let mut ask = own_ask(tx, &id, &agent)?;

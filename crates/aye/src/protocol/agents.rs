@@ -159,7 +159,7 @@ pub struct Commands {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NumberedCommand {
     pub n: u64,
-    /// Whoever reads it passes by what it does not know.
+    /// Readers ignore what they do not know.
     #[schemars(with = "Command")]
     pub command: Value,
 }

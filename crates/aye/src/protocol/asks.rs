@@ -23,7 +23,7 @@ pub struct NewAsk {
     /// allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<FolderText>,
-    /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, for ever.
+    /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, there is no limit.
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Value>,
@@ -100,7 +100,7 @@ pub struct AsksQuery {
     pub decided_by: Option<String>,
     /// The rule or grant that decided, as `by.rule` names it.
     pub rule: Option<String>,
-    /// Words that stand anywhere in the ask, its answer, or who and where it came from.
+    /// Words anywhere in the ask, its answer, or who and where it came from.
     pub words: Option<String>,
     /// Only asks raised before this one.
     pub before: Option<AskId>,

@@ -35,7 +35,7 @@ impl<Query, Body, Reply> Call<Query, Body, Reply> {
         Self::new(Method::DELETE, path, about)
     }
 
-    /// The path for whom it is about; ids have only characters that may stand there.
+    /// The path for whom it is about; ids have only characters that are allowed there.
     pub fn at(&self, id: &str) -> String {
         self.path.replace("{id}", id)
     }

@@ -137,7 +137,7 @@ impl Tx<'_> {
 }
 
 impl Reader {
-    /// An ask to act upon: exactly as the hub wrote it, or an error.
+    /// An ask for decisions: exactly as the hub wrote it, or an error.
     pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
         self.own_ask("id = ?1", [id.as_str()])
     }
@@ -160,7 +160,7 @@ impl Reader {
         }
     }
 
-    /// The same; one that the hub did not write is passed by, so that it holds up no other.
+    /// The same; one that the hub did not write is skipped, so that it holds up no other.
     pub fn ask_unless_foreign(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
         match self.ask(id) {
             Err(StoreError::Foreign { table, id }) => {
@@ -177,7 +177,7 @@ impl Reader {
         statement.query_row([id.as_str()], |row| Ok(read_shown(row))).optional()?.transpose()
     }
 
-    /// An ask as it stands there, to be checked.
+    /// An ask as it is in the database, to be checked.
     pub fn ask_to_check(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
         let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
         statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
@@ -232,7 +232,7 @@ impl Reader {
         )
     }
 
-    /// How many asks this name of a tool call ever stood for, of an agent by its id or by its session.
+    /// How many asks this name of a tool call was ever used for, of an agent by its id or by its session.
     pub fn asks_of_tool_call(&self, agent: &str, tool_call: &str) -> Result<u64, StoreError> {
         let mut statement = self.connection.prepare_cached(
             "WITH named AS (SELECT id FROM agents WHERE id = ?1 OR session = ?1)

@@ -79,7 +79,7 @@ pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
     Ok(head.map_or_else(Chain::default, |(seq, head)| Chain { head, lines: seq.cast_unsigned() }))
 }
 
-/// Whether the newest line of this chain stands in the trail.
+/// Whether the newest line of this chain is in the trail.
 pub(super) fn has_line(connection: &Connection, chain: &Chain) -> Result<bool, StoreError> {
     let mut statement = connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?;
     Ok(statement.exists((chain.lines, &chain.head))?)

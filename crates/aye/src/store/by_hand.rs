@@ -20,7 +20,7 @@ pub fn open_with_the_key(home: &Home) -> Database {
     database
 }
 
-/// Past the triggers that keep rows as they are, which stand again afterwards.
+/// Past the triggers that keep rows as they are, which are restored afterwards.
 pub fn change_rows(database: &Database, sql: &str) {
     let mut statement =
         database.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").unwrap();

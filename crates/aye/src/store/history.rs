@@ -115,7 +115,7 @@ impl Reader {
     }
 }
 
-/// A pattern that finds these words in JSON, where quotes and line breaks stand escaped.
+/// A pattern that finds these words in JSON, where quotes and line breaks are escaped.
 fn as_it_is_stored(words: &str) -> String {
     let json = serde_json::Value::from(words).to_string();
     let mut pattern = String::from("%");

@@ -1,4 +1,4 @@
-//! The key that the lines of the trail are bound with, and the rows that the hub acts upon. Who can write the database
+//! The key that the lines of the trail are bound with, and the rows that the hub relies on. Who can write the database
 //! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// The line from which on the trail is keyed.
 pub const KEYED: &str = "chain.keyed";
-/// The line from which on it is keyed anew, because the key before was lost, or the trail before it is not ours.
+/// The line from which on it has a new key, because the key before was lost, or the trail before it is not ours.
 pub const REKEYED: &str = "chain.rekeyed";
 /// Lines that the hub had written are not there any more.
 pub const CUT: &str = "chain.cut";

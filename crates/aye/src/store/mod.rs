@@ -185,7 +185,7 @@ impl Store {
         self.writer.write(work).await
     }
 
-    /// A place in the queue for a change that nobody waits for; none when it had better be waited for.
+    /// A place in the queue for a change that nobody waits for; none when the writer is busy or failing, so that callers wait.
     pub fn place(&self) -> Option<Place> {
         self.writer.place()
     }
@@ -269,7 +269,7 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// What somebody may have added to the schema calls no function that could do harm. Views are off because we have none,
-/// and one that took the place of a table would be evaluated anew for every look at it.
+/// and one that took the place of a table would be evaluated again for every read of it.
 fn distrust_schema(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false).map(drop)
@@ -327,7 +327,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     distrust_schema(connection)?;
-    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read anew for each change.
+    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;

@@ -74,7 +74,7 @@ const SNAPSHOT_BYTES: usize = 8 * 1024 * 1024;
 /// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
 const LARGEST_HELD: usize = 32 * 1024;
 
-/// An ask's part that changes more than once; the rest stands in the asks themselves.
+/// An ask's part that changes more than once; the rest is in the asks themselves.
 #[derive(Serialize, Deserialize)]
 struct Standing {
     state: String,

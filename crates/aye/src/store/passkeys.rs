@@ -71,7 +71,7 @@ impl Reader {
         Ok(passkeys)
     }
 
-    /// All that stand there as being in force, to be checked.
+    /// All rows that claim to be in force, to be checked.
     pub fn passkeys_to_check(&self) -> Result<Vec<PasskeyRow>, StoreError> {
         // A database that an older version wrote, and no hub has opened since.
         if !self.connection.table_exists(None, "passkeys")? {

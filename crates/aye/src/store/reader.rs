@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// With a trigger, a view or a column of their own, somebody could have the hub read or keep something else than
-    /// it wrote. SQLite reads the schema anew only when its number has changed, so that is when it is checked.
+    /// it wrote. SQLite reads the schema again only when its number has changed, so that is when it is checked.
     fn check_schema(&self) -> Result<(), StoreError> {
         let Some(Known { schema: known, .. }) = &self.known else { return Ok(()) };
         let mut statement = self.connection.prepare_cached("PRAGMA schema_version")?;

@@ -1,4 +1,4 @@
-//! A MAC with the key of the trail over what counts of each row that the hub acts upon: one that anybody else wrote
+//! A MAC with the key of the trail over what counts of each row that the hub relies on: one that anybody else wrote
 //! counts for nothing. Two SQL functions do it, so that rows are marked where they are written and checked where they
 //! are read: `row_mac(table, values…)` and `row_is_ours(mac, table, values…)`.
 //!
@@ -61,7 +61,7 @@ pub fn mark_all(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Says in the log that a row was passed by.
+/// Says in the log that a row was skipped.
 pub fn report_foreign(table: &str, id: &str) {
     tracing::error!(
         table,

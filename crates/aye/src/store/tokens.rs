@@ -24,7 +24,7 @@ pub struct TokenRow {
     pub hash: Vec<u8>,
     pub role: Role,
     pub agent: Option<AgentId>,
-    /// Whose it is; the name that stands behind an answer.
+    /// Whose it is; the name recorded with an answer.
     pub name: Text,
     /// Set where the credential itself says which surface it belongs to, as a browser's session does.
     pub surface: Option<Surface>,

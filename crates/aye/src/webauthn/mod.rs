@@ -1,5 +1,5 @@
 //! Passkeys (WebAuthn), without a hub: what is signed, and whether a signature is good. The hub asks when an answer
-//! arrives, and `aye verify` asks again of what stands in the trail.
+//! arrives, and `aye verify` asks again of what is in the trail.
 
 mod data;
 mod encoded;

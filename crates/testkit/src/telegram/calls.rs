@@ -115,7 +115,7 @@ pub fn seen(text: &str, parse_mode: Option<&str>) -> Result<Marked, String> {
     Ok(marked)
 }
 
-/// What stands in a message and under it, checked.
+/// The text of a message and the buttons under it, checked.
 struct Content {
     marked: Marked,
     rows: Vec<Vec<Button>>,

@@ -23,7 +23,7 @@ pub fn clean(text: &str) -> String {
 
 fn cleaned(marked: Marked) -> Marked {
     let mut text = Vec::with_capacity(marked.text.len());
-    // Where each character stands afterwards.
+    // Where each character is afterwards.
     let mut moved = Vec::with_capacity(marked.text.len() + 1);
     for c in &marked.text {
         moved.push(text.len());

@@ -41,7 +41,7 @@ pub struct Message {
     /// As the bot sent it.
     pub html: String,
     pub buttons: Vec<Button>,
-    /// The same buttons, as they stand.
+    /// The same buttons, as they are.
     pub rows: Vec<Vec<Button>>,
     /// It asks whoever it names to reply.
     pub force_reply: bool,
@@ -91,7 +91,7 @@ impl Message {
         self.buttons.iter().map(|button| button.label.as_str()).collect()
     }
 
-    /// What stands behind the button that begins like this.
+    /// The data of the button that begins like this.
     #[track_caller]
     pub fn data(&self, label: &str) -> String {
         let button = self.buttons.iter().find(|button| button.label.contains(label));

@@ -32,7 +32,7 @@ pub struct ClaudeCode {
     expected: HashMap<String, Expected>,
     /// Plans as the model gave them, by tool call: newer versions leave them out of the request itself.
     plans: HashMap<String, Value>,
-    /// Calls that were asked about because they stood in a message.
+    /// Calls that were asked about because they were in a message.
     asked_by_tool_use: HashSet<String>,
     sub_agents: SubAgents,
     /// The text that is being spoken, and how many there were.
@@ -300,7 +300,7 @@ impl ClaudeCode {
         }
     }
 
-    /// The plan stands in the message before the request, and what is approved must be what is carried out.
+    /// The plan is in the message before the request, and what is approved must be what is carried out.
     fn with_plan(&mut self, tool: CanUseTool) -> CanUseTool {
         let plan = tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)).filter(Value::is_string);
         let given: Value = serde_json::from_str(tool.input.get()).unwrap_or_default();

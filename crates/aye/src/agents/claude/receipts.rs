@@ -81,7 +81,7 @@ fn same_words(ours: &str, text: &str, detail: Option<&Value>) -> bool {
     theirs.trim() == ours.trim() || (structured.is_none() && text.trim() == ours.trim())
 }
 
-/// A short message may stand in any output by chance, so it counts alone or beside words of refusal.
+/// A short message may be in any output by chance, so it counts alone or beside words of refusal.
 fn is_ours(message: &str, text: &str) -> bool {
     text.trim() == message.trim() || (is_refusal(text) && text.contains(message))
 }

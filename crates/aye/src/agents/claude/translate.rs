@@ -111,7 +111,7 @@ fn permission(
 
 /// The agent's own suggestions as they shall be kept: for the session what is about this tool, for always
 /// what it would write into a settings file. Where there is a rule for just this, the agent's wish to change its
-/// whole mode is passed by.
+/// whole mode is left out.
 pub fn rules_for(scope: Scope, suggested: &[Value]) -> Vec<Value> {
     let has_rules = suggested.iter().any(|suggestion| suggestion["type"] == "addRules");
     match scope {

@@ -68,7 +68,7 @@ pub enum Effect<M> {
     },
     Raise {
         request: String,
-        /// Unique for ever; the same each time this is raised, and never that of another request.
+        /// Unique; the same each time this is raised, and never that of another request.
         key: Key,
         body: Body,
         tool_use_id: Option<String>,

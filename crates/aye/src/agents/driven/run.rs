@@ -220,7 +220,7 @@ impl<P: AgentProtocol> Running<P> {
                     drop(room);
                     continue;
                 }
-                // Something it started may hold its output open for ever.
+                // Something it started may hold its output open forever.
                 _ = self.process.wait(), if last_words.is_none() => {
                     last_words = Some(Instant::now() + LAST_WORDS);
                     continue;

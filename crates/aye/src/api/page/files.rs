@@ -1,5 +1,5 @@
 //! The page's files, which are part of the program. Their names carry a hash of their content, all but that
-//! of the page itself, so browsers keep them for ever and still never show an old one.
+//! of the page itself, so browsers keep them forever and still never show an old one.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};

@@ -47,7 +47,7 @@ impl Keyboard {
         if dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }
-        // Opened anew: what we set on standard input would stay behind for the shell.
+        // Opened again: what we set on standard input would stay behind for the shell.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let terminal = File::options().read(true).custom_flags(flags).open("/dev/tty").ok()?;
         let bytes = pipe::Receiver::from_file_unchecked(terminal.try_clone().ok()?).ok()?;
@@ -111,7 +111,7 @@ impl Keyboard {
         }
     }
 
-    /// A line that could not be used stands to be typed again.
+    /// A line that could not be used is put back to be edited.
     pub fn put_back(&mut self, line: String) {
         if self.line.is_empty() {
             self.line.put(line);

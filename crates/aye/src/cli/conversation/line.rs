@@ -24,7 +24,7 @@ pub struct Line {
 #[derive(Default)]
 struct State {
     before: String,
-    /// What stands behind the cursor.
+    /// The text after the cursor.
     after: String,
     /// Between the marks that a terminal puts around what is pasted.
     pasting: bool,

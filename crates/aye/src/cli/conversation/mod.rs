@@ -66,7 +66,7 @@ pub async fn first_prompt(
     Ok(prompt.map(|prompt| (prompt, keyboard)))
 }
 
-/// How a conversation stands when it is first shown.
+/// The state of a conversation when it is first shown.
 pub struct Beginning {
     /// The prompt that whoever looks on already knows.
     pub asked: Option<String>,

@@ -1,4 +1,4 @@
-//! What stands on the terminal: what was said and done, above a last line that is drawn again and again. That line is
+//! What is on the terminal: what was said and done, above a last line that is drawn again and again. That line is
 //! what the person types, or else what the agent is doing.
 
 use super::Beginning;
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 const SPINNER: [&str; 4] = ["·", "•", "●", "•"];
 const MARK: &str = "> ";
-/// How much of what a tool said stands beside its failure.
+/// How much of what a tool said is shown beside its failure.
 const LONGEST_REASON: usize = 200;
 
 /// Whether another request than before is shown now.
@@ -41,9 +41,9 @@ pub struct Screen {
     asks: VecDeque<AskView>,
     /// Tool calls that run, with their names and whose they are.
     tools: HashMap<String, String>,
-    /// Prompts that stand on the screen already.
+    /// Prompts that are on the screen already.
     known_prompts: VecDeque<String>,
-    /// The text that is being spoken, and that the cursor therefore stands in.
+    /// The text that is being spoken, where the cursor therefore is.
     speaking: Option<String>,
     /// The last line is drawn.
     drawn: bool,
@@ -86,7 +86,7 @@ impl Screen {
         self.asks.front()
     }
 
-    /// The person sends this prompt; when it comes back as an event, it stands here already.
+    /// The person sends this prompt; when it comes back as an event, it is here already.
     pub fn asks(&mut self, prompt: &str) {
         self.echo(prompt);
         self.known_prompts.push_back(prompt.to_owned());
@@ -230,7 +230,7 @@ impl Screen {
         self.ticks += 1;
     }
 
-    /// Draws the last line anew.
+    /// Draws the last line again.
     pub fn draw(&mut self, line: Option<&Line>) {
         if !self.moves || self.speaking.is_some() {
             return;

@@ -100,7 +100,7 @@ pub fn miss_words(miss: &NearMiss) -> String {
     let advice = &miss.advice;
     let (rule, word) = (one_line(&miss.rule.to_string()).into_owned(), one_line(&advice.word).into_owned());
     let Some(amended) = &advice.amended else {
-        return format!("rule {rule} covers the beginning, but not `{word}` where it stands\n");
+        return format!("rule {rule} covers the beginning, but not `{word}` where it is\n");
     };
     let mut out =
         format!("rule {rule} does not cover `{word}`; to cover it, add {}\n", addition(&advice.add));

@@ -1,5 +1,5 @@
 //! What was allowed without a person at that moment: by a grant, or because a plan was approved in advance. Either
-//! stands in the trail before it, and was in force.
+//! is in the trail before it, and was in force.
 
 use super::VerifyError;
 use super::asks::{Asks, wrong};

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub struct Passkeys {
     in_force: HashMap<String, Key>,
     nonces: HashSet<String>,
-    /// What was signed and not yet acted upon.
+    /// What was signed and not used yet.
     signed: Vec<(Purpose, Value)>,
     /// Asks that only a passkey allows.
     guarded: HashSet<String>,
@@ -152,7 +152,7 @@ impl Passkeys {
             .map_err(|_| "a signature in the trail is not good")?;
         (key.counter, key.used_at) = (key.counter.max(counter), Some(line.at));
         if !self.nonces.insert(assertion.nonce) {
-            return Err("a signature stands in the trail twice");
+            return Err("a signature is in the trail twice");
         }
         self.signed.push((purpose, detail["subject"].clone()));
         Ok(())

@@ -52,7 +52,7 @@ pub const MENU: [(&str, &str); 7] = [
 /// What a text with a slash is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// Ours, and what stands after it.
+    /// Ours, and the text after it.
     Ours(Slash, &'a str),
     /// Nobody knows it here.
     Unknown(&'a str),

@@ -1,6 +1,6 @@
 //! Text written so that Telegram shows every character of it. Telegram deletes some characters, turns others into
 //! blanks and trims ends; whatever it would change, and whatever nobody could see, is written as a sign or an escape.
-//! No two texts are written alike: signs and escapes that stand in a text itself are escaped.
+//! No two texts are written alike: signs and escapes that are in the text itself are escaped.
 
 use aye_core::visible::is_hidden;
 

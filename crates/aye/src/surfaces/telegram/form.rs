@@ -48,7 +48,7 @@ pub enum Wanted {
     Reason,
 }
 
-/// What a button does. It names the question it stood under, so that it cannot act on another.
+/// What a button does. It names the question it was shown under, so that it cannot act on another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Action {

@@ -129,7 +129,7 @@ impl BotLoop {
         Ok(named)
     }
 
-    /// Lists that name this ask show how it stands.
+    /// Lists that name this ask show its state.
     pub(super) fn renew_lists(&mut self, ask: &AskId) {
         let naming = self.memory.messages.values().filter(|list| {
             list.message.is_some() && list.as_list().is_some_and(|shown| shown.asks.contains(ask))

@@ -30,7 +30,7 @@ struct Block<'a> {
     code: &'a str,
 }
 
-/// The next block between two fences, what stands before it and what after it.
+/// The next block between two fences, and the text before and after it.
 fn next_block(text: &str) -> Option<(&str, Block<'_>, &str)> {
     let mut start = 0;
     loop {
@@ -101,7 +101,7 @@ fn inline(mut page: Page, line: &str) -> Page {
     page.text(rest)
 }
 
-/// What stands between two of these marks at the beginning of a text, if it touches both.
+/// The text between two of these marks at the beginning, if it touches both.
 fn between<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     let inner = text.strip_prefix(mark)?;
     let inner = &inner[..inner.find(mark)?];

@@ -116,7 +116,7 @@ impl Memory {
         lists.into_iter().any(|list| list.announced().contains(ask))
     }
 
-    /// Whether this ask has a message anywhere, or stands in a list.
+    /// Whether this ask has a message anywhere, or is in a list.
     pub fn is_shown(&self, ask: &AskId) -> bool {
         self.by_ask.contains_key(ask) || self.is_listed(ask, None)
     }
@@ -197,7 +197,7 @@ impl Memory {
         memos
     }
 
-    /// Forgets what is long over, so that this does not grow for ever. An ask that is still open stays.
+    /// Forgets what is long over, so that this does not grow forever. An ask that is still open stays.
     pub fn forget_old(
         &mut self,
         is_open: impl Fn(&AskId) -> bool,

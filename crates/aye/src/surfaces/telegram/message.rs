@@ -179,7 +179,7 @@ impl SentMessage {
         }
     }
 
-    /// The asks of a list that nobody asked for: they stand in it in place of a message of their own.
+    /// The asks of a list that nobody asked for: they are in it instead of in a message of their own.
     pub fn announced(&self) -> &[AskId] {
         match self.as_list() {
             Some(ListContent { asks, status: None, .. }) => asks,

@@ -42,7 +42,7 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
     Shown { page, rows, wants_page: file.is_some(), file, ..Shown::default() }
 }
 
-/// The hub's title, with the file or the tool in it marked as code. A tool that the title does not name stands behind it:
+/// The hub's title, with the file or the tool in it marked as code. A tool that the title does not name comes after it:
 /// an Edit and a MultiEdit can show the same change.
 fn title(permission: &Permission, display: &Display) -> Page {
     let page = Page::default().text("🔐 ");
@@ -84,7 +84,7 @@ fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &Asker)
     }
 }
 
-/// The display and the rest of the input. What comes from the input stands in code, our own words outside of it.
+/// The display and the rest of the input. What comes from the input is in code, our own words are not.
 fn what_runs(display: &Display) -> Page {
     let mut page = Page::default();
     match (display.kind, &display.hunks) {

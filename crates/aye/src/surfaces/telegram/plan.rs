@@ -30,7 +30,7 @@ pub fn plan(ask: &Ask, plan: &str, draft: &Draft, asker: &Asker) -> Shown {
     Shown { parts, page, rows, wants_page: file.is_some(), file, question: 0 }
 }
 
-/// A plan in one message, in several before it, or as a file. Something of ours stands after it, because Telegram
+/// A plan in one message, in several before it, or as a file. Something of ours comes after it, because Telegram
 /// trims the end of a message.
 pub fn plan_text(plan: &str, head: impl Fn(Page) -> Page) -> (Vec<Page>, Page, Option<(String, String)>) {
     // What is written shorter than it is shown must not make a message too long.

@@ -31,7 +31,7 @@ pub enum FromTelegram {
 
 /// Runs until it is dropped or nobody takes its batches.
 pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<FromTelegram>) {
-    // Only until it is confirmed: numbers may begin anew below it after a quiet week.
+    // Only until it is confirmed: numbers may start again below it after a quiet week.
     let mut offset = None;
     let mut trouble = Trouble::default();
     // Somebody can answer on Telegram as long as it talks to us.

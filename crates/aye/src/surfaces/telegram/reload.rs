@@ -1,4 +1,4 @@
-//! The bot as `config.toml` wants it: started, stopped and started anew when `[telegram]` or its token changes.
+//! The bot as `config.toml` wants it: started, stopped and restarted when `[telegram]` or its token changes.
 
 use super::api::{ApiError, Bot};
 use super::bot_loop::BotLoop;
@@ -34,17 +34,17 @@ impl Telegram {
     pub async fn check(&self) -> Result<String, (String, &'static str)> {
         let Some(settings) = &self.settings else { return Ok("off: config.toml has no [telegram]".into()) };
         let wrong = |error: &ApiError| {
-            let mend = match error {
+            let advice = match error {
                 ApiError::Unknown => "get the token from @BotFather and write it to token_file",
                 _ => "check the connection to api_url; what people answer waits there",
             };
-            (error.to_string(), mend)
+            (error.to_string(), advice)
         };
         let bot = Bot::new(settings).map_err(|error| (error.to_string(), "fix api_url"))?;
         let me = bot.get_me().await.map_err(|error| wrong(&error))?;
         if bot.webhook().await.is_ok_and(|url| url.is_some()) {
-            let mend = "remove it with deleteWebhook, or give this hub a bot of its own";
-            return Err((format!("a webhook takes the updates of @{}", me.username), mend));
+            let advice = "remove it with deleteWebhook, or give this hub a bot of its own";
+            return Err((format!("a webhook takes the updates of @{}", me.username), advice));
         }
         let several = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
         let (users, chats) = (settings.users.len(), settings.chats.len());
@@ -95,7 +95,7 @@ impl Telegram {
             let settings = Config::load(&self.home.config()).map_err(anyhow::Error::from);
             match settings.and_then(|config| Settings::load(&config, &self.home)) {
                 Ok(settings) if settings != self.settings => {
-                    tracing::info!("[telegram] was read anew and counts");
+                    tracing::info!("[telegram] was read again and is in effect");
                     return settings;
                 }
                 Ok(_) => {}

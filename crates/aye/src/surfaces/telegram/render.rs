@@ -41,7 +41,7 @@ pub struct Asker {
     /// Such as "14:05".
     pub deadline: Option<String>,
     pub is_claude: bool,
-    /// A link to the page can stand under the message.
+    /// There can be a link to the page under the message.
     pub has_link: bool,
 }
 

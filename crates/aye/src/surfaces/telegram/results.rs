@@ -80,7 +80,7 @@ impl BotLoop {
                 let memos = self.replace_run(message);
                 self.save(memos).await
             }
-            // Its asks are announced anew; should it be there after all, its buttons do nothing.
+            // Its asks are announced again; should it be there after all, its buttons do nothing.
             Content::List(_) => self.remove_list(&message.id).await,
             // It holds a person's text, and is sent again rather than lost.
             Content::Offer(_) => Ok(()),
@@ -147,7 +147,7 @@ impl BotLoop {
         }
     }
 
-    /// A list that is not there announces nothing: its asks are announced anew.
+    /// A list that is not there announces nothing: its asks are announced again.
     async fn remove_list(&mut self, id: &str) -> Result<(), Problem> {
         let memos = self.memory.remove(id);
         self.save(memos).await?;

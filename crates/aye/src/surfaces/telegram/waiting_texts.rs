@@ -26,7 +26,7 @@ pub struct IncomingText {
     #[serde(rename = "here")]
     pub message_id: i64,
     pub replied: Option<i64>,
-    /// It is meant for the bot, wherever it stands.
+    /// It is meant for the bot, in any chat.
     pub addressed: bool,
     /// How long its next part is waited for.
     pub until: Timestamp,

@@ -1,4 +1,4 @@
-//! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates pass by.
+//! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub struct Message {
     pub sender_chat: Option<Chat>,
     pub chat: Chat,
     pub text: Option<String>,
-    /// What stands under a picture.
+    /// The text under a picture.
     pub caption: Option<String>,
     /// The same picture in several sizes, the smallest first.
     #[serde(default)]

@@ -1,5 +1,5 @@
 //! A permission on a terminal. Every byte of the input is printed, in a form from which it can be read back: what an
-//! agent wrote stands behind a bar, and our own words never do.
+//! agent wrote is behind a bar, and our own words never do.
 
 use super::style::{BAD, DIM, GOOD, HEAD, paint};
 use super::{Place, put};

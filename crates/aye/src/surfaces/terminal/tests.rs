@@ -171,7 +171,7 @@ fn a_long_summary_says_that_it_was_cut() {
     assert_eq!(summary(&plan.body, 10), "xxxxxxxxx…");
 }
 
-/// The input, from nothing but what stands on the terminal.
+/// The input, read back from the terminal alone.
 fn read_back(tool: &str, shown: &str) -> Option<Map<String, Value>> {
     let mut title = None;
     let (mut file, mut sections) = (String::new(), Vec::<(String, Vec<&str>)>::new());

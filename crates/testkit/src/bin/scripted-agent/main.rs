@@ -2,7 +2,7 @@
 //! as strict as the real one: a line that is no JSON, or a reply of another shape, ends it.
 //!
 //! The scenario is the file after `--scenario`, or named by AYE_SCENARIO, or `scenario.json` in the folder it
-//! works in. Everything else it is started with is passed by.
+//! works in. All other arguments are ignored.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -99,7 +99,7 @@ pub async fn ask(
             let end = loop {
                 asking.note(&id, None)?;
                 match asking.end_of(&id, process.as_ref(), &mut signals).await {
-                    // A hub that was killed had not written it yet: nothing was printed, so it is decided anew.
+                    // A hub that was killed had not written it yet: nothing was printed, so it is decided again.
                     Err(error) if error.is_unknown() => {
                         asking.notes.settled(&asking.asked(&id, None));
                         id = asking.raise_again(&raise).await?;
@@ -268,7 +268,7 @@ impl Asking<'_> {
         };
         let printed = Printed { expected, edited, delivered: false };
         self.note(id, Some(printed.clone()))?;
-        // A plan that is allowed without its input is passed by, and the dialog stays.
+        // A plan that is allowed without its input is ignored by the agent, and the dialog stays.
         let with_input = edited || matches!(self.body, Body::Question(_) | Body::Plan(_));
         if let Err(error) = print(&decision_line(&permit, with_input)) {
             let evidence = format!("the agent no longer listens: {error}");

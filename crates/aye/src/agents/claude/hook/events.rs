@@ -1,5 +1,5 @@
 //! What Claude Code hands to a hook on its standard input, and what it reads from its standard output.
-//! Unknown events and fields pass by; a known event that cannot be read is left to the terminal.
+//! Unknown events and fields are ignored; a known event that cannot be read is left to the terminal.
 
 use super::super::wire::{CanUseTool, Permit};
 use aye_core::AgentId;

@@ -16,7 +16,7 @@ pub struct SettingsFile {
 /// Why a settings file was left as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    #[error("{0} is a link that leads nowhere: mend or remove it, and try again")]
+    #[error("{0} is a link that leads nowhere: fix or remove it, and try again")]
     DanglingLink(PathBuf),
     #[error("{0} is read-only: make it writable, and try again")]
     ReadOnly(PathBuf),

@@ -31,7 +31,7 @@ impl<'de> serde::Deserialize<'de> for Fields<'de> {
     }
 }
 
-/// Where a piece of a text stands in it.
+/// The position of a piece of a text.
 fn span(text: &str, piece: &str) -> (usize, usize) {
     let start = piece.as_ptr().addr() - text.as_ptr().addr();
     (start, start + piece.len())
@@ -95,7 +95,7 @@ pub fn with_hooks(text: &str, hooks: &Map<String, Value>) -> Result<String, Unus
         }
         (Some(0), true) => {
             let first = after_blanks(text, braces(text).0 + 1);
-            // Between two values stand a comma and the next key.
+            // Between two values are a comma and the next key.
             let next = after_blanks(text, after_blanks(text, ends[0].1) + 1);
             replaced(text, (first, next), "")
         }
@@ -121,7 +121,7 @@ fn indentation(text: &str) -> &str {
     line.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])
 }
 
-/// The hooks as they stand one level deep.
+/// The hooks as they are one level deep.
 fn in_place(hooks: &Map<String, Value>, indent: &str) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::new();
     let mut serializer =

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long the terminal may take to draw what a key does.
 const SLOWEST_PAGE: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(30);
-/// How long a page must stand before a key that cannot be taken back.
+/// How long a page must stay the same before a key that cannot be taken back.
 const STANDS_STILL: Duration = Duration::from_millis(100);
 
 /// How far a plan came.

@@ -12,7 +12,7 @@ pub enum Page {
         /// Which of its options are ticked; of the row for free text, too.
         ticked: Vec<usize>,
         at: At,
-        /// What stands in the row for free text, or in the place for notes once that is open.
+        /// The text in the row for free text, or in the place for notes once that is open.
         typed: Option<String>,
     },
     /// All answers before they are submitted: for each question the forms that mean what is meant.
@@ -63,7 +63,7 @@ pub fn compare(screen: &str, questions: &[Question], page: &Page) -> Result<(), 
     }
 }
 
-/// A row that can be chosen, with all that stands in and under it.
+/// A row that can be chosen, with all text in and under it.
 #[derive(Debug)]
 struct Row {
     number: Option<usize>,
@@ -74,7 +74,7 @@ struct Row {
 
 struct Dialog {
     rows: Vec<Row>,
-    /// What stands under a preview.
+    /// The text under a preview.
     notes: String,
 }
 
@@ -219,7 +219,7 @@ fn are_tabs(line: &str, questions: &[Question], index: usize) -> bool {
     rest == if alone { "" } else { "✔Submit→" }
 }
 
-/// A row stands at the very left, its number after the mark; what is under it is set in.
+/// A row is at the very left, its number after the mark; what is under it is set in.
 fn row(line: &str, multi_select: bool) -> Option<Row> {
     let (highlighted, rest) = match line.strip_prefix("❯ ") {
         Some(rest) => (true, rest),
@@ -238,7 +238,7 @@ fn row(line: &str, multi_select: bool) -> Option<Row> {
     Some(Row { number: Some(number), highlighted, ticked, text: text.to_owned() })
 }
 
-/// What stands to the left of a preview, or the notes under it.
+/// The text to the left of a preview, or the notes under it.
 fn beside_preview(line: &str) -> (&str, Option<&str>) {
     match (line.find(['┌', '│', '├', '└']), line.split_once("Notes: ")) {
         (Some(end), _) => (line[..end].trim_end(), None),

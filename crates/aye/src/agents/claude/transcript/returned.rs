@@ -28,7 +28,7 @@ enum Decider {
     Unknown,
 }
 
-/// What stands beside the results in a line.
+/// What is beside the results in a line.
 #[derive(Default)]
 pub struct Beside {
     pub detail: Option<Value>,

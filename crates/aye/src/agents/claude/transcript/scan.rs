@@ -59,7 +59,7 @@ pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// In quotes and unescaped, this cannot stand inside a string.
+/// In quotes and unescaped, this cannot occur inside a string.
 const USER: &[u8] = b"\"user\"";
 
 struct Scan<'a> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Longer lines come with their long strings cut.
 pub const LONGEST: usize = 8 * 1024 * 1024;
 const BLOCK: usize = 256 * 1024;
-/// How much of what was read last is compared, to notice a file that was written anew.
+/// How much of what was read last is compared, to notice a file that was rewritten.
 const MARK: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Found<'a> {
     Line(&'a [u8]),
     /// A line too long to be held, with its long strings cut.
     Cut(&'a [u8]),
-    /// The file is another one than before, or was written anew: all of it follows, from its beginning.
+    /// The file was replaced or rewritten: all of it follows, from its beginning.
     Anew,
 }
 
@@ -32,7 +32,7 @@ pub struct Lines {
 enum Begun {
     Held(Vec<u8>),
     Long(Shortener),
-    /// Too long even without its long strings: passed by.
+    /// Too long even without its long strings: skipped.
     Hopeless,
 }
 

@@ -165,7 +165,7 @@ impl Desk {
         self.live.insert(session.id.clone(), (session, since));
     }
 
-    /// Looks at every session anew: what crashed is gone, and what was missed is found.
+    /// Looks at every session again: what crashed is gone, and what was missed is found.
     async fn look_around(&mut self) {
         let now = SystemTime::now();
         let mut found: Vec<Session> = Vec::new();

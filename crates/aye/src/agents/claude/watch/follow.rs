@@ -61,7 +61,7 @@ impl Transcript {
             }
         });
         news.opened.extend(pending.open().iter().filter(|open| !was_open(open)).cloned());
-        // A file that was written anew, and says nothing more of a call.
+        // The file was rewritten, and no longer mentions a call.
         let is_told = |open: &Open, news: &News| {
             pending
                 .open()

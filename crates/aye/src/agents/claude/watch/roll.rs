@@ -23,7 +23,7 @@ pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sen
     let mut complained = false;
     loop {
         let at = Instant::now();
-        // Made anew each time: a hub that starts later brings the token along.
+        // Made again each time: a hub that starts later brings the token along.
         let reply = match Client::for_person(&home) {
             Ok(person) => {
                 let agents = person.call(&calls::AGENTS, "", &AgentsQuery::default(), &(), Try::Once).await;

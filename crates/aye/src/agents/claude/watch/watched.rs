@@ -117,7 +117,7 @@ impl Watched {
     }
 }
 
-/// Unique for ever, and the same for everybody who watches this session.
+/// Unique, and the same for everybody who watches this session.
 pub fn key(session: &str, tool_use_id: &str) -> Key {
     Key::from_displayed(&format_args!("{session}/{tool_use_id}"))
 }

@@ -77,7 +77,7 @@ fn an_allow_without_its_signature_is_found() {
     let mut story = Story::new();
     story.lines[3] = answered("always");
     assert_eq!(story.check(), found);
-    // One signature does not stand for two.
+    // One signature does not count twice.
     let mut story = Story::new();
     story.lines.push(answered("once"));
     assert_eq!(story.check(), found);
@@ -96,7 +96,7 @@ fn a_signature_that_was_changed_repeated_or_made_by_another_is_found() {
     assert_eq!(story.check(), Err("a signature in the trail is not good"));
     let mut story = Story::new();
     story.lines.push(story.lines[2].clone());
-    assert_eq!(story.check(), Err("a signature stands in the trail twice"));
+    assert_eq!(story.check(), Err("a signature is in the trail twice"));
     let mut story = Story::new();
     story.lines[0] = added("p1", &Authenticator::new(SITE.0, SITE.1));
     assert_eq!(story.check(), Err("a signature is by a passkey that was not registered then"));
