@@ -1,7 +1,7 @@
 //! What an agent can take from here: data on the ask, which every answer is held against.
 
 use super::Room;
-use crate::support::{path_of, saying, yes_or_no};
+use crate::support::{Hub, path_of, saying, yes_or_no};
 use serde_json::{Value, json};
 
 fn set_can(room: &Room, ask: &Value, can: Value) -> crate::support::Reply {
@@ -48,4 +48,26 @@ fn only_the_agent_that_raised_an_ask_says_what_it_can_take() {
     let refused = room.hub.put(&path_of(&ask, "/can"), &other, json!({"answer": false}));
     assert_eq!(refused.status, 403);
     assert_eq!(room.hub.ask(&ask), ask);
+}
+
+#[test]
+fn no_rule_decides_what_cannot_be_answered_from_here() {
+    let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+    let rules = "[[policy.rules]]\ntool = \"Bash\"\ncommand = \"make\"\naction = \"allow\"\n\
+        [[policy.rules]]\ncommand = \"rm *\"\naction = \"deny\"\nmessage = \"no\"\n";
+    std::fs::write(dir.path().join("config.toml"), rules).unwrap();
+    let hub = Hub::start_in(dir.path().to_owned());
+    let bot = hub.agent("bot");
+    let profile = json!({"kind": "claude", "reach": "driven", "cwd": "/src/web", "state": "working"});
+    hub.register(&bot, "bot", profile);
+    let raise = |key: &str, command: &str, can: Value| {
+        let body = json!({"tool": "Bash", "input": {"command": command}});
+        let ask = json!({"key": key, "agent": "bot", "kind": "permission", "body": body, "can": can});
+        hub.post("/api/asks", &bot, ask).body
+    };
+    let elsewhere = json!({"answer": false, "why": "answer it in its terminal"});
+    for (key, command) in [("a", "make"), ("b", "rm x")] {
+        assert_eq!(raise(key, command, json!({}))["state"], "answered");
+        assert_eq!(raise(&format!("{key}-there"), command, elsewhere.clone())["state"], "open");
+    }
 }

@@ -289,7 +289,8 @@ fn what_makes_no_sense_and_what_cannot_be_shown_is_left_to_the_terminal() {
         command.arg("hook");
         assert_silent(&play.begin(command, event.as_bytes()).wait_with_output().unwrap());
     }
-    let empty = play.event("PermissionRequest", json!({"tool_name": "ExitPlanMode", "tool_input": {}}));
+    let empty = play
+        .event("PermissionRequest", json!({"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}));
     play.passes(&empty);
     assert_eq!(play.hub.get("/api/asks?state=all", &play.hub.operator()).body["asks"], json!([]));
 }

@@ -99,6 +99,11 @@ impl Stage {
         self.terminal.run(&["set-option", "-g", "remain-on-exit", "on"]);
     }
 
+    /// `aye claude` in the mode that people have.
+    pub fn aye_claude_as_it_comes(&self, arguments: &[&str]) {
+        self.start(Path::new(env!("CARGO_BIN_EXE_aye")), &[&["claude"], arguments].concat());
+    }
+
     /// `aye claude`, asking for everything.
     pub fn aye_claude(&self, arguments: &[&str]) {
         let all = [&["claude", "--permission-mode", "default"], arguments].concat();
@@ -198,9 +203,27 @@ impl Stage {
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
 
+    /// SIGKILL for every hook that waits.
+    pub fn kill_the_hooks(&self) {
+        let home = format!("AYE_HOME={}", self.hub.home.display());
+        let hooks = waiting_hooks(&home);
+        assert!(!hooks.is_empty());
+        for hook in hooks {
+            let pid =
+                hook.rsplit('/').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).unwrap();
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+    }
+
     pub fn two_hooks_wait(&self) {
         let home = format!("AYE_HOME={}", self.hub.home.display());
         eventually("two hooks", || (waiting_hooks(&home).len() == 2).then_some(()));
+    }
+
+    /// Who stays beside the session.
+    pub fn followers(&self) -> Vec<String> {
+        let home = format!("AYE_HOME={}", self.hub.home.display());
+        ours(&home, |line| line.contains("\0--follow\0"))
     }
 
     /// No hook of this stage waits any more.
@@ -221,11 +244,15 @@ impl Drop for Stage {
 
 /// Our hooks among all processes.
 fn waiting_hooks(home: &str) -> Vec<String> {
+    ours(home, |line| line.ends_with("\0hook\0"))
+}
+
+fn ours(home: &str, is_one: impl Fn(&str) -> bool) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_ours = |path: &PathBuf| {
         let read =
             |name: &str| String::from_utf8_lossy(&fs::read(path.join(name)).unwrap_or_default()).into_owned();
-        read("cmdline").ends_with("\0hook\0") && read("environ").split('\0').any(|variable| variable == home)
+        is_one(&read("cmdline")) && read("environ").split('\0').any(|variable| variable == home)
     };
     processes.filter(is_ours).map(|path| path.display().to_string()).collect()
 }

@@ -107,12 +107,7 @@ fn a_plan_is_refused_with_feedback_and_then_approved() {
     let model = Model::playing(json!({"steps": [leave_plan_mode("toolu_1"), leave_plan_mode("toolu_2")]}));
     let stage = Stage::new(model);
     stage.aye_claude(&["--permission-mode", "plan", "plan it"]);
-    // The agent is told where to write its plan, and only it is.
-    let request = crate::support::eventually("the first request", || stage.model.requests().first().cloned());
-    let request = request.to_string();
-    let end = request.find(".md using the Write tool").expect("where the plan is to be written") + 3;
-    let start = request[..end].rfind("plan at ").unwrap() + "plan at ".len();
-    let path = &request[start..end];
+    let path = &crate::support::plan_file(&stage.model);
     fs::create_dir_all(stage.config_dir().join("plans")).unwrap();
     fs::write(path, "# The plan\n\n1. everything\n").unwrap();
     stage.model.release();

@@ -376,3 +376,11 @@ pub fn code(output: &Output) -> Option<i32> {
 pub fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
+
+/// Where the agent was told to write its plan; only it is.
+pub fn plan_file(model: &aye_testkit::model::Model) -> PathBuf {
+    let request = eventually("the first request", || model.requests().first().cloned()).to_string();
+    let end = request.find(".md using the Write tool").expect("where the plan is to be written") + 3;
+    let start = request[..end].rfind("plan at ").unwrap() + "plan at ".len();
+    PathBuf::from(&request[start..end])
+}

@@ -2,7 +2,6 @@
 
 use super::stage::Stage;
 use super::{asks, picked, question, which_database};
-use aye_testkit::model::tool;
 use serde_json::json;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -112,20 +111,6 @@ fn a_session_that_the_hub_comes_to_know_by_a_better_way_is_left_to_it() {
     stage.hub.register(&token, "hooked-1", profile);
     let ended = stage.until(&ask, |ask| ask["state"] != "open");
     assert_eq!(ended["state"], "withdrawn");
-}
-
-#[test]
-#[ignore = "needs the real Claude Code: scripts/test installs it"]
-fn a_plan_is_shown_and_answered_in_the_terminal() {
-    let mut stage = Stage::new(vec![vec![tool("toolu_1", "ExitPlanMode", json!({"plan": "1. everything"}))]]);
-    stage.start_session(&["--permission-mode", "plan"]);
-    stage.start_watch(&[]);
-    let ask = stage.ask();
-    assert_eq!((&ask["kind"], &ask["body"]["plan"]), (&json!("plan"), &json!("1. everything")));
-    let refused = stage.hub.answer(&ask, json!({"decision": "allow"}));
-    assert_eq!(refused.status, 422);
-    assert!(refused.body["error"].as_str().unwrap().contains("only questions"), "{}", refused.body);
-    assert_eq!(stage.hub.ask(&ask)["state"], "open");
 }
 
 #[test]

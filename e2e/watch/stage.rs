@@ -26,11 +26,15 @@ impl Stage {
     }
 
     pub fn new(steps: Vec<Vec<Value>>) -> Self {
+        Self::with_model(Model::scripted(steps))
+    }
+
+    pub fn with_model(model: Model) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let stage = Self {
             hub: Hub::start(),
-            model: Model::scripted(steps),
+            model,
             watch: None,
             socket: format!("aye-watch-{}-{n}", std::process::id()),
             dir: tempfile::Builder::new().prefix("aye").tempdir().unwrap(),
@@ -155,6 +159,12 @@ impl Stage {
         eventually("the ask to be as expected", || Some(self.hub.ask(ask)).filter(|ask| is_so(ask)))
     }
 
+    /// The one agent, once it is in this state.
+    pub fn agent_is(&self, state: &str) {
+        let is_so = || self.agents().first().is_some_and(|agent| agent["state"] == state).then_some(());
+        eventually(&format!("the agent to be {state}"), is_so);
+    }
+
     pub fn agents(&self) -> Vec<Value> {
         let list = self.hub.get("/api/agents?all=true", &self.hub.operator()).body;
         list["agents"].as_array().unwrap().clone()
@@ -163,6 +173,10 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the terminal showed:\n{}", self.screen().trim_end());
+            eprintln!("the trail:\n{}", String::from_utf8_lossy(&self.hub.aye(&["log"]).stdout));
+        }
         if let Some(watch) = &mut self.watch {
             drop(watch.kill());
             drop(watch.wait());

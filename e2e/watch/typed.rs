@@ -100,14 +100,39 @@ fn a_question_is_declined() {
 
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
-fn what_a_terminal_cannot_take_is_said_and_the_question_stays() {
+fn text_over_several_lines_is_typed_as_it_is() {
+    let many = question("Features?", true, &["Dark mode", "i18n"]);
+    let stage = Stage::asking(vec![which_database("toolu_1"), asks("toolu_2", &[many])]);
+    stage.confirmed(json!({"answers": [{"text": "two; lines;\n\nand $3;"}]}));
+    told(&stage, "toolu_1", &["two; lines;\n\nand $3;"]);
+    stage.confirmed(json!({"answers": [{"selected": ["i18n"], "text": "and\nmore"}]}));
+    told(&stage, "toolu_2", &["i18n", "and\nmore"]);
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn an_answer_that_does_not_get_there_is_asked_again_under_a_key_that_names_the_first() {
     let stage = Stage::asking(vec![which_database("toolu_1")]);
-    let ask = stage.settled(&stage.answer(json!({"answers": [{"text": "two\nlines"}]})));
-    assert_eq!(ask["receipt"], "undelivered");
-    assert!(ask["note"].as_str().unwrap().contains("answer it in its terminal"), "{ask}");
-    stage.sees("Which DB?");
-    stage.press(&["2"]);
+    let first = stage.answer(json!({"answers": [{"text": "a\u{7}bell"}]}));
+    let settled = stage.settled(&first);
+    assert_eq!(settled["receipt"], "undelivered", "{settled}");
+    assert!(settled["note"].as_str().unwrap().contains("control characters"), "{settled}");
+    let again = stage.ask();
+    let named = again["key"].as_str().unwrap().contains(first["id"].as_str().unwrap());
+    assert!(named && again["body"] == first["body"], "{again}");
+    stage.confirmed(picked("SQLite"));
     told(&stage, "toolu_1", &["SQLite"]);
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_note_that_the_terminal_does_not_take_is_refused_and_the_question_stays() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    let ask = stage.ask();
+    let refused = stage.hub.answer(&ask, json!({"answers": [{"selected": ["SQLite"], "notes": "now"}]}));
+    assert_eq!(refused.status, 422);
+    assert!(refused.body["error"].as_str().unwrap().contains("terminal does not take"), "{}", refused.body);
+    assert_eq!(stage.hub.ask(&ask)["state"], "open");
 }
 
 #[test]

@@ -18,12 +18,15 @@ pub enum Reach {
     Script,
 }
 
-/// The state an adapter reports. `waiting` is derived from open asks, and `lost` from silence, so neither is reported.
+/// The state an adapter reports. `lost` follows from silence, and is not reported. An agent with an open ask waits
+/// whatever is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
     #[default]
     Working,
+    /// For a person, perhaps for something that is no ask.
+    Waiting,
     Idle,
     Ended,
 }
@@ -42,8 +45,8 @@ impl AgentState {
     pub fn of(report: Report, lost: bool, open_asks: u32) -> Self {
         match (report, lost, open_asks) {
             (Report::Ended, _, _) => AgentState::Ended,
-            (Report::Working | Report::Idle, true, _) => AgentState::Lost,
-            (Report::Working | Report::Idle, false, 1..) => AgentState::Waiting,
+            (Report::Working | Report::Waiting | Report::Idle, true, _) => AgentState::Lost,
+            (Report::Waiting, false, _) | (Report::Working | Report::Idle, false, 1..) => AgentState::Waiting,
             (Report::Working, false, 0) => AgentState::Working,
             (Report::Idle, false, 0) => AgentState::Idle,
         }
@@ -91,6 +94,8 @@ mod tests {
     fn a_silent_agent_is_lost_even_while_it_waits_but_an_ended_one_has_ended() {
         assert_eq!(AgentState::of(Report::Working, false, 0), AgentState::Working);
         assert_eq!(AgentState::of(Report::Idle, false, 0), AgentState::Idle);
+        assert_eq!(AgentState::of(Report::Waiting, false, 0), AgentState::Waiting);
+        assert_eq!(AgentState::of(Report::Waiting, true, 0), AgentState::Lost);
         assert_eq!(AgentState::of(Report::Idle, false, 1), AgentState::Waiting);
         assert_eq!(AgentState::of(Report::Working, true, 1), AgentState::Lost);
         assert_eq!(AgentState::of(Report::Ended, true, 1), AgentState::Ended);

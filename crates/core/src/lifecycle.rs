@@ -93,7 +93,7 @@ pub enum Receipt {
     Disputed,
     /// The agent's terminal was first after all.
     Superseded,
-    /// The agent was gone.
+    /// It did not get to the agent.
     Undelivered,
     /// The adapter died between writing and reporting, or keys were typed and no transcript came.
     Unknown,

@@ -124,7 +124,7 @@ export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'cal
   confirmed: { label: 'Confirmed', about: 'The agent’s own transcript shows this answer.', tone: 'good' },
   disputed: { label: 'Disputed', about: 'The agent’s own transcript shows a different answer. Check what it is doing.', tone: 'bad' },
   superseded: { label: 'Superseded', about: 'It had already been answered in the agent’s terminal.', tone: 'bad' },
-  undelivered: { label: 'Not delivered', about: 'The agent was gone before the answer reached it.', tone: 'bad' },
+  undelivered: { label: 'Not delivered', about: 'The answer did not reach the agent.', tone: 'bad' },
   unknown: { label: 'Unknown', about: 'It is not known whether the answer arrived.', tone: 'bad' },
 };
 

@@ -1,5 +1,5 @@
 use super::Done;
-use crate::agents::claude::hook::{self, DRIVEN};
+use crate::agents::claude::hook::{self, DRIVEN, follower};
 use crate::home::Home;
 use anyhow::Context;
 use clap::Args;
@@ -10,11 +10,19 @@ use tokio::runtime::Runtime;
 /// What Claude Code calls at every step: reads an event, prints a decision or nothing
 #[derive(Args)]
 #[command(after_help = "Put into Claude Code by `aye claude` or `aye hooks install`; nobody types this.")]
-pub struct Hook {}
+pub struct Hook {
+    /// Stay beside the session of this process, as the hooks start it
+    #[arg(long, value_names = ["PID", "SESSION"], num_args = 2, hide = true)]
+    follow: Option<Vec<String>>,
+}
 
 impl Hook {
     /// Always ends well: an error of ours must never be one of the agent's, and nothing is printed then.
     pub fn run(self, home: &Home, runtime: Runtime) -> Done {
+        if let Some([pid, session]) = self.follow.as_deref() {
+            runtime.block_on(follower::run(home, pid.parse()?, session.as_bytes()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         // Read in any case: whoever calls must not write into a closed pipe.
         let mut event = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut event).context("cannot read the event");

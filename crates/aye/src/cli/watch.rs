@@ -1,6 +1,6 @@
 use super::Done;
 use crate::agents::claude::watch::sessions::ConfigDir;
-use crate::agents::claude::watch::{Told, Watch as Watching, run};
+use crate::agents::claude::watch::{Watch as Watching, WatchEvent, run};
 use crate::home::Home;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{BAD, DIM, HEAD, NAME, paint};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Find Claude Code sessions that already run, show their requests, and answer questions through tmux.
+/// Find Claude Code sessions that already run, show their requests, and answer them through tmux.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -20,9 +20,9 @@ Examples:
   aye watch --config-dir ~/.claude --config-dir ~/other/.claude
   aye watch --agents-dir ~/agents
 
-Finds sessions that the hub does not know, shows their requests, and types answers to questions
-into their tmux panes. It checks the screen before each key and stops if it shows anything else.
-Plans, and sessions outside tmux, are shown but must be answered in their own terminal.
+Finds sessions that the hub does not know, shows their requests, and types the answers into their
+tmux panes. It checks the screen before each key and stops if it shows anything else. A request that
+the screen does not show whole, and sessions outside tmux, must be answered in their own terminal.
 Runs until you stop it; open requests stay open.")]
 pub struct Watch {
     /// Claude Code's configuration folder (default: CLAUDE_CONFIG_DIR, or ~/.claude); repeatable
@@ -47,27 +47,27 @@ impl Watch {
     }
 }
 
-async fn print(mut account: mpsc::Receiver<Told>) {
+async fn print(mut account: mpsc::Receiver<WatchEvent>) {
     while let Some(told) = account.recv().await {
         anstream::println!("{}", in_words(&told));
     }
 }
 
-fn in_words(told: &Told) -> String {
+fn in_words(told: &WatchEvent) -> String {
     match told {
-        Told::Found { agent, cwd, unreachable } => {
+        WatchEvent::Found { agent, cwd, unreachable } => {
             let hint = match unreachable {
                 Some(why) => format!("answers go into its own terminal only: {}", one_line(why)),
                 None => "answered through tmux".into(),
             };
             format!("{} {}  {}", paint(NAME, agent), one_line(&cwd.to_string_lossy()), paint(DIM, hint))
         }
-        Told::Asks { agent, tool } => {
+        WatchEvent::Asks { agent, tool } => {
             let what = if tool == "AskUserQuestion" { "asks" } else { "has a plan" };
             format!("{} {} {what}   {}", paint(HEAD, "?"), paint(NAME, agent), paint(DIM, "aye list"))
         }
-        Told::Answered { agent } => format!("  {} goes on", paint(NAME, agent)),
-        Told::Left { agent, why } => format!("  {} is no longer watched: {why}", paint(NAME, agent)),
-        Told::Trouble(words) => format!("{} {}", paint(BAD, "!"), one_line(words)),
+        WatchEvent::Answered { agent } => format!("  {} goes on", paint(NAME, agent)),
+        WatchEvent::Left { agent, why } => format!("  {} is no longer watched: {why}", paint(NAME, agent)),
+        WatchEvent::Trouble(words) => format!("{} {}", paint(BAD, "!"), one_line(words)),
     }
 }

@@ -165,6 +165,10 @@ pub fn decide(
     if !reading.is_about(agent) {
         return Ok(ask);
     }
+    // What cannot be delivered is not decided here, by rules neither.
+    if !ask.extras.can.answer {
+        return Ok(ask);
+    }
     let rule = reading.policy.decision.source.to_string();
     let verdict = match (&reading.policy.decision.action, reading.policy.exactly) {
         (Action::Allow, _) => allowed(&ask.body).map(|answer| (answer, rule)),

@@ -107,7 +107,8 @@ impl Look {
         let known = agent.is_some() && !key_is_used;
         let agent = agent.unwrap_or_else(|| AgentRow::unannounced(raise.agent.clone(), now));
         let reading = lookup.read(&raise.body, &agent, raise.cwd.as_deref());
-        let allowed = known.then(|| Allowed::of(&raise, id, &agent, &reading, now)).flatten();
+        let allowed =
+            (known && raise.can.answer).then(|| Allowed::of(&raise, id, &agent, &reading, now)).flatten();
         let extras = match &allowed {
             Some(_) => Extras { before, ..Extras::default() },
             None => extras::of(&raise.body, before, &agent, &lookup.places),

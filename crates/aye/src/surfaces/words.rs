@@ -46,7 +46,7 @@ pub fn receipt(receipt: Receipt) -> &'static str {
         Receipt::Confirmed => "Confirmed by the agent's own transcript",
         Receipt::Disputed => "ALARM: the agent's transcript shows something else",
         Receipt::Superseded => "It had already been answered in the agent's own terminal",
-        Receipt::Undelivered => "The agent was gone before it could be told",
+        Receipt::Undelivered => "It did not reach the agent",
         Receipt::Unknown => "It is not known whether this reached the agent",
     }
 }

@@ -30,6 +30,19 @@ pub const QUESTIONS: &str = Tool::Questions.name();
 /// The tool that shows a plan.
 pub const PLAN: &str = Tool::Plan.name();
 
+/// The same of an agent whose plan may stand elsewhere than in the request.
+pub fn ask_with_plan(
+    tool: &CanUseTool,
+    cwd: &Path,
+    places: &aye_policy::OwnPlaces,
+    plan: impl FnOnce() -> String,
+) -> Result<Body, Unshowable> {
+    match ask(tool, cwd, places) {
+        Err(_) if tool.tool_name == PLAN => Ok(Body::Plan(Plan { plan: Text::from_displayed(&plan()) })),
+        asked => asked,
+    }
+}
+
 /// The ask behind a request to use a tool by an agent that works in `cwd`.
 pub fn ask(tool: &CanUseTool, cwd: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, Unshowable> {
     // Whatever the hub would not take, or would take for something else, is told to the agent here.

@@ -3,6 +3,7 @@
 
 use super::super::outcome::permit;
 use super::super::receipts::Expected;
+use super::super::transcript::plans::plan_in;
 use super::super::translate;
 use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
@@ -57,7 +58,8 @@ pub async fn ask(
     tool: CanUseTool,
     print: impl FnOnce(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let body = translate::ask(&tool, Path::new(&session.cwd), &home.places())?;
+    let plan = || plan_in(&session.transcript(), translate::PLAN);
+    let body = translate::ask_with_plan(&tool, Path::new(&session.cwd), &home.places(), plan)?;
     let notes = Notes::of(home, &session.agent);
     let input: Value = serde_json::from_str(tool.input.get())?;
     let call = Call::new(&tool.tool_name, &input, session.sub_agent.as_deref());

@@ -3,7 +3,8 @@
 
 mod ask;
 mod events;
-mod notes;
+pub mod follower;
+pub mod notes;
 mod process;
 mod settle;
 mod watch;
@@ -37,6 +38,11 @@ pub async fn run(
         return Ok(());
     }
     let (session, event) = events::decode(event)?;
+    if !matches!(event, Event::SessionEnd)
+        && let Err(error) = follower::ensure(home, &session)
+    {
+        tracing::debug!(%error, "nobody follows the session");
+    }
     match event {
         Event::PreToolUse { tool, input, tool_use_id } => {
             let notes = Notes::of(home, &session.agent);
@@ -127,7 +133,7 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
     let notes = Notes::of(home, &session.agent);
     let over = match news.state {
         Some(Report::Idle | Report::Ended) => Over::Turn,
-        Some(Report::Working) | None => Over::Nothing,
+        Some(Report::Working | Report::Waiting) | None => Over::Nothing,
     };
     let ends = news.state == Some(Report::Ended);
     // Who has ended has nothing more to say.

@@ -9,7 +9,7 @@ use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, AskId, Body, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -144,11 +144,54 @@ impl Notes {
 
     /// Asks that nobody waits for any more: an answer was printed, or the hook was ended by force.
     pub fn unsettled(&self) -> Vec<Asked> {
+        let asked = self.asked().into_iter();
+        asked.filter(|asked| asked.printed.is_some() || !asked.hook.is_alive()).collect()
+    }
+
+    fn asked(&self) -> Vec<Asked> {
         let notes = list(&self.folder)
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "ask"));
-        let asked = notes.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
-        asked.filter(|asked: &Asked| asked.printed.is_some() || !asked.hook.is_alive()).collect()
+        notes.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
+    }
+
+    /// Whether a hook waits for an answer right now.
+    pub fn has_waiting_hook(&self) -> bool {
+        let me = Process::myself();
+        self.asked().iter().any(|asked| asked.printed.is_none() && asked.hook != me && asked.hook.is_alive())
+    }
+
+    /// Whether a hook was called for this request.
+    pub fn is_claimed(&self, tool_use_id: &str) -> bool {
+        !self.claims_of(tool_use_id).is_empty()
+    }
+
+    /// The hook that was called for this request is gone; whoever follows the session asks instead.
+    pub fn unclaim(&self, tool_use_id: &str) {
+        for claim in self.claims_of(tool_use_id) {
+            drop(fs::remove_file(claim));
+        }
+    }
+
+    fn claims_of(&self, tool_use_id: &str) -> Vec<PathBuf> {
+        let begin = format!("{tool_use_id}.");
+        let is_claim = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.starts_with(&begin) && name.ends_with(".claim")
+        };
+        list(&self.folder).into_iter().filter(is_claim).collect()
+    }
+
+    /// A lock that only the one who follows this session holds, as long as that one lives.
+    pub fn follower_lock(&self) -> io::Result<Option<File>> {
+        fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join("follower");
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     pub fn settled(&self, asked: &Asked) {

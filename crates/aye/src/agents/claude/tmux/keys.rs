@@ -9,6 +9,7 @@ pub enum Key {
     Digit(u8),
     /// Words, as they are.
     Text(Typed),
+    Up,
     Down,
     Tab,
     Enter,
@@ -23,7 +24,7 @@ pub struct Typed(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untypeable {
-    #[error("a text with line breaks or control characters cannot be typed into the terminal")]
+    #[error("a text with control characters cannot be typed into the terminal")]
     Control,
     #[error("a text of more than {LONGEST} characters cannot be typed into the terminal")]
     Long,
@@ -32,8 +33,8 @@ pub enum Untypeable {
 impl Typed {
     pub fn new(text: &str) -> Result<Self, Untypeable> {
         // Some separators that are no control characters are line breaks all the same.
-        let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-        if text.contains(breaks) {
+        let controls = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}');
+        if text.contains(controls) {
             return Err(Untypeable::Control);
         }
         if text.chars().count() > LONGEST {
@@ -44,6 +45,11 @@ impl Typed {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Enter would submit the first line, so text with line breaks is pasted; this is what tmux takes for its buffer.
+    pub fn to_paste(&self) -> Option<String> {
+        self.0.contains('\n').then(|| escaped(&self.0))
     }
 }
 
@@ -56,6 +62,7 @@ impl Key {
             Key::Digit(digit) => literal(digit.to_string()),
             Key::Text(text) => literal(escaped(text.as_str())),
             Key::Notes => literal("n".into()),
+            Key::Up => named("Up"),
             Key::Down => named("Down"),
             Key::Tab => named("Tab"),
             Key::Enter => named("Enter"),
@@ -88,9 +95,11 @@ mod tests {
 
     #[test]
     fn what_is_more_than_text_is_refused() {
-        for text in ["a\nb", "a\rb", "\u{1b}[A", "\u{7f}", "\t", "\u{9b}1m", "a\u{2028}b"] {
+        for text in ["a\rb", "\u{1b}[A", "\u{7f}", "\t", "\u{9b}1m", "a\u{2028}b"] {
             assert_eq!(Typed::new(text), Err(Untypeable::Control), "{text:?}");
         }
         assert_eq!(Typed::new(&"x".repeat(2001)), Err(Untypeable::Long));
+        assert_eq!(Typed::new("a\nb;").unwrap().to_paste().as_deref(), Some("a\nb\\;"));
+        assert_eq!(Typed::new("a; b").unwrap().to_paste(), None);
     }
 }

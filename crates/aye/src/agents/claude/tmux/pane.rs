@@ -21,6 +21,8 @@ pub struct Pane {
     socket: Option<PathBuf>,
     /// `%N`: a name would match others that begin like it.
     id: String,
+    /// As a person names it: session, window and pane.
+    pub name: String,
     /// The process it was found by: a pane may outlive it and run something else.
     process: Process,
 }
@@ -44,23 +46,32 @@ impl Pane {
     pub async fn of(process: Option<Process>) -> Result<Self, NoPane> {
         let process = process.ok_or(NoPane::NoProcess)?;
         let socket = server_of(process.pid);
-        let listed = tmux(socket.as_ref(), &["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]).await;
+        let listed = tmux(
+            socket.as_ref(),
+            &[
+                "list-panes",
+                "-a",
+                "-F",
+                "#{pane_id} #{pane_pid} #{session_name}:#{window_index}.#{pane_index}",
+            ],
+        )
+        .await;
         let listed = match listed {
             Err(NoPane::Failed(_)) => return Err(NoPane::NotInTmux),
             listed => listed?,
         };
-        let panes: Vec<(&str, u32)> = listed
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .filter_map(|(id, pid)| Some((id, pid.parse().ok()?)))
-            .collect();
+        let fields = |line: &str| {
+            let mut fields = line.splitn(3, ' ').map(str::to_owned);
+            Some((fields.next()?, fields.next()?.parse::<u32>().ok()?, fields.next()?))
+        };
+        let panes: Vec<_> = listed.lines().filter_map(fields).collect();
         let mut above = line_of(process.pid, DEEPEST);
-        let pane = above.find_map(|pid| panes.iter().find(|(_, leader)| *leader == pid));
-        let (id, _) = pane.ok_or(NoPane::NotInTmux)?;
+        let pane = above.find_map(|pid| panes.iter().find(|(_, leader, _)| *leader == pid));
+        let (id, _, name) = pane.ok_or(NoPane::NotInTmux)?;
         let is_id =
             id.strip_prefix('%').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         match is_id {
-            true => Ok(Self { socket, id: (*id).to_owned(), process }),
+            true => Ok(Self { socket, id: id.clone(), name: name.clone(), process }),
             false => Err(NoPane::NotInTmux),
         }
     }
@@ -83,6 +94,17 @@ impl Pane {
     }
 
     pub async fn press(&self, key: &Key) -> Result<(), NoPane> {
+        if let Key::Text(text) = key
+            && let Some(pasted) = text.to_paste()
+        {
+            let buffer = format!("aye-{}", std::process::id());
+            self.tmux(&["set-buffer", "-b", &buffer, "--", &pasted]).await?;
+            // Bracketed, with its line breaks as they are.
+            return self
+                .tmux(&["paste-buffer", "-p", "-r", "-d", "-b", &buffer, "-t", &self.id])
+                .await
+                .map(drop);
+        }
         let arguments = key.arguments();
         let mut all = vec!["send-keys", "-t", &self.id];
         all.extend(arguments.iter().map(String::as_str));

@@ -2,6 +2,7 @@
 
 use super::keys::{Key, Typed, Untypeable};
 use super::screen::{At, Page, has_previews};
+use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::transcript::returned::spellings;
 use aye_core::answer::SKIPPED;
 use aye_core::{Choice, Question, Reply};
@@ -14,16 +15,18 @@ pub struct Step {
 }
 
 /// Keys for one answer, and the answers by question that the transcript must then show, in any of their forms.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub steps: Vec<Step>,
     pub meant: Meant,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Meant {
     Answers(Vec<Vec<String>>),
     Declined,
+    /// Of a request or a plan.
+    Verdict(Expected),
 }
 
 /// Why an answer cannot be given in a terminal.
@@ -41,6 +44,8 @@ pub enum Unplannable {
         "the terminal takes no free text for options that have previews, and such a question cannot be skipped"
     )]
     NoFreeText,
+    #[error("its terminal does not offer that")]
+    NotOffered,
     #[error("the question has more options than the terminal has keys for")]
     TooMany,
     #[error("the answer does not fit the questions")]
@@ -78,7 +83,7 @@ fn declined() -> Plan {
 }
 
 /// A question that nobody has touched yet.
-fn untouched(index: usize) -> Page {
+pub fn untouched(index: usize) -> Page {
     Page::Question { index, ticked: Vec::new(), at: At::AnyOption, typed: None }
 }
 

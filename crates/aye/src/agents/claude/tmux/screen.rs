@@ -1,7 +1,9 @@
 //! What the terminal shows, read strictly: whatever is not exactly the page that should be there is
 //! something else, and something else gets no keys.
 
+use super::prompt::{Call, Prompt, Words};
 use aye_core::Question;
+use std::sync::Arc;
 
 /// What should be on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Page {
     },
     /// All answers before they are submitted: for each question the forms that mean what is meant.
     Review { answers: Vec<Vec<String>> },
+    /// A dialog about a tool call as it was first seen, with this row highlighted.
+    Prompt { first: Arc<Prompt>, call: Arc<Call>, at: usize, words: Words },
 }
 
 /// Which row is highlighted.
@@ -36,6 +40,7 @@ pub enum At {
 pub struct Differs(&'static str);
 
 const OTHER_DIALOG: Differs = Differs("the question is not on the screen");
+pub const OTHER_PROMPT: Differs = Differs("the whole request is not on the screen");
 const OTHER_ROWS: Differs = Differs("the screen shows other options than the question has");
 const OTHER_CHOICE: Differs = Differs("something else is chosen on the screen");
 const OTHER_TEXT: Differs = Differs("the screen shows another text than the one typed");
@@ -60,6 +65,10 @@ pub fn compare(screen: &str, questions: &[Question], page: &Page) -> Result<(), 
             dialog.has_choice(question, ticked, *at)
         }
         Page::Review { answers } => review(&lines, questions, answers),
+        Page::Prompt { first, call, at, words } => {
+            let now = Prompt::read(screen).filter(|now| now.is_for(call)).ok_or(OTHER_PROMPT)?;
+            now.is_same_but(first, *at, words).then_some(()).ok_or(OTHER_CHOICE)
+        }
     }
 }
 
@@ -190,7 +199,7 @@ impl Dialog {
 }
 
 /// A rule across the whole width.
-fn is_rule(line: &str) -> bool {
+pub(super) fn is_rule(line: &str) -> bool {
     line.chars().count() >= 20 && line.chars().all(|c| c == '─')
 }
 
@@ -275,7 +284,7 @@ fn tells(shown: &str, questions: &[Question], answers: &[Vec<String>]) -> bool {
 }
 
 /// Text as it can be compared after a terminal has wrapped it: without spaces, and without what has no width.
-fn squeezed(text: &str) -> String {
+pub(super) fn squeezed(text: &str) -> String {
     let counts = |c: &char| {
         let invisible = matches!(c, '\u{fffd}' | '│' | '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}');

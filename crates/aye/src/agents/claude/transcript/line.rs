@@ -19,8 +19,9 @@ pub struct Line {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// The model spoke; these are the tools it called.
+    /// What the model said, and the tools it called.
     Assistant {
+        text: String,
         calls: Vec<ToolCall>,
     },
     Results(Vec<Returned>),
@@ -41,7 +42,7 @@ pub struct ToolCall {
 impl Line {
     pub fn calls(&self) -> &[ToolCall] {
         match &self.said {
-            Said::Assistant { calls } => calls,
+            Said::Assistant { calls, .. } => calls,
             Said::Results(_) | Said::Turn | Said::Other => &[],
         }
     }
@@ -101,6 +102,8 @@ struct Block<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     name: Option<&'a RawValue>,
@@ -118,7 +121,11 @@ struct Block<'a> {
 pub fn decode(bytes: &[u8]) -> Option<Line> {
     let written: Written = serde_json::from_slice(bytes).ok()?;
     let said = match text(written.kind).as_deref() {
-        Some("assistant") => Said::Assistant { calls: calls(&blocks(written.message)) },
+        Some("assistant") => {
+            let blocks = blocks(written.message);
+            let words = blocks.iter().filter_map(|block| text(block.text));
+            Said::Assistant { text: words.collect::<Vec<_>>().join("\n"), calls: calls(&blocks) }
+        }
         Some("user") => said_by_user(&written),
         _ => Said::Other,
     };

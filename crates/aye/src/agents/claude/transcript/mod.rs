@@ -2,6 +2,7 @@
 
 pub mod line;
 pub mod pending;
+pub mod plans;
 pub mod returned;
 pub mod scan;
 pub mod shorten;

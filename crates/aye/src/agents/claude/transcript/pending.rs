@@ -24,6 +24,8 @@ pub enum Closed {
     Returned(Box<Returned>),
     /// The person went on without it.
     PassedOver,
+    /// The session no longer asks about it, and has no result yet: it was allowed, and runs.
+    Running,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ impl Pending {
     /// Takes note of a line, and returns what it ends. The same line twice is the same as once.
     pub fn see(&mut self, line: Line, cut: bool, wanted: impl Fn(&str) -> bool) -> Vec<(Open, Closed)> {
         match line.said {
-            Said::Assistant { calls } => {
+            Said::Assistant { calls, .. } => {
                 for call in calls.into_iter().filter(|call| wanted(&call.name)) {
                     let known = self.open.iter().any(|open| open.tool_use_id == call.id);
                     if !known && self.open.len() < MOST {

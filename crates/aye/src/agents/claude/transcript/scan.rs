@@ -14,13 +14,29 @@ const BLOCK: usize = 512 * 1024;
 /// How far from the end the person's last turn is looked for, in steps. What came before it is settled.
 const LOOK_BACK: [u64; 3] = [256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024];
 
+/// Which calls are looked for.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    Tool(&'a str),
+    All,
+}
+
 /// The open calls of one tool, in the order in which they were made.
 pub fn open_calls(path: &Path, tool: &str) -> io::Result<Vec<Open>> {
+    open_in(path, Wanted::Tool(tool))
+}
+
+/// The same of every tool.
+pub fn all_open_calls(path: &Path) -> io::Result<Vec<Open>> {
+    open_in(path, Wanted::All)
+}
+
+fn open_in(path: &Path, wanted: Wanted) -> io::Result<Vec<Open>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let start = last_turn(&file, length)?.unwrap_or(0);
     file.seek(SeekFrom::Start(start))?;
-    let mut scan = Scan::new(tool);
+    let mut scan = Scan::new(wanted);
     scan.read(file)?;
     Ok(scan.pending.into_open())
 }
@@ -63,15 +79,19 @@ pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
 const USER: &[u8] = b"\"user\"";
 
 struct Scan<'a> {
-    tool: &'a str,
+    wanted: Wanted<'a>,
     named: Finder<'a>,
     user: Finder<'static>,
     pending: Pending,
 }
 
 impl<'a> Scan<'a> {
-    fn new(tool: &'a str) -> Self {
-        Self { tool, named: Finder::new(tool), user: Finder::new(USER), pending: Pending::default() }
+    fn new(wanted: Wanted<'a>) -> Self {
+        let named = match wanted {
+            Wanted::Tool(tool) => tool,
+            Wanted::All => "\"tool_use\"",
+        };
+        Self { wanted, named: Finder::new(named), user: Finder::new(USER), pending: Pending::default() }
     }
 
     fn read(&mut self, mut file: impl Read) -> io::Result<()> {
@@ -156,7 +176,10 @@ impl<'a> Scan<'a> {
 
     fn see(&mut self, line: Option<Line>, cut: bool) {
         if let Some(line) = line {
-            self.pending.see(line, cut, |name| name == self.tool);
+            self.pending.see(line, cut, |name| match self.wanted {
+                Wanted::Tool(tool) => name == tool,
+                Wanted::All => true,
+            });
         }
     }
 }

@@ -1,28 +1,38 @@
 //! The life of one ask of a watched session: raised, answered here or at the keyboard, typed, and proven.
 
 use super::given;
+use crate::agents::claude::hook::notes::{Asked as Noted, Notes};
+use crate::agents::claude::receipts::Expected;
+use crate::agents::claude::tmux::decide::decide;
 use crate::agents::claude::tmux::deliver::{Stopped, Typed, deliver};
 use crate::agents::claude::tmux::pane::Pane;
-use crate::agents::claude::tmux::plan::{Meant, Plan, plan};
-use crate::agents::claude::tmux::screen::has_previews;
+use crate::agents::claude::tmux::plan::{Meant, Plan, plan, untouched};
+use crate::agents::claude::tmux::prompt::{Call, Prompt, Wish};
+use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare, has_previews};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::open_calls;
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
 use crate::protocol::{NewAsk, Resolution, Withdraw};
-use aye_core::{Answer, AskId, AskState, Body, Can, Key, Question, Receipt, Withdrawal};
+use aye_core::{Answer, AskId, AskState, Body, Can, Decision, Key, Question, Receipt, Withdrawal};
 use serde_json::json;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How long the transcript may take to show an answer that was submitted.
 const PROOF_COMES_WITHIN: Duration = Duration::from_secs(30);
-const TO_THE_TERMINAL: &str = "answer it in its terminal";
-const ONLY_QUESTIONS: &str = "only questions of a watched session can be answered from here";
-/// Between two looks at whether its terminal can be reached.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+pub const TO_THE_TERMINAL: &str = "answer it in its terminal";
+/// Between two looks at whether its terminal can be answered in.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// How long the terminal may take to draw the dialog that the transcript tells of.
+const DRAWN_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// A refusal is in the transcript at once. What is not there after this long is running.
+const RESULT_COMES_WITHIN: Duration = Duration::from_millis(1500);
+/// An ask whose answers could not be typed so often is left to the terminal.
+const MOST_TRIES: usize = 3;
 
 /// What is asked, and where.
 pub struct Asked {
@@ -31,12 +41,24 @@ pub struct Asked {
     pub tool_use_id: String,
     pub tool: String,
     pub body: Body,
+    /// As the terminal's dialog must show it; none for what has ended already.
+    pub call: Option<Call>,
     pub process: Option<Process>,
     pub transcript: PathBuf,
+    /// Whether the session says that it waits for the person at its terminal.
+    pub waiting: watch::Receiver<bool>,
+    /// For whoever comes after us, in a session that calls our hooks.
+    pub notes: Option<Notes>,
 }
 
 /// How the transcript closed the call, once it has.
 pub type Ending = watch::Receiver<Option<Closed>>;
+
+/// What can be answered in the terminal now.
+enum Shown<'a> {
+    Questions(&'a [Question]),
+    Prompt(Box<(Prompt, Call)>),
+}
 
 impl Asked {
     /// Follows the ask to its end, through restarts of the hub.
@@ -47,127 +69,226 @@ impl Asked {
         }
     }
 
+    /// An answer that does not get there is no end while the agent waits: it is asked again, under a key that names
+    /// the ask before.
     async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
+        let mut key = self.key.clone();
+        for tries in 0.. {
+            let Some(failed) = self.ask(key, tries, ending).await? else { return Ok(()) };
+            key = Key::from_displayed(&format_args!("{}/after-{failed}", self.key.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Returns the ask if its answer did not get there and the agent still waits.
+    async fn ask(&self, key: Key, tries: usize, ending: &mut Ending) -> Result<Option<AskId>, CallError> {
         let tool_use_id = Some(self.tool_use_id.clone().into());
-        let can = self.can().await;
-        let new = NewAsk::new(self.key.clone(), self.client.agent().clone(), &self.body);
+        let can = match tries < MOST_TRIES {
+            true => self.can_at_first(ending).await,
+            false => Can::elsewhere(format!("answers could not be typed: {TO_THE_TERMINAL}")),
+        };
+        let new = NewAsk::new(key, self.client.agent().clone(), &self.body);
         let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;
         let id = &ask.id;
-        let (state, answer) = match ask.state {
+        self.note(id);
+        let (state, answer, message) = match ask.state {
             AskState::Open => {
                 let resolution = tokio::select! {
                     resolution = self.resolution(id) => resolution?,
-                    never = self.keep_telling(id, ask.can) => match never? {},
-                    closed = closed(ending) => match self.withdraw(id, &closed).await? {
-                        Withdrawn::TakenBack => return Ok(()),
+                    never = self.keep_telling(id, ask.can, tries) => match never? {},
+                    closed = self.closed(ending) => match self.withdraw(id, &closed).await? {
+                        Withdrawn::TakenBack => return Ok(self.settled(id)),
                         // Somebody answered in the same moment.
                         Withdrawn::TooLate => self.resolution(id).await?,
                     },
                 };
-                (resolution.state, resolution.outcome.answer)
+                (resolution.state, resolution.outcome.answer, resolution.outcome.message)
             }
-            ended => (ended, ask.answer),
+            ended => (ended, ask.answer, None),
         };
-        if state == AskState::Withdrawn {
-            return Ok(());
-        }
-        let untouched = matches!(ask.receipt, None | Some(Receipt::Pending));
-        match answer {
-            None => {
-                self.report(id, Receipt::Undelivered, "nobody answered; it was left to the terminal").await
+        let again = match (state, answer, ask.receipt) {
+            (AskState::Withdrawn, _, _) => false,
+            (_, None, _) => {
+                let evidence = "nobody answered; it was left to the terminal";
+                self.report(id, Receipt::Undelivered, evidence).await?;
+                false
             }
-            Some(answer) => match self.plan(&answer) {
-                Ok((questions, plan)) if untouched => self.type_in(id, questions, plan, ending).await,
-                // Keys were typed once, by whoever watched before; they are never typed again.
-                Ok((questions, plan)) => self.prove(id, questions, &plan.meant, true, ending).await,
-                Err(why) => self.report(id, Receipt::Undelivered, &format!("{why}: {TO_THE_TERMINAL}")).await,
+            (_, Some(answer), None | Some(Receipt::Pending)) => {
+                let message = message.or_else(|| answer.message().map(str::to_owned));
+                self.type_in(id, &answer, message.as_deref(), ending).await?
+            }
+            (_, Some(_), Some(Receipt::Undelivered)) => true,
+            // Keys were typed once, by whoever watched before; they are never typed again.
+            (_, Some(answer), Some(_)) => {
+                self.prove(id, &self.meant(&answer), true, ending).await?;
+                false
+            }
+        };
+        self.settled(id);
+        Ok((again && ending.borrow().is_none()).then(|| id.clone()))
+    }
+
+    /// The dialog that this asks about, if that is what the terminal shows.
+    async fn shown(&self) -> Result<(Pane, Shown<'_>), String> {
+        let pane = Pane::of(self.process).await.map_err(|why| why.to_string())?;
+        let screen = pane.screen().await.map_err(|why| why.to_string())?;
+        let shown = match (&self.body, &self.call) {
+            (Body::Question(body), _) => compare(&screen, &body.questions, &untouched(0))
+                .map(|()| Shown::Questions(&body.questions))
+                .map_err(|why| why.to_string())?,
+            (Body::Permission(_) | Body::Plan(_), Some(call)) => {
+                let prompt = Prompt::read(&screen).filter(|prompt| prompt.is_for(call));
+                let prompt = prompt.ok_or_else(|| OTHER_PROMPT.to_string())?;
+                self.is_plan_as_asked()?;
+                Shown::Prompt(Box::new((prompt, call.clone())))
+            }
+            (Body::Permission(_) | Body::Plan(_), None) => return Err(OTHER_PROMPT.to_string()),
+        };
+        Ok((pane, shown))
+    }
+
+    /// What is approved is the plan's file, which may be written anew.
+    fn is_plan_as_asked(&self) -> Result<(), String> {
+        let file = self.call.as_ref().and_then(|call| call.input.get("planFilePath")?.as_str());
+        match (&self.body, file) {
+            (Body::Plan(body), Some(file)) => match std::fs::read_to_string(file) {
+                Ok(now) if now == body.plan.as_str() => Ok(()),
+                _ => Err("the file with the plan has changed".into()),
             },
+            _ => Ok(()),
         }
     }
 
-    /// What can be typed into its terminal.
     async fn can(&self) -> Can {
-        let questions = match &self.body {
-            Body::Question(body) => &body.questions,
-            Body::Permission(_) | Body::Plan(_) => {
-                return Can::elsewhere(format!("{ONLY_QUESTIONS}: {TO_THE_TERMINAL}"));
-            }
-        };
-        match Pane::of(self.process).await {
-            Ok(_) => Can {
+        match self.shown().await {
+            Ok((_, Shown::Questions(questions))) => Can {
                 response: questions.len() == 1,
                 text: !questions.iter().any(has_previews),
                 notes: questions.iter().all(has_previews),
                 reason: false,
+                why: Some(NOT_IN_A_TERMINAL.into()),
                 ..Can::default()
             },
+            Ok((_, Shown::Prompt(shown))) => {
+                let reason = shown.0.row_for(Wish::DenyWith).is_some();
+                let why = Some(NOT_IN_A_TERMINAL.into());
+                Can { edit: false, reason, outline: reason, deny_ends_turn: !reason, why, ..Can::default() }
+            }
             Err(why) => Can::elsewhere(format!("{why}: {TO_THE_TERMINAL}")),
         }
     }
 
-    /// A session can leave tmux while it waits, and come back to it.
-    async fn keep_telling(&self, id: &AskId, mut told: Can) -> Result<Infallible, CallError> {
+    /// The transcript tells of a dialog a moment before the terminal has drawn it.
+    async fn can_at_first(&self, ending: &Ending) -> Can {
+        let until = Instant::now() + DRAWN_WITHIN;
         loop {
+            let can = self.can().await;
+            let gone = Pane::of(self.process).await.is_err() || ending.borrow().is_some();
+            if can.answer || gone || Instant::now() >= until {
+                return can;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// A dialog can be covered, or half answered, or leave tmux while it waits, and come back.
+    async fn keep_telling(&self, id: &AskId, mut told: Can, tries: usize) -> Result<Infallible, CallError> {
+        loop {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            if tries >= MOST_TRIES {
+                continue;
+            }
             let can = self.can().await;
             if can != told {
                 self.client.set_can(id, &can, Try::UntilHeard).await?;
                 told = can;
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     }
 
-    fn plan(&self, answer: &Answer) -> Result<(&[Question], Plan), String> {
-        match (&self.body, answer) {
-            (Body::Question(body), Answer::Question(reply)) => {
-                let plan = plan(&body.questions, reply).map_err(|why| why.to_string())?;
-                Ok((&body.questions, plan))
+    fn plan(&self, shown: Shown<'_>, answer: &Answer, message: Option<&str>) -> Result<Plan, String> {
+        let planned = match (shown, answer) {
+            (Shown::Questions(questions), Answer::Question(reply)) => plan(questions, reply),
+            (Shown::Prompt(shown), answer) => decide(shown.0, shown.1, answer, message),
+            (Shown::Questions(_), Answer::Permission(_) | Answer::Plan(_)) => {
+                return Err("the answer does not fit".into());
             }
-            _ => Err(ONLY_QUESTIONS.into()),
-        }
+        };
+        planned.map_err(|why| why.to_string())
     }
 
+    /// Says whether it has to be asked again.
     async fn type_in(
         &self,
         id: &AskId,
-        questions: &[Question],
-        plan: Plan,
+        answer: &Answer,
+        message: Option<&str>,
         ending: &mut Ending,
-    ) -> Result<(), CallError> {
-        let pane = match Pane::of(self.process).await {
-            Ok(pane) => pane,
-            Err(why) => {
-                let evidence = format!("nothing was typed, because {why}: {TO_THE_TERMINAL}");
-                return self.report(id, Receipt::Undelivered, &evidence).await;
+    ) -> Result<bool, CallError> {
+        let ready = match self.shown().await {
+            Ok((pane, shown)) => self.plan(shown, answer, message).map(|plan| (pane, plan)),
+            // Another page may be there because somebody was faster.
+            Err(_) if !self.is_open() => {
+                self.prove(id, &self.meant(answer), false, ending).await?;
+                return Ok(false);
             }
+            Err(why) => Err(why),
+        };
+        let (pane, plan) = match ready {
+            Ok(ready) => ready,
+            Err(why) => return self.failed(id, &format!("nothing was typed, because {why}")).await,
         };
         // On disk before the first key: whoever takes over after a crash must not type it again.
         let typing = "keys were typed into its terminal, and its transcript has not shown the answer yet";
         self.report(id, Receipt::Unknown, typing).await?;
-        let typed = deliver(&pane, questions, &plan, || ending.borrow().is_none() && self.is_open()).await;
+        let typed =
+            deliver(&pane, self.questions(), &plan, || ending.borrow().is_none() && self.is_open()).await;
         tracing::debug!(agent = %self.client.agent(), ask = %id, ?typed, "an answer was typed");
         match typed {
             Typed::All => {
                 self.report(id, Receipt::Delivered, "typed into its terminal").await?;
-                self.prove(id, questions, &plan.meant, true, ending).await
+                self.prove(id, &plan.meant, true, ending).await?;
             }
             Typed::Nothing(Stopped::Answered) | Typed::Some(Stopped::Answered) => {
-                self.prove(id, questions, &plan.meant, false, ending).await
+                self.prove(id, &plan.meant, false, ending).await?;
             }
             Typed::Nothing(why) => {
-                let evidence = format!("nothing was typed, because {why}: {TO_THE_TERMINAL}");
-                self.report(id, Receipt::Undelivered, &evidence).await
+                return self.failed(id, &format!("nothing was typed, because {why}")).await;
             }
             Typed::Some(why) => {
-                self.complain(&format!(
-                    "The answer was typed only in part, because {why}. Finish it in the terminal."
-                ))
-                .await?;
-                self.prove(id, questions, &plan.meant, false, ending).await
+                return self.failed(id, &format!("it was typed only in part, because {why}")).await;
             }
             Typed::Perhaps(why) => {
-                self.complain(&format!("Whether the answer was submitted is not known: {why}.")).await?;
-                self.prove(id, questions, &plan.meant, true, ending).await
+                let words = format!("Whether the answer was submitted is not known: {why}.");
+                self.client.event(json!({ "type": "trouble", "text": words }), Try::UntilHeard).await?;
+                self.prove(id, &plan.meant, true, ending).await?;
+            }
+        }
+        Ok(false)
+    }
+
+    async fn failed(&self, id: &AskId, why: &str) -> Result<bool, CallError> {
+        self.report(id, Receipt::Undelivered, &format!("{why}; it is asked again")).await?;
+        Ok(true)
+    }
+
+    fn questions(&self) -> &[Question] {
+        match &self.body {
+            Body::Question(body) => &body.questions,
+            Body::Permission(_) | Body::Plan(_) => &[],
+        }
+    }
+
+    /// What the transcript must show of an answer whose keys are not ours to type any more.
+    fn meant(&self, answer: &Answer) -> Meant {
+        match (&self.body, answer) {
+            (Body::Question(body), Answer::Question(reply)) => {
+                plan(&body.questions, reply).map_or(Meant::Declined, |plan| plan.meant)
+            }
+            (_, answer) if answer.decision() == Decision::Allow => Meant::Verdict(Expected::Allowed),
+            (_, answer) => {
+                let message = answer.message().unwrap_or_default().to_owned();
+                Meant::Verdict(Expected::Refused { message, interrupt: true })
             }
         }
     }
@@ -176,22 +297,48 @@ impl Asked {
     async fn prove(
         &self,
         id: &AskId,
-        questions: &[Question],
         meant: &Meant,
         submitted: bool,
         ending: &mut Ending,
     ) -> Result<(), CallError> {
-        let closed = match tokio::time::timeout(PROOF_COMES_WITHIN, closed(ending)).await {
+        let closed = match tokio::time::timeout(PROOF_COMES_WITHIN, returned(ending)).await {
             Ok(closed) => closed,
             Err(_) => {
-                let evidence =
-                    "keys were typed into its terminal, and its transcript does not show the answer";
-                self.report(id, Receipt::Unknown, evidence).await?;
-                closed(ending).await
+                // What was allowed may run for long.
+                if *self.waiting.borrow() || matches!(self.body, Body::Question(_)) {
+                    let evidence =
+                        "keys were typed into its terminal, and its transcript does not show the answer";
+                    self.report(id, Receipt::Unknown, evidence).await?;
+                }
+                returned(ending).await
             }
         };
-        let (receipt, evidence) = given::receipt(meant, questions, &closed, submitted);
+        let (receipt, evidence) = given::receipt(meant, self.questions(), &closed, submitted);
         self.report(id, receipt, &evidence).await
+    }
+
+    /// How the call ended, or that it runs: the dialog about it is gone, and no refusal came.
+    async fn closed(&self, ending: &mut Ending) -> Closed {
+        let runs = async {
+            let mut waiting = self.waiting.clone();
+            loop {
+                if waiting.wait_for(|waiting| !waiting).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                let back =
+                    tokio::time::timeout(RESULT_COMES_WITHIN, waiting.wait_for(|waiting| *waiting)).await;
+                if back.is_err() {
+                    return;
+                }
+            }
+        };
+        match self.body {
+            Body::Permission(_) => tokio::select! {
+                closed = returned(ending) => closed,
+                () = runs => Closed::Running,
+            },
+            Body::Question(_) | Body::Plan(_) => returned(ending).await,
+        }
     }
 
     /// Right now, in the transcript itself.
@@ -206,6 +353,10 @@ impl Asked {
             Closed::Returned(returned) => {
                 Withdraw { why: Withdrawal::Terminal, answer: returned.answer(&self.body) }
             }
+            Closed::Running => {
+                let allowed = json!({ "decision": "allow", "scope": "once" });
+                Withdraw { why: Withdrawal::Terminal, answer: Some(allowed) }
+            }
             Closed::PassedOver => Withdrawal::Cancelled.into(),
         };
         self.client.withdraw(id, what, Try::UntilHeard).await
@@ -219,13 +370,38 @@ impl Asked {
         self.client.receipt(id, receipt, evidence, Try::UntilHeard).await
     }
 
-    async fn complain(&self, words: &str) -> Result<(), CallError> {
-        self.client.event(json!({ "type": "trouble", "text": words }), Try::UntilHeard).await
+    fn noted(&self, id: &AskId) -> Noted {
+        Noted {
+            ask: id.clone(),
+            tool_use_id: Some(self.tool_use_id.clone()),
+            kind: self.body.kind(),
+            body: self.body.to_json(),
+            transcript: self.transcript.clone(),
+            offset: 0,
+            hook: Process::myself(),
+            printed: None,
+            waited: false,
+        }
+    }
+
+    fn note(&self, id: &AskId) {
+        if let Some(notes) = &self.notes {
+            drop(notes.note(&self.noted(id)));
+        }
+    }
+
+    fn settled(&self, id: &AskId) -> Option<AskId> {
+        if let Some(notes) = &self.notes {
+            notes.settled(&self.noted(id));
+        }
+        None
     }
 }
 
+const NOT_IN_A_TERMINAL: &str = "its own terminal does not take that";
+
 /// One whose sender is gone never closes; the task that waits for it is ended.
-async fn closed(ending: &mut Ending) -> Closed {
+async fn returned(ending: &mut Ending) -> Closed {
     let found = ending.wait_for(Option::is_some).await.ok().and_then(|closed| closed.clone());
     match found {
         Some(closed) => closed,

@@ -2,15 +2,12 @@
 
 use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, Open, Pending};
-use crate::agents::claude::transcript::scan::open_calls;
+use crate::agents::claude::transcript::scan::all_open_calls;
 use crate::agents::claude::transcript::tail::{Found, Tail};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// What is shown to a person from here.
-pub const TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
 
 pub struct Transcript {
     tail: Tail,
@@ -32,16 +29,18 @@ impl Transcript {
             }
             start => start?,
         };
-        let mut open = Vec::new();
-        for tool in TOOLS {
-            open.extend(open_calls(&path, tool)?);
-        }
+        let open = all_open_calls(&path)?;
         let pending = Pending::begin(open.clone());
         Ok((Self { tail: Tail::from(path, start)?, pending }, open))
     }
 
     pub fn path(&self) -> &Path {
         self.tail.path()
+    }
+
+    /// The calls without a result.
+    pub fn open(&self) -> &[Open] {
+        self.pending.open()
     }
 
     pub fn read(&mut self) -> io::Result<News> {
@@ -56,7 +55,7 @@ impl Transcript {
                 Found::Anew => return *pending = Pending::default(),
             };
             if let Some(line) = line::decode(bytes) {
-                let closed = pending.see(line, cut, |tool| TOOLS.contains(&tool));
+                let closed = pending.see(line, cut, |_| true);
                 news.closed.extend(closed.into_iter().filter(|(open, _)| was_open(open)));
             }
         });

@@ -1,6 +1,6 @@
 //! What became of an answer that was typed, by what the transcript shows.
 
-use crate::agents::claude::receipts::excerpt;
+use crate::agents::claude::receipts::{excerpt, judge};
 use crate::agents::claude::tmux::plan::Meant;
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::returned::in_words;
@@ -15,6 +15,9 @@ pub fn receipt(meant: &Meant, questions: &[Question], closed: &Closed, submitted
     let (result, answers) = (&returned.result, returned.answers());
     let is_meant = match (meant, answers) {
         (Meant::Declined, _) => result.is_error,
+        (Meant::Verdict(expected), _) => {
+            judge(expected, result, returned.detail.as_ref()).0 == Receipt::Confirmed
+        }
         (Meant::Answers(forms), Some(answers)) => {
             let says = |(question, forms): (&Question, &Vec<String>)| {
                 answers.get(&question.question).is_some_and(|given| forms.contains(&in_words(given)))
@@ -28,9 +31,9 @@ pub fn receipt(meant: &Meant, questions: &[Question], closed: &Closed, submitted
         None => excerpt(&result.text),
     };
     match (is_meant, submitted) {
-        (true, _) => (Receipt::Confirmed, "the same answers in the transcript".into()),
+        (true, _) => (Receipt::Confirmed, "the same answer in the transcript".into()),
         (false, true) => {
-            (Receipt::Disputed, format!("the agent's transcript shows other answers: {}", shown()))
+            (Receipt::Disputed, format!("the agent's transcript shows another answer: {}", shown()))
         }
         (false, false) => (Receipt::Superseded, format!("the terminal was first: {}", shown())),
     }

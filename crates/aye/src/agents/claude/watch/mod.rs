@@ -3,13 +3,14 @@
 
 mod ask;
 mod changes;
-mod desk;
-mod follow;
+pub mod follow;
 mod given;
+mod known;
 mod names;
 mod past;
-mod roll;
 pub mod sessions;
-mod watched;
+mod waits;
+pub mod watched;
+mod watcher;
 
-pub use desk::{Told, Watch, run};
+pub use watcher::{Watch, WatchEvent, run};

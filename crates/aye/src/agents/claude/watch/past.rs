@@ -1,25 +1,31 @@
 //! What the hub remembers of a session that was watched before: asks that ended in the transcript while
 //! nobody looked.
 
+use super::sessions::{Session, Status};
+use super::waits;
 use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, Open};
 use crate::agents::claude::transcript::tail::{Found, Tail};
-use crate::client::{CallError, Client, Try};
+use crate::client::{AgentClient, CallError, Client, Try};
 use crate::protocol::{AsksQuery, calls};
-use aye_core::{AgentId, AskState, AskView, Body, Receipt};
+use aye_core::{AskState, AskView, Body, Receipt, Withdrawal};
 use std::path::Path;
 
 pub struct Past {
+    client: AgentClient,
     /// Whether the hub has an agent of this name.
     pub is_known: bool,
     /// Asks of which something is still to be said.
     unsettled: Vec<AskView>,
 }
 
-pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
+pub async fn of(person: Client, client: AgentClient) -> Result<Past, CallError> {
+    let agent = client.agent().clone();
     match person.call(&calls::AGENT, agent.as_str(), &(), &(), Try::UntilHeard).await {
         Ok(_) => {}
-        Err(error) if error.is_unknown() => return Ok(Past { is_known: false, unsettled: Vec::new() }),
+        Err(error) if error.is_unknown() => {
+            return Ok(Past { client, is_known: false, unsettled: Vec::new() });
+        }
         Err(error) => return Err(error),
     }
     let mut unsettled = Vec::new();
@@ -29,7 +35,7 @@ pub async fn of(person: &Client, agent: &AgentId) -> Result<Past, CallError> {
         let asks = person.call(&calls::ASKS, "", &query, &(), Try::UntilHeard).await?.asks;
         unsettled.extend(asks.into_iter().filter(is_unsettled));
     }
-    Ok(Past { is_known: true, unsettled })
+    Ok(Past { client, is_known: true, unsettled })
 }
 
 fn is_unsettled(ask: &AskView) -> bool {
@@ -41,14 +47,33 @@ fn is_unsettled(ask: &AskView) -> bool {
 
 impl Past {
     /// Those that are no longer open in the transcript, and how they ended there.
-    pub fn settled(self, open: &[Open], transcript: &Path) -> Vec<(String, Body, Option<Closed>)> {
-        let asks = self.unsettled.into_iter().filter_map(|ask| Some((ask.tool_use_id?, ask.body)));
+    pub fn settled(&self, open: &[Open], transcript: &Path) -> Vec<(String, Body, Closed)> {
+        let asks = self.unsettled.iter().filter_map(|ask| Some((ask.tool_use_id.clone()?, ask.body.clone())));
         let asks = asks.filter(|(id, _)| !open.iter().any(|open| open.tool_use_id == *id));
         asks.map(|(id, body)| {
             let closed = result_in(transcript, &id).unwrap_or(Closed::PassedOver);
-            (id, body, Some(closed))
+            (id, body, closed)
         })
         .collect()
+    }
+
+    /// Whether it was asked for permission to make this call.
+    pub fn asked_permission(&self, tool_use_id: &str) -> bool {
+        let is_it = |ask: &&AskView| ask.tool_use_id.as_deref() == Some(tool_use_id);
+        self.unsettled.iter().filter(is_it).any(|ask| matches!(ask.body, Body::Permission(_)))
+    }
+
+    /// Takes back what the session waited for, unless it still does.
+    pub async fn withdraw_waits(&self, session: &Session) -> Result<(), CallError> {
+        let still = match session.status {
+            Status::Waiting { since, .. } => Some(waits::key(&session.id, since)),
+            Status::Working | Status::Idle => None,
+        };
+        let over = |ask: &&AskView| ask.tool_use_id.is_none() && Some(&ask.key) != still.as_ref();
+        for ask in self.unsettled.iter().filter(over) {
+            self.client.withdraw(&ask.id, Withdrawal::Terminal.into(), Try::UntilHeard).await?;
+        }
+        Ok(())
     }
 }
 

@@ -23,9 +23,21 @@ pub struct Session {
     pub transcript: PathBuf,
     pub cwd: Option<PathBuf>,
     pub process: Option<Process>,
-    /// What the program says of itself: `busy`, `idle`, `waiting`, …
-    pub status: Option<String>,
+    pub status: Status,
     pub title: Option<String>,
+}
+
+/// What the program says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// At work, or an older version that does not tell.
+    Working,
+    Idle,
+    /// For the person at its terminal: for what, and since when by its own clock.
+    Waiting {
+        what: Option<String>,
+        since: u64,
+    },
 }
 
 /// What a running program writes about itself.
@@ -37,6 +49,8 @@ struct SessionFile {
     cwd: Option<PathBuf>,
     proc_start: Option<String>,
     status: Option<String>,
+    waiting_for: Option<String>,
+    status_updated_at: Option<u64>,
     kind: Option<String>,
     name: Option<String>,
 }
@@ -53,12 +67,17 @@ struct IndexEntry {
 }
 
 impl Session {
-    /// As the hub is told; that it waits follows from its asks.
+    /// As the hub is told.
     pub fn state(&self) -> Report {
-        match self.status.as_deref() {
-            Some("idle") => Report::Idle,
-            _ => Report::Working,
+        match self.status {
+            Status::Working => Report::Working,
+            Status::Idle => Report::Idle,
+            Status::Waiting { .. } => Report::Waiting,
         }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.status, Status::Waiting { .. })
     }
 }
 
@@ -79,6 +98,11 @@ impl ConfigDir {
 
     pub fn sessions(&self) -> PathBuf {
         self.0.join("sessions")
+    }
+
+    /// What a running program writes about itself.
+    pub fn session_file(&self, pid: u32) -> PathBuf {
+        self.sessions().join(format!("{pid}.json"))
     }
 
     pub fn projects(&self) -> PathBuf {
@@ -123,13 +147,20 @@ impl ConfigDir {
         if !process.is_alive() {
             return None;
         }
+        let status = match file.status.as_deref() {
+            Some("waiting") => {
+                Status::Waiting { what: file.waiting_for, since: file.status_updated_at.unwrap_or_default() }
+            }
+            Some("idle") => Status::Idle,
+            _ => Status::Working,
+        };
         let transcript = self.transcript(file.cwd.as_deref(), &file.session_id);
         Some(Session {
             transcript,
             id: file.session_id,
             cwd: file.cwd,
             process: Some(process),
-            status: file.status,
+            status,
             title: file.name,
         })
     }
@@ -173,7 +204,14 @@ fn newest_in(folder: &Path, now: SystemTime) -> Option<Session> {
     });
     let (modified, id, transcript) = dated.max()?;
     let stale = now.duration_since(modified).is_ok_and(|age| age > RECENT);
-    (!stale).then_some(Session { id, transcript, cwd: None, process: None, status: None, title: None })
+    (!stale).then_some(Session {
+        id,
+        transcript,
+        cwd: None,
+        process: None,
+        status: Status::Working,
+        title: None,
+    })
 }
 
 /// It becomes part of names and paths.
@@ -225,6 +263,16 @@ mod tests {
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].transcript, config.transcripts_of(Path::new("/src/web")).join("s-1.jsonl"));
         assert_eq!(live[0].state(), Report::Idle);
+        session(
+            &config,
+            json!({"status": "waiting", "waitingFor": "permission prompt", "statusUpdatedAt": 7}),
+        );
+        let waiting = &config.live(SystemTime::now())[0];
+        let what = Some("permission prompt".to_owned());
+        assert_eq!(
+            (waiting.state(), &waiting.status),
+            (Report::Waiting, &Status::Waiting { what, since: 7 })
+        );
 
         session(&config, json!({"procStart": "1"}));
         assert_eq!(config.live(SystemTime::now()), []);

@@ -2,24 +2,40 @@
 
 use super::ask::Asked;
 use super::follow::{News, Transcript};
-use super::sessions::Session;
+use super::sessions::{Session, Status};
+use super::waits::{self, WaitsInTerminal};
+use crate::agents::claude::hook::notes::Notes;
+use crate::agents::claude::tmux::pane::{NoPane, Pane};
+use crate::agents::claude::tmux::plan::untouched;
+use crate::agents::claude::tmux::prompt::{Call, Prompt};
+use crate::agents::claude::tmux::screen::compare;
 use crate::agents::claude::transcript::pending::{Closed, Open};
-use crate::agents::claude::translate;
+use crate::agents::claude::transcript::plans::plan_in;
+use crate::agents::claude::transcript::scan::all_open_calls;
+use crate::agents::claude::translate::{self, PLAN, QUESTIONS};
 use crate::agents::claude::wire::CanUseTool;
 use crate::agents::driven::courier::Report;
 use crate::client::{AgentClient, CallError, Try};
+use crate::processes::Process;
 use crate::protocol::Registration;
 use aye_core::{AgentId, Body, Key};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Well below the silence that makes an agent lost.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(25);
+/// Between two looks at the terminal of a session that waits.
+const BETWEEN_SCREENS: Duration = Duration::from_millis(300);
+/// What cannot be told apart after so many looks is shown as it is.
+const LOOKS: usize = 6;
+
+/// What the terminal of a session shows, with the name of its pane.
+pub type Screen = (String, Result<(String, String), NoPane>);
 
 pub struct Watched {
     pub session: Session,
@@ -31,19 +47,44 @@ pub struct Watched {
     heard: Instant,
     /// One for each call that is open.
     endings: HashMap<String, watch::Sender<Option<Closed>>>,
-    asks: JoinSet<()>,
+    tasks: JoinSet<()>,
+    waiting: watch::Sender<bool>,
+    screens: mpsc::Sender<Screen>,
+    /// Looks at the terminal while the session waits.
+    looking: Option<AbortHandle>,
+    /// How often the terminal was looked at in vain.
+    looks: usize,
+    /// Told once it no longer waits for what could not be told apart.
+    waits_over: Option<watch::Sender<bool>>,
+    /// Of a session that calls our hooks: those ask, and we do for what they are not called for.
+    notes: Option<Notes>,
 }
 
 impl Watched {
     pub fn new(
         session: Session,
-        agent: AgentId,
         transcript: Transcript,
         client: AgentClient,
         reports: mpsc::Sender<Report>,
+        screens: mpsc::Sender<Screen>,
+        notes: Option<Notes>,
     ) -> Self {
-        let (endings, asks) = (HashMap::new(), JoinSet::new());
-        Self { session, agent, transcript, client, reports, heard: Instant::now(), endings, asks }
+        Self {
+            session: Session { status: Status::Working, ..session },
+            agent: client.agent().clone(),
+            transcript,
+            client,
+            reports,
+            heard: Instant::now(),
+            endings: HashMap::new(),
+            tasks: JoinSet::new(),
+            waiting: watch::channel(false).0,
+            screens,
+            looking: None,
+            looks: 0,
+            waits_over: None,
+            notes,
+        }
     }
 
     /// What the hub shall know of the agent. A queue that is full means that the hub is away, and hears the rest later.
@@ -67,10 +108,25 @@ impl Watched {
 
     /// A newer account of the same session.
     pub fn update(&mut self, session: Session) {
-        let changed = session.state() != self.session.state();
+        let (before, now) = (self.session.state(), session.state());
+        let another_wait = session.is_waiting() && session.status != self.session.status;
         self.session = session;
-        if changed {
-            self.register(Registration::state(self.session.state()));
+        if another_wait || !self.session.is_waiting() {
+            self.explained();
+        }
+        self.waiting.send_if_modified(|waiting| {
+            std::mem::replace(waiting, self.session.is_waiting()) != self.session.is_waiting()
+        });
+        match (self.session.is_waiting(), self.looking.take()) {
+            (true, Some(looking)) => self.looking = Some(looking),
+            (true, None) => {
+                let look = look(self.session.id.clone(), self.session.process, self.screens.clone());
+                self.looking = Some(self.tasks.spawn(look));
+            }
+            (false, looking) => drop(looking.map(|looking| looking.abort())),
+        }
+        if before != now {
+            self.register(Registration::state(now));
         }
     }
 
@@ -81,16 +137,109 @@ impl Watched {
                 ending.send_replace(Some(closed));
             }
         }
-        for open in news.opened {
-            self.raise(open, places);
+        // Questions and plans always wait for a person; what else does is seen when the session says so.
+        for open in news.opened.iter().filter(|open| is_for_a_person(&open.tool)) {
+            if self.notes.is_none() {
+                self.raise(open, places);
+            }
         }
-        while self.asks.try_join_next().is_some() {}
+        while self.tasks.try_join_next().is_some() {}
     }
 
-    fn raise(&mut self, open: Open, places: &aye_policy::OwnPlaces) {
-        let cwd = self.session.cwd.clone().or_else(|| open.cwd.as_ref().map(Into::into)).unwrap_or_default();
-        match body(&open, &cwd, places) {
-            Ok(body) => self.follow(&open.tool_use_id, &open.tool, body, None),
+    /// What the terminal shows while the session waits. What is asked there and not here is raised.
+    pub fn saw(&mut self, screen: Result<(String, String), NoPane>, places: &aye_policy::OwnPlaces) {
+        let Status::Waiting { what, since } = self.session.status.clone() else { return };
+        self.leave_to_hooks();
+        if self.endings.values().any(|ending| !ending.is_closed()) || self.is_asked_by_a_hook() {
+            return self.explained();
+        }
+        self.looks += 1;
+        // A hook is called at about the time that the dialog is drawn, and is given its time.
+        let hooks_had_time = if self.notes.is_some() { LOOKS } else { 0 };
+        if self.looks <= hooks_had_time {
+            return;
+        }
+        let shown = screen.as_ref().ok().map(|(_, screen)| screen.as_str());
+        if let Some(open) = self.asked_on(shown, what.as_deref()) {
+            self.explained();
+            return self.raise(&open, places);
+        }
+        if self.looks <= hooks_had_time + LOOKS || self.waits_over.is_some() {
+            return;
+        }
+        let (pane, shown) = screen.ok().unzip();
+        let Some(body) = waits::body(what.as_deref(), shown.as_deref()) else { return };
+        let (client, notes) = (self.client.clone(), self.notes.clone());
+        let (key, place) =
+            (waits::key(&self.session.id, since), waits::place(&self.session, pane.as_deref()));
+        let (over, is_over) = watch::channel(false);
+        self.tasks.spawn(WaitsInTerminal { client, key, body, place, notes }.follow(is_over));
+        self.waits_over = Some(over);
+    }
+
+    fn explained(&mut self) {
+        self.looks = 0;
+        if let Some(over) = self.waits_over.take() {
+            over.send_replace(true);
+        }
+    }
+
+    /// A hook that came late after all asks in the better way.
+    fn leave_to_hooks(&mut self) {
+        let Some(notes) = &self.notes else { return };
+        for (_, ending) in self.endings.extract_if(|id, _| notes.is_claimed(id)) {
+            ending.send_replace(Some(Closed::PassedOver));
+        }
+    }
+
+    fn is_asked_by_a_hook(&self) -> bool {
+        self.notes.as_ref().is_some_and(Notes::has_waiting_hook)
+    }
+
+    /// The one call that is asked about there. Without a screen, the only one that is open.
+    fn asked_on(&self, screen: Option<&str>, what: Option<&str>) -> Option<Open> {
+        let is_new = |open: &&Open| {
+            !self.endings.contains_key(&open.tool_use_id)
+                && self.notes.as_ref().is_none_or(|notes| !notes.is_claimed(&open.tool_use_id))
+        };
+        let open = self.transcript.open();
+        let Some(screen) = screen else {
+            let only =
+                matches!((open, what), ([_], Some("permission prompt"))) && self.open_below().is_empty();
+            return open.iter().find(is_new).filter(|_| only).cloned();
+        };
+        let prompt = Prompt::read(screen);
+        let is_shown = |open: &&Open| match (open.tool.as_str(), &prompt) {
+            (QUESTIONS, _) => shows_questions(screen, open),
+            (_, Some(prompt)) => self.call(open).is_some_and(|call| prompt.is_for(&call)),
+            (_, None) => false,
+        };
+        let mut shown = open.iter().filter(is_shown);
+        let found = shown.next().filter(|_| shown.next().is_none()).filter(is_new)?;
+        // The dialog of a sub-agent may look the same.
+        (!self.open_below().iter().any(|open| is_shown(&open))).then(|| found.clone())
+    }
+
+    /// What its sub-agents have not heard of yet.
+    fn open_below(&self) -> Vec<Open> {
+        let folder = self.transcript.path().with_extension("").join("subagents");
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        files.flat_map(|path| all_open_calls(&path).unwrap_or_default()).collect()
+    }
+
+    fn cwd(&self, open: &Open) -> PathBuf {
+        self.session.cwd.clone().or_else(|| open.cwd.as_ref().map(Into::into)).unwrap_or_default()
+    }
+
+    fn call(&self, open: &Open) -> Option<Call> {
+        let input = serde_json::from_str(open.input.as_deref()?).ok()?;
+        Some(Call { tool: open.tool.clone(), input, cwd: self.cwd(open) })
+    }
+
+    pub fn raise(&mut self, open: &Open, places: &aye_policy::OwnPlaces) {
+        match body(open, &self.cwd(open), self.transcript.path(), places) {
+            Ok(body) => self.follow(&open.tool_use_id, &open.tool, body, self.call(open), None),
             Err(why) => {
                 let words =
                     format!("It asks something that cannot be shown here, so look at its terminal: {why}");
@@ -101,20 +250,64 @@ impl Watched {
     }
 
     /// Follows an ask; `closed` if the transcript shows its end already.
-    pub fn follow(&mut self, tool_use_id: &str, tool: &str, body: Body, closed: Option<Closed>) {
+    pub fn follow(
+        &mut self,
+        tool_use_id: &str,
+        tool: &str,
+        body: Body,
+        call: Option<Call>,
+        closed: Option<Closed>,
+    ) {
         let asked = Asked {
             client: self.client.clone(),
             key: key(&self.session.id, tool_use_id),
             tool_use_id: tool_use_id.to_owned(),
             tool: tool.to_owned(),
             body,
+            call,
             process: self.session.process,
             transcript: self.transcript.path().to_owned(),
+            waiting: self.waiting.subscribe(),
+            notes: self.notes.clone(),
         };
         let (sender, ending) = watch::channel(closed);
         self.endings.insert(tool_use_id.to_owned(), sender);
-        self.asks.spawn(asked.follow(ending));
+        self.tasks.spawn(asked.follow(ending));
     }
+
+    /// Takes back what is open, because its session goes on without us.
+    pub async fn end(mut self) {
+        self.explained();
+        self.looking.take().inspect(AbortHandle::abort);
+        for (_, ending) in self.endings.drain() {
+            ending.send_replace(Some(Closed::PassedOver));
+        }
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn look(session: String, process: Option<Process>, screens: mpsc::Sender<Screen>) {
+    loop {
+        let screen = match Pane::of(process).await {
+            Ok(pane) => pane.screen().await.map(|screen| (pane.name.clone(), screen)),
+            Err(why) => Err(why),
+        };
+        if screens.send((session.clone(), screen)).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(BETWEEN_SCREENS).await;
+    }
+}
+
+/// Whether a call of this tool always waits for a person.
+pub fn is_for_a_person(tool: &str) -> bool {
+    [QUESTIONS, PLAN].contains(&tool)
+}
+
+fn shows_questions(screen: &str, open: &Open) -> bool {
+    let input = open.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
+    let questions = input.and_then(|input| translate::questions(&input).ok());
+    questions.is_some_and(|body| compare(screen, &body.questions, &untouched(0)).is_ok())
 }
 
 /// Unique, and the same for everybody who watches this session.
@@ -122,7 +315,7 @@ pub fn key(session: &str, tool_use_id: &str) -> Key {
     Key::from_displayed(&format_args!("{session}/{tool_use_id}"))
 }
 
-fn body(open: &Open, cwd: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, String> {
+fn body(open: &Open, cwd: &Path, transcript: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, String> {
     let input = open.input.clone().ok_or("it is too long")?;
     let tool = CanUseTool {
         tool_name: open.tool.clone(),
@@ -131,5 +324,6 @@ fn body(open: &Open, cwd: &Path, places: &aye_policy::OwnPlaces) -> Result<Body,
         agent_id: None,
         permission_suggestions: None,
     };
-    translate::ask(&tool, cwd, places).map_err(|why| why.to_string())
+    let plan = || plan_in(transcript, PLAN);
+    translate::ask_with_plan(&tool, cwd, places, plan).map_err(|why| why.to_string())
 }

@@ -65,7 +65,7 @@ fn what_a_terminal_cannot_take_is_not_tried() {
     let one = || json!([question("One?", false)]);
     assert_eq!(refused(one(), json!({"skip": true, "message": "later"})), Unplannable::Message);
     assert_eq!(
-        refused(one(), json!({"answers": [{"text": "a\nb"}]})),
+        refused(one(), json!({"answers": [{"text": "a\u{7}b"}]})),
         Unplannable::Text(Untypeable::Control)
     );
     assert_eq!(refused(one(), json!({"answers": [{"selected": ["a"], "notes": "x"}]})), Unplannable::Notes);

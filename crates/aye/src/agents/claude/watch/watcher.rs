@@ -1,13 +1,14 @@
-//! All watched sessions: which there are, and which of them are ours to look after.
+//! All watched sessions: which there are, and which of them the hub knows in no other way.
 
 use super::changes::{Changed, Changes};
-use super::follow::{News, TOOLS, Transcript};
+use super::follow::{News, Transcript};
+use super::known::{self, KnownSessions};
 use super::names;
 use super::past;
-use super::roll::{self, Roll};
 use super::sessions::{ConfigDir, Session};
-use super::watched::Watched;
+use super::watched::{Screen, Watched, is_for_a_person};
 use crate::agents::claude::tmux::pane::Pane;
+use crate::agents::claude::translate::QUESTIONS;
 use crate::agents::driven::courier;
 use crate::agents::host;
 use crate::client::{AgentClient, Client};
@@ -34,7 +35,7 @@ pub struct Watch {
 
 /// What happens, for whoever looks on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum WatchEvent {
     Found { agent: AgentId, cwd: PathBuf, unreachable: Option<String> },
     Asks { agent: AgentId, tool: String },
     Answered { agent: AgentId },
@@ -42,18 +43,20 @@ pub enum Told {
     Trouble(String),
 }
 
-struct Desk {
+struct Watcher {
     home: Home,
     places: aye_policy::OwnPlaces,
     watch: Watch,
     changes: Changes,
-    told: mpsc::Sender<Told>,
+    told: mpsc::Sender<WatchEvent>,
     /// Every session that runs, and since when we know.
     live: HashMap<String, (Session, Instant)>,
-    roll: Option<Roll>,
+    /// As the hub last told; nothing is adopted before it did.
+    known: Option<KnownSessions>,
     watched: HashMap<String, Watched>,
     /// Which session a transcript belongs to.
     transcripts: HashMap<PathBuf, String>,
+    screens: mpsc::Sender<Screen>,
     /// The hub hears the last word of a session even after we have left it.
     reporters: JoinSet<()>,
 }
@@ -62,41 +65,48 @@ struct Desk {
 pub async fn run(
     home: &Home,
     watch: Watch,
-    told: mpsc::Sender<Told>,
+    told: mpsc::Sender<WatchEvent>,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let (sender, mut rolls) = watch::channel(None);
+    let (sender, mut lists) = watch::channel(None);
     let mut calling = JoinSet::new();
-    calling.spawn(roll::call(home.clone(), sender, told.clone()));
+    calling.spawn(known::poll(home.clone(), sender, told.clone()));
     let changes = Changes::new().context("the system does not tell which files change")?;
-    let mut desk = Desk {
+    let (screens, mut shown) = mpsc::channel(64);
+    let mut watcher = Watcher {
         home: home.clone(),
         places: home.places(),
         watch,
         changes,
         told,
         live: HashMap::new(),
-        roll: None,
+        known: None,
         watched: HashMap::new(),
         transcripts: HashMap::new(),
+        screens,
         reporters: JoinSet::new(),
     };
     let mut look = tokio::time::interval(LOOK_AROUND);
     loop {
         tokio::select! {
-            changed = desk.changes.next() => desk.changed(changed).await,
-            Ok(()) = rolls.changed() => {
-                desk.roll.clone_from(&rolls.borrow_and_update());
-                desk.adopt_and_leave().await;
+            changed = watcher.changes.next() => watcher.changed(changed).await,
+            Ok(()) = lists.changed() => {
+                watcher.known.clone_from(&lists.borrow_and_update());
+                watcher.adopt_and_leave().await;
             }
-            _ = look.tick() => desk.look_around().await,
+            Some((session, screen)) = shown.recv() => {
+                if let Some(watched) = watcher.watched.get_mut(&session) {
+                    watched.saw(screen, &watcher.places);
+                }
+            }
+            _ = look.tick() => watcher.look_around().await,
             _ = signals.wait() => return Ok(()),
         }
     }
 }
 
-impl Desk {
-    async fn tell(&self, told: Told) {
+impl Watcher {
+    async fn tell(&self, told: WatchEvent) {
         // Nobody looking on is not an error.
         drop(self.told.send(told).await);
     }
@@ -142,8 +152,14 @@ impl Desk {
                 let told: Vec<_> = news
                     .opened
                     .iter()
-                    .map(|open| Told::Asks { agent: agent.clone(), tool: open.tool.clone() })
-                    .chain(news.closed.iter().map(|_| Told::Answered { agent: agent.clone() }))
+                    .filter(|open| is_for_a_person(&open.tool))
+                    .map(|open| WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() })
+                    .chain(
+                        news.closed
+                            .iter()
+                            .filter(|(open, _)| is_for_a_person(&open.tool))
+                            .map(|_| WatchEvent::Answered { agent: agent.clone() }),
+                    )
                     .collect();
                 watched.take(news, &self.places);
                 for told in told {
@@ -152,7 +168,7 @@ impl Desk {
             }
             Err(error) => {
                 let words = format!("{} cannot be read: {error}", watched.transcript.path().display());
-                self.tell(Told::Trouble(words)).await;
+                self.tell(WatchEvent::Trouble(words)).await;
             }
         }
     }
@@ -212,9 +228,9 @@ impl Desk {
 
     /// Ours are the sessions that the hub knows in no better way.
     async fn adopt_and_leave(&mut self) {
-        let Some(roll) = self.roll.clone() else { return };
-        let known: Vec<_> = self.watched.keys().filter(|id| roll.known.contains(*id)).cloned().collect();
-        for id in known {
+        let Some(known) = self.known.clone() else { return };
+        let better: Vec<_> = self.watched.keys().filter(|id| known.sessions.contains(*id)).cloned().collect();
+        for id in better {
             self.leave(&id, "the hub reaches it by a better way").await;
         }
         let ours: Vec<Session> = self
@@ -222,8 +238,8 @@ impl Desk {
             .values()
             .filter(|(session, since)| {
                 !self.watched.contains_key(&session.id)
-                    && !roll.known.contains(&session.id)
-                    && roll.at >= *since + GRACE
+                    && !known.sessions.contains(&session.id)
+                    && known.at >= *since + GRACE
             })
             .map(|(session, _)| session.clone())
             .collect();
@@ -252,7 +268,7 @@ impl Desk {
         let path = session.transcript.clone();
         let (transcript, open) =
             tokio::task::spawn_blocking(move || Transcript::follow(path)).await?.context("cannot read it")?;
-        let past = past::of(&Client::for_person(&self.home)?, &agent).await?;
+        let past = past::of(Client::for_person(&self.home)?, client.clone()).await?;
         let unreachable = Pane::of(session.process).await.err().map(|why| why.to_string());
         let cwd =
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
@@ -272,20 +288,27 @@ impl Desk {
             pid: session.process.map(|process| process.pid),
             ..Registration::state(session.state())
         };
-        let mut watched = Watched::new(session, agent.clone(), transcript, client, reports);
+        let mut watched =
+            Watched::new(session.clone(), transcript, client, reports, self.screens.clone(), None);
         // Known before anything is raised under its name.
         watched.announce(&profile).await?;
+        past.withdraw_waits(&session).await?;
         for (tool_use_id, body, closed) in past.settled(&open, watched.transcript.path()) {
-            watched.follow(&tool_use_id, TOOLS[0], body, closed);
+            watched.follow(&tool_use_id, QUESTIONS, body, None, Some(closed));
         }
-        for open in &open {
-            self.tell(Told::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
+        // It may have been allowed at the keyboard meanwhile, and run.
+        for open in open.iter().filter(|open| past.asked_permission(&open.tool_use_id)) {
+            watched.raise(open, &self.places);
+        }
+        for open in open.iter().filter(|open| is_for_a_person(&open.tool)) {
+            self.tell(WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
         }
         watched.take(News { opened: open, closed: Vec::new() }, &self.places);
+        watched.update(session);
         let transcript = watched.transcript.path().to_owned();
         self.watched.insert(id.clone(), watched);
         self.follow_folder(&transcript);
-        self.tell(Told::Found { agent, cwd, unreachable }).await;
+        self.tell(WatchEvent::Found { agent, cwd, unreachable }).await;
         // What was written before the folder was followed.
         self.read(&id).await;
         Ok(())
@@ -302,7 +325,7 @@ impl Desk {
         let Some(mut watched) = self.watched.remove(id) else { return };
         self.transcripts.remove(watched.transcript.path());
         watched.register(Registration::ended());
-        self.tell(Told::Left { agent: watched.agent.clone(), why }).await;
+        self.tell(WatchEvent::Left { agent: watched.agent.clone(), why }).await;
         while self.reporters.try_join_next().is_some() {}
     }
 }

@@ -1,6 +1,6 @@
 //! Which sessions the hub already knows by a better way.
 
-use super::desk::Told;
+use super::watcher::WatchEvent;
 use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, calls};
@@ -12,14 +12,18 @@ use tokio::sync::{mpsc, watch};
 const BETWEEN_CALLS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
-pub struct Roll {
+pub struct KnownSessions {
     /// When it was asked for: what came later may be missing.
     pub at: Instant,
-    pub known: HashSet<String>,
+    pub sessions: HashSet<String>,
 }
 
-/// Asks the hub again and again; while the hub is away, the last word stays.
-pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sender<Told>) {
+/// Asks the hub again and again; while the hub is away, the last list stays.
+pub async fn poll(
+    home: Home,
+    known_sessions: watch::Sender<Option<KnownSessions>>,
+    events: mpsc::Sender<WatchEvent>,
+) {
     let mut complained = false;
     loop {
         let at = Instant::now();
@@ -34,11 +38,11 @@ pub async fn call(home: Home, roll: watch::Sender<Option<Roll>>, told: mpsc::Sen
         match reply {
             Ok(reply) => {
                 complained = false;
-                roll.send_replace(Some(Roll { at, known: known(&reply.agents) }));
+                known_sessions.send_replace(Some(KnownSessions { at, sessions: known(&reply.agents) }));
             }
             Err(error) if !complained => {
                 complained = true;
-                drop(told.send(Told::Trouble(format!("{error:#}"))).await);
+                drop(events.send(WatchEvent::Trouble(format!("{error:#}"))).await);
             }
             Err(error) => tracing::debug!(%error, "the hub is still away"),
         }

@@ -1,0 +1,105 @@
+//! One process beside each session that calls our hooks. Hooks come and go, and not every dialog calls one: this one
+//! stays, says when the session waits, asks what no hook asks for, and takes over from hooks that were killed.
+
+use super::super::watch::follow::Transcript;
+use super::super::watch::sessions::ConfigDir;
+use super::super::watch::watched::Watched;
+use super::events::{self, Session};
+use super::notes::{Asked, Notes};
+use super::{PATIENCE, process, reach};
+use crate::agents::driven::courier;
+use crate::client::{AgentClient, CallError, Try};
+use crate::home::Home;
+use crate::processes::Process;
+use crate::shutdown::Signals;
+use aye_core::{Receipt, Withdrawal};
+use serde_json::json;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
+/// How long the last word to the hub may take.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(5);
+
+/// Starts it unless it is there. It outlives the hook that does, so it holds nothing of it.
+pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
+    let Some((process, config)) = process::of_agent().zip(session.config_dir()) else { return Ok(()) };
+    // Older versions do not say what they do.
+    if !ConfigDir::new(config).session_file(process.pid).exists() {
+        return Ok(());
+    }
+    let Some(lock) = Notes::of(home, &session.agent).follower_lock()? else { return Ok(()) };
+    drop(lock);
+    let told =
+        json!({"session_id": session.id, "transcript_path": session.transcript_path, "cwd": session.cwd});
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["hook", "--follow", &process.pid.to_string(), &told.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // A group of its own: what is sent to the hook, or to the terminal, is not meant for it.
+    command.process_group(0).current_dir("/").spawn().map(drop)
+}
+
+/// Follows the session until it ends, or goes on under another name.
+pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
+    let (session, _) = events::decode(told)?;
+    let notes = Notes::of(home, &session.agent);
+    let Some(_lock) = notes.follower_lock()? else { return Ok(()) };
+    let Some(config) = session.config_dir().map(ConfigDir::new) else { return Ok(()) };
+    let (process, file) = (Process::now(pid), config.session_file(pid));
+    let client = reach(home, &session, PATIENCE).await?;
+    let path = session.transcript_path.clone();
+    let (transcript, _) = tokio::task::spawn_blocking(move || Transcript::follow(path)).await??;
+    let Some(now) = config.session_at(&file).filter(|now| now.id == session.id) else { return Ok(()) };
+    let (mut reporters, (screens, mut shown)) = (JoinSet::new(), mpsc::channel(8));
+    let reports = courier::reports(client.clone(), &mut reporters);
+    let mut watched = Watched::new(now, transcript, client.clone(), reports, screens, Some(notes.clone()));
+    let (places, mut signals) = (home.places(), Signals::listen()?);
+    let mut look = tokio::time::interval(BETWEEN_LOOKS);
+    loop {
+        tokio::select! {
+            _ = look.tick() => {}
+            Some((_, screen)) = shown.recv() => {
+                watched.saw(screen, &places);
+                continue;
+            }
+            _ = signals.wait() => break,
+        }
+        match config.session_at(&file) {
+            Some(now) if now.id == session.id => watched.update(now),
+            Some(_) => break,
+            None if !process.is_alive() => return Ok(()),
+            // Being written.
+            None => {}
+        }
+        match watched.transcript.read() {
+            Ok(news) => watched.take(news, &places),
+            Err(error) => tracing::debug!(%error, "the transcript could not be read"),
+        }
+        for asked in notes.unsettled().into_iter().filter(|asked| asked.printed.is_none()) {
+            if let Err(error) = take_over(&client, &notes, &asked).await {
+                tracing::debug!(%error, "the hub is away; the next look tries");
+            }
+        }
+    }
+    drop(tokio::time::timeout(LONGEST_GOODBYE, watched.end()).await);
+    Ok(())
+}
+
+/// Whoever asked this was killed: nobody would carry an answer to the agent. What still waits is asked anew.
+async fn take_over(client: &AgentClient, notes: &Notes, asked: &Asked) -> Result<(), CallError> {
+    let otherwise = (Receipt::Undelivered, "the hook that waited for the answer was killed");
+    let over = client.withdraw_or(&asked.ask, Withdrawal::Cancelled, otherwise, Try::Once).await;
+    match over {
+        Err(error) if error.is_passing() => return Err(error),
+        // Refused means that the hub had the last word.
+        Ok(()) | Err(_) => notes.settled(asked),
+    }
+    if let Some(id) = &asked.tool_use_id {
+        notes.unclaim(id);
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! From a verdict about a request or a plan to keys, each with the dialog that must be on the screen for it.
+
+use super::keys::{Key, Typed};
+use super::plan::{Meant, Plan, Step, Unplannable};
+use super::prompt::{Call, Prompt, Wish, Words};
+use super::screen::Page;
+use crate::agents::claude::receipts::Expected;
+use aye_core::{Answer, Decision, PlanVerdict, Verdict};
+use std::sync::Arc;
+
+/// Said where nobody gave a reason. Without any words the terminal would end the whole turn.
+const REFUSED: &str = "The user refused this.";
+
+pub fn decide(
+    prompt: Prompt,
+    call: Call,
+    answer: &Answer,
+    message: Option<&str>,
+) -> Result<Plan, Unplannable> {
+    let with_words = prompt.row_for(Wish::DenyWith);
+    let (row, words) = match (answer, with_words) {
+        (
+            Answer::Permission(Verdict::Allow { input: None, .. })
+            | Answer::Plan(PlanVerdict::Allow { plan: None }),
+            _,
+        ) => (Some(prompt.row_for(Wish::Allow).ok_or(Unplannable::NotOffered)?), None),
+        (Answer::Permission(Verdict::Deny { interrupt: false, .. }) | Answer::Plan(_), Some(row))
+            if !is_allow(answer) =>
+        {
+            (Some(row), Some(Typed::new(message.unwrap_or(REFUSED))?))
+        }
+        (
+            Answer::Permission(Verdict::Deny { .. })
+            | Answer::Plan(PlanVerdict::Deny { .. } | PlanVerdict::Outline),
+            _,
+        ) => (prompt.row_for(Wish::Deny), None),
+        (Answer::Permission(_) | Answer::Plan(_), _) => return Err(Unplannable::NotOffered),
+        (Answer::Question(_), _) => return Err(Unplannable::Misfit),
+    };
+    let expected = match (is_allow(answer), &words) {
+        (true, _) => Expected::Allowed,
+        (false, Some(words)) => Expected::Refused { message: words.as_str().to_owned(), interrupt: false },
+        (false, None) => Expected::Refused { message: REFUSED.into(), interrupt: true },
+    };
+    let (at, opens) = (prompt.at(), !row.is_some_and(|row| prompt.takes_words_at_once(row)));
+    let (first, call) = (Arc::new(prompt), Arc::new(call));
+    let page = |at, words| Page::Prompt { first: first.clone(), call: call.clone(), at, words };
+    let step = |at, words, key| Step { page: page(at, words), key };
+    let mut steps = Vec::new();
+    // Without a row that refuses, Escape does.
+    let Some(row) = row else {
+        steps.push(step(at, Words::None, Key::Escape));
+        return Ok(Plan { steps, meant: Meant::Verdict(expected) });
+    };
+    steps.extend((at..row).map(|at| step(at, Words::None, Key::Down)));
+    steps.extend((row + 1..=at).rev().map(|at| step(at, Words::None, Key::Up)));
+    match words {
+        None => steps.push(step(row, Words::None, Key::Enter)),
+        Some(words) => {
+            let typed = Words::Typed(words.as_str().to_owned());
+            let ready = if opens { Words::Empty } else { Words::None };
+            if opens {
+                steps.push(step(row, Words::None, Key::Tab));
+            }
+            steps.push(step(row, ready, Key::Text(words)));
+            steps.push(step(row, typed, Key::Enter));
+        }
+    }
+    Ok(Plan { steps, meant: Meant::Verdict(expected) })
+}
+
+fn is_allow(answer: &Answer) -> bool {
+    answer.decision() == Decision::Allow
+}

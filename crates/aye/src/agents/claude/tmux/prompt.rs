@@ -1,0 +1,254 @@
+//! The dialogs in which the terminal asks for permission or shows a plan. They are read strictly, and a dialog counts
+//! for a tool call only where it shows all that tells this call from others.
+
+use super::screen::{is_rule, squeezed};
+use serde_json::{Map, Value};
+use std::path::{Component, Path, PathBuf};
+
+/// A tool call as its transcript has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub tool: String,
+    pub input: Map<String, Value>,
+    pub cwd: PathBuf,
+}
+
+/// A dialog whose rows can be chosen from, the last thing on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    title: String,
+    /// What stands between the title and the question.
+    body: Vec<String>,
+    question: String,
+    pub rows: Vec<Row>,
+    below: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub text: String,
+    pub highlighted: bool,
+}
+
+/// What a person may want, as far as a dialog offers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Allow,
+    Deny,
+    /// Refuses with words for the agent.
+    DenyWith,
+}
+
+/// Begins the row that refuses a plan, and stands there until something is typed.
+const CHANGE_PLAN: &str = "Tell Claude what to change";
+const BESIDE_CHANGE: &str = "shift+tab to approve with this feedback";
+/// Stands behind the row that refuses, until something is typed.
+const REFUSE_WITH: &str = "No, and tell Claude what to do differently";
+
+impl Prompt {
+    pub fn read(screen: &str) -> Option<Self> {
+        let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+        let rule = lines.iter().rposition(|line| is_rule(line.trim()))?;
+        let inside = &lines[rule + 1..];
+        let marked = inside.iter().rposition(|line| line.trim_start().starts_with("❯ "))?;
+        let column = indent(inside[marked]) + 2;
+        // Rows begin at the column behind the mark; what is wrapped stands further in.
+        let belongs =
+            |line: &&str| line.is_empty() || row_text(line, column).is_some() || indent(line) > column;
+        let first = inside[..marked].iter().rposition(|line| !belongs(line)).map_or(0, |at| at + 1);
+        let end =
+            inside[marked..].iter().position(|line| !belongs(line)).map_or(inside.len(), |at| marked + at);
+        let rows = rows(&inside[first..end], column);
+        let above: Vec<&str> =
+            inside[..first].iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        let below = inside[end..].iter().map(|line| line.trim()).collect();
+        if rows.iter().filter(|row| row.highlighted).count() != 1 || above.is_empty() {
+            return None;
+        }
+        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let (title, question, body) = match above.iter().rposition(|line| line.starts_with("Do you want to "))
+        {
+            Some(at) if at > 0 => (above[0], above[at..].concat(), owned(&above[1..at])),
+            // A plan has its title above another rule.
+            _ => match lines[..rule].iter().rposition(|line| is_rule(line.trim())) {
+                Some(upper) if above.concat().ends_with("Would you like to proceed?") => {
+                    let plan =
+                        lines[upper + 1..rule].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+                    let plan: Vec<&str> = plan.collect();
+                    (*plan.first()?, above.concat(), owned(&plan[1..]))
+                }
+                _ => (above[0], above[1..].concat(), Vec::new()),
+            },
+        };
+        Some(Self { title: title.to_owned(), body, question, rows, below })
+    }
+
+    /// Whether the dialog is about this call, and shows all of it that could be another's.
+    pub fn is_for(&self, call: &Call) -> bool {
+        let text = |name: &str| call.input.get(name).and_then(Value::as_str);
+        match (call.tool.as_str(), self.title.as_str()) {
+            ("Bash", title) if title.starts_with("Bash command") => text("command")
+                .is_some_and(|command| self.shows_command(command, text("description").unwrap_or_default())),
+            ("Write", "Create file" | "Overwrite file") | ("Edit" | "MultiEdit", "Edit file") => {
+                text("file_path").is_some_and(|path| self.names_file(path, &call.cwd))
+            }
+            ("ExitPlanMode", "Exit plan mode?") => {
+                squeezed(&self.question) == squeezed("Claude wants to exit plan mode")
+            }
+            // The plan is in a file, and the line below names it.
+            ("ExitPlanMode", "Ready to code?") => {
+                let file = text("planFilePath").and_then(|path| Path::new(path).file_name()?.to_str());
+                let named = self.below.rsplit('/').next().unwrap_or_default();
+                file.is_some_and(|file| squeezed(named) == squeezed(file))
+            }
+            ("Bash" | "Write" | "Edit" | "MultiEdit" | "ExitPlanMode" | "AskUserQuestion", _) => false,
+            ("Read", "Read file") | ("WebFetch", "Fetch") | (_, "Tool use") => self.shows_all(&call.input),
+            // A dialog that is not known yet shows who knows what.
+            (_, _) => false,
+        }
+    }
+
+    fn shows_command(&self, command: &str, description: &str) -> bool {
+        match self.fenced() {
+            Some(fenced) => squeezed(&fenced.concat()) == squeezed(command),
+            // Older versions show the command, its description, and then perhaps why they ask.
+            None => {
+                let shown = squeezed(&self.body.concat());
+                shown.starts_with(&squeezed(&format!("{command}{description}")))
+            }
+        }
+    }
+
+    fn names_file(&self, path: &str, cwd: &Path) -> bool {
+        let until = self.body.iter().position(|line| is_fence(line)).unwrap_or(self.body.len());
+        let shown = self.body[..until].concat();
+        let shown = match (shown.strip_prefix("~/"), std::env::home_dir()) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(shown),
+        };
+        !shown.as_os_str().is_empty() && plain(&cwd.join(shown)) == plain(&cwd.join(path))
+    }
+
+    /// Every value of the input, in whatever words around it.
+    fn shows_all(&self, input: &Map<String, Value>) -> bool {
+        let shown = squeezed(&self.fenced().unwrap_or(&self.body).concat());
+        let is_shown = |value: &Value| match value {
+            Value::String(text) => !text.trim().is_empty() && shown.contains(&squeezed(text)),
+            Value::Number(number) => shown.contains(&number.to_string()),
+            Value::Bool(flag) => shown.contains(&flag.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
+        };
+        !input.is_empty() && input.values().all(is_shown)
+    }
+
+    /// What newer versions draw lines around.
+    fn fenced(&self) -> Option<&[String]> {
+        let first = self.body.iter().position(|line| is_fence(line))?;
+        let last = self.body.iter().rposition(|line| is_fence(line)).filter(|last| *last > first)?;
+        Some(&self.body[first + 1..last])
+    }
+
+    /// The row that does it, and nothing beyond it.
+    pub fn row_for(&self, wish: Wish) -> Option<usize> {
+        let says = |words: &str| self.rows.iter().position(|row| squeezed(&row.text) == squeezed(words));
+        match wish {
+            Wish::Allow => says("Yes")
+                .or_else(|| says("Yes, manually approve edits"))
+                .or_else(|| says("Yes, and switch to default (ask each time) for this session")),
+            Wish::Deny => says("No"),
+            Wish::DenyWith => {
+                let amends = squeezed(&self.below).contains(&squeezed("Tab to amend"));
+                says("No").filter(|_| amends).or_else(|| says(&format!("{CHANGE_PLAN}{BESIDE_CHANGE}")))
+            }
+        }
+    }
+
+    /// Whether words are typed into the row at once, without opening it first.
+    pub fn takes_words_at_once(&self, row: usize) -> bool {
+        self.rows.get(row).is_some_and(|row| row.text.starts_with(CHANGE_PLAN))
+    }
+
+    /// The highlighted row.
+    pub fn at(&self) -> usize {
+        self.rows.iter().position(|row| row.highlighted).unwrap_or_default()
+    }
+
+    /// The same dialog, perhaps with another row highlighted, and with words in that row.
+    pub fn is_same_but(&self, before: &Self, at: usize, words: &Words) -> bool {
+        let same_row = |(i, (now, then)): (usize, (&Row, &Row))| {
+            let expected = match words {
+                Words::None => squeezed(&then.text),
+                _ if i != at => squeezed(&then.text),
+                Words::Empty => squeezed(REFUSE_WITH),
+                Words::Typed(typed) if before.takes_words_at_once(i) => {
+                    squeezed(&format!("{typed}{BESIDE_CHANGE}"))
+                }
+                Words::Typed(typed) => squeezed(&format!("No, {typed}")),
+            };
+            squeezed(&now.text) == expected && now.highlighted == (i == at)
+        };
+        (&self.title, &self.body, &self.question) == (&before.title, &before.body, &before.question)
+            && self.rows.len() == before.rows.len()
+            && self.rows.iter().zip(&before.rows).enumerate().all(same_row)
+    }
+}
+
+/// What stands in the row for words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Words {
+    None,
+    /// The row is open for them.
+    Empty,
+    Typed(String),
+}
+
+fn is_fence(line: &str) -> bool {
+    line.chars().count() >= 20 && line.chars().all(|c| c == '╌')
+}
+
+fn indent(line: &str) -> usize {
+    line.chars().take_while(|c| *c == ' ').count()
+}
+
+/// The text of a row that begins at this column, with the mark before it or not.
+fn row_text(line: &str, column: usize) -> Option<(bool, String)> {
+    let before: String = line.chars().take(column).collect();
+    let highlighted = before.trim() == "❯";
+    let text: String = line.chars().skip(column).collect();
+    let begins = (highlighted || before.trim().is_empty()) && !text.is_empty() && !text.starts_with(' ');
+    begins.then_some((highlighted, text))
+}
+
+fn rows(lines: &[&str], column: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for line in lines {
+        match (row_text(line, column), rows.last_mut()) {
+            (Some((highlighted, text)), _) => {
+                let text = match text.split_once(". ") {
+                    Some((number, rest)) if number.parse::<usize>().is_ok() => rest.to_owned(),
+                    _ => text,
+                };
+                rows.push(Row { text, highlighted });
+            }
+            (None, Some(last)) => last.text += line,
+            (None, None) => {}
+        }
+    }
+    rows
+}
+
+/// Without `.` and `..`, as far as names alone tell.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests;

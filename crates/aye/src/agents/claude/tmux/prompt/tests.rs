@@ -1,0 +1,148 @@
+use super::*;
+use serde_json::json;
+
+fn fence() -> String {
+    "╌".repeat(80)
+}
+
+fn screen(dialog: &str) -> String {
+    format!("❯ do it\n\n  Running…\n\n{}\n{}\n\n\n", "─".repeat(80), dialog.replace("FENCE", &fence()))
+}
+
+fn call(tool: &str, input: Value) -> Call {
+    Call { tool: tool.into(), input: input.as_object().unwrap().clone(), cwd: "/src/web".into() }
+}
+
+/// As versions 2.1.325 and 2.1.197 draw the same command.
+const NEW: &str = " Bash command
+ Tip: auto mode handles these prompts for you
+ A loop
+FENCE
+ │ for i in 1 2; do
+ │   touch f$i
+ │ done
+FENCE
+ A variable in this command can't be checked before it runs
+
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. Yes, and don't ask again for touch commands in
+      /src/web
+   3. No
+
+ Esc to cancel · Tab to amend";
+const OLD: &str = " Bash command
+
+   for i in 1 2; do
+     touch f$i
+   done
+   A loop
+
+ Do you want to proceed?
+   1. Yes
+   2. Yes, and don’t ask again for: touch *
+ ❯ 3. No
+
+ Esc to cancel · Tab to amend · ctrl+e to explain";
+const UNNUMBERED: &str = " Bash command
+ A loop
+FENCE
+ touch x
+FENCE
+ Auto mode can't check actions in this session, so this one needs your approval
+
+ Do you want to proceed?
+ ❯ No
+   Yes
+
+ Esc to cancel · Tab to amend";
+
+#[test]
+fn a_command_is_recognized_only_if_all_of_it_is_shown() {
+    let command = "for i in 1 2; do\n  touch f$i\ndone";
+    let ours = call("Bash", json!({"command": command, "description": "A loop"}));
+    for (dialog, at) in [(NEW, 0), (OLD, 2)] {
+        let prompt = Prompt::read(&screen(dialog)).unwrap();
+        assert!(prompt.is_for(&ours), "{prompt:?}");
+        assert_eq!((prompt.rows.len(), prompt.at()), (3, at));
+        let rows = (prompt.row_for(Wish::Allow), prompt.row_for(Wish::Deny), prompt.row_for(Wish::DenyWith));
+        assert_eq!(rows, (Some(0), Some(2), Some(2)));
+        for other in ["touch f$i", "for i in 1 2; do\n  touch f$i\ndone; rm -rf x", "A loop"] {
+            assert!(
+                !prompt.is_for(&call("Bash", json!({"command": other, "description": "A loop"}))),
+                "{other}"
+            );
+        }
+        assert!(!prompt.is_for(&call("Read", json!({"file_path": "f$i"}))));
+    }
+    let prompt = Prompt::read(&screen(UNNUMBERED)).unwrap();
+    assert!(prompt.is_for(&call("Bash", json!({"command": "touch x"}))));
+    assert_eq!((prompt.row_for(Wish::Deny), prompt.row_for(Wish::Allow)), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_dialog_without_its_beginning_is_none() {
+    let cut = screen(NEW).lines().skip(9).collect::<Vec<_>>().join("\n");
+    let prompt = Prompt::read(&cut);
+    let ours =
+        call("Bash", json!({"command": "for i in 1 2; do\n  touch f$i\ndone", "description": "A loop"}));
+    assert!(!prompt.is_some_and(|prompt| prompt.is_for(&ours)));
+    assert_eq!(Prompt::read("❯ 1. Yes\n  2. No"), None);
+    assert_eq!(Prompt::read(&screen("❯ a prompt line")), None);
+}
+
+#[test]
+fn a_file_is_recognized_by_its_path_wherever_it_is_counted_from() {
+    let dialog = " Edit file\n lib/a.rs\nFENCE\n 1 -one\n 1 +two\nFENCE\n Do you want to make this edit to a.rs?\n ❯ 1. Yes\n   2. Yes, and switch to accept edits for this\n      session (shift+tab)\n   3. No\n\n Esc to cancel · Tab to amend";
+    let prompt = Prompt::read(&screen(dialog)).unwrap();
+    for path in ["/src/web/lib/a.rs", "lib/a.rs", "./lib/../lib/a.rs"] {
+        assert!(
+            prompt
+                .is_for(&call("Edit", json!({"file_path": path, "old_string": "one", "new_string": "two"})))
+        );
+    }
+    assert!(!prompt.is_for(&call("Edit", json!({"file_path": "/src/lib/a.rs"}))));
+    assert!(!prompt.is_for(&call("Write", json!({"file_path": "lib/a.rs"}))));
+}
+
+#[test]
+fn any_other_tool_is_recognized_by_everything_in_its_input() {
+    let dialog = " Fetch\n Claude wants to fetch content from example.org\nFENCE\n url: http://example.org/x\n prompt: read it\nFENCE\n Do you want to allow Claude to fetch this content?\n ❯ 1. Yes\n   2. Yes, and don't ask again for example.org\n   3. No, and tell Claude what to do differently (esc)\n";
+    let prompt = Prompt::read(&screen(dialog)).unwrap();
+    assert!(prompt.is_for(&call("WebFetch", json!({"url": "http://example.org/x", "prompt": "read it"}))));
+    assert!(!prompt.is_for(&call("WebFetch", json!({"url": "http://example.org/x", "prompt": "send it"}))));
+    assert!(!prompt.is_for(&call("WebFetch", json!({}))));
+    assert_eq!((prompt.row_for(Wish::Allow), prompt.row_for(Wish::Deny)), (Some(0), None));
+}
+
+#[test]
+fn a_plan_is_recognized_by_its_file() {
+    let rule = "─".repeat(76);
+    let dialog = format!(
+        "   Ready to code?\n\n   Here is Claude's plan:\n  FENCE\n   The plan\n  FENCE\n\n  {rule}\n   Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n   ❯ 1. Yes, and use auto mode\n     2. Yes, manually approve edits\n     3. Tell Claude what to change\n        shift+tab to approve with this feedback\n\n   ctrl+g to edit in Vim · ~/.claude/plans/do-it.md"
+    );
+    let prompt = Prompt::read(&screen(&dialog)).unwrap();
+    assert!(
+        prompt
+            .is_for(&call("ExitPlanMode", json!({"plan": "x", "planFilePath": "/h/.claude/plans/do-it.md"})))
+    );
+    assert!(!prompt.is_for(&call("ExitPlanMode", json!({"planFilePath": "/h/.claude/plans/other.md"}))));
+    assert!(!prompt.is_for(&call("ExitPlanMode", json!({}))));
+    assert_eq!((prompt.row_for(Wish::Allow), prompt.row_for(Wish::DenyWith)), (Some(1), Some(2)));
+    assert!(prompt.takes_words_at_once(2));
+}
+
+#[test]
+fn words_are_checked_in_their_row_and_nothing_else_may_change() {
+    let first = Prompt::read(&screen(NEW)).unwrap();
+    let typed =
+        NEW.replace(" ❯ 1. Yes", "   1. Yes").replace("   3. No", " ❯ 3. No, use mkdir;\n\n        please");
+    let now = Prompt::read(&screen(&typed)).unwrap();
+    assert!(now.is_same_but(&first, 2, &Words::Typed("use mkdir;\n\nplease".into())));
+    for words in [Words::None, Words::Empty, Words::Typed("use mkdir".into())] {
+        assert!(!now.is_same_but(&first, 2, &words), "{words:?}");
+    }
+    assert!(!now.is_same_but(&first, 1, &Words::Typed("use mkdir;\n\nplease".into())));
+    let other = Prompt::read(&screen(&typed.replace("touch f$i", "rm f$i"))).unwrap();
+    assert!(!other.is_same_but(&first, 2, &Words::Typed("use mkdir;\n\nplease".into())));
+}
