@@ -56,6 +56,7 @@ fn every_command_explains_itself_with_examples() {
         &["show"],
         &["answer"],
         &["agents"],
+        &["attach"],
         &["send"],
         &["interrupt"],
         &["stop"],

@@ -140,3 +140,32 @@ fn commands_steer_a_detached_run_and_the_model_is_told() {
     until("ended");
     assert_eq!(story.model.result_of("toolu_q")["is_error"], json!(true));
 }
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn answers_and_prompts_typed_where_a_run_is_attached_reach_the_model() {
+    let story = Story::new(vec![
+        vec![text("First.")],
+        vec![tool("toolu_b", "Bash", bash("touch by-hand"))],
+        vec![text("Second.")],
+    ]);
+    let started = story.command(&["--detach"], "begin").output().unwrap();
+    let id = printed(&started).trim().to_owned();
+    let terminal = Terminal::with(&story, &["attach", &id]);
+    terminal.shows("First.");
+    terminal.waits();
+    terminal.keys(&["please go on", "Enter"]);
+    model_reads(&story, "please go on");
+    terminal.shows("Type allow");
+    terminal.waits();
+    let ask = story.ask();
+    terminal.keys(&["allow", "Enter"]);
+    terminal.shows("Second.");
+    assert!(story.has("by-hand"));
+    story.confirmed(&ask);
+    terminal.waits();
+    terminal.keys(&["C-d"]);
+    terminal.shows("It goes on.");
+    assert_eq!(story.agent()["state"], "idle");
+    story.steer("stop", json!({}));
+}

@@ -1,12 +1,12 @@
 //! Runs and conversations in a real terminal, with somebody who types there.
 
 use super::{Scene, which};
-use crate::support::{eventually, printed};
+use crate::support::{aye, code, eventually, printed};
 use aye_testkit::agent::scripted_agent;
 use aye_testkit::scenario::{text, tool};
 use serde_json::json;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A terminal with somebody at it.
@@ -197,4 +197,65 @@ fn one_ctrl_c_interrupts_the_turn_and_a_second_soon_after_it_ends_the_run() {
     terminal.shows("thinking");
     terminal.keys(&["C-c", "C-c"]);
     terminal.shows("ended ");
+}
+
+#[test]
+fn attach_shows_what_was_said_takes_answers_and_prompts_and_leaves_the_agent_running() {
+    let question = tool("toolu_q", "AskUserQuestion", which());
+    let mut scene = Scene::new(
+        "",
+        json!([[text("First.")], {"do": "turn"}, [question], [text("Second.")], {"do": "turn"}, [text("Third.")]]),
+    );
+    let started = scene.aye().args(["run", "--detach", "begin"]).output().unwrap();
+    let id = printed(&started).trim().to_owned();
+    scene.until(&id, "idle");
+    let terminal = Terminal::with(&scene, "attach begin");
+    for words in [&id, "run by aye", "Ctrl-D leaves it running.", "> begin", "First.", "done ·"] {
+        terminal.shows(words);
+    }
+    terminal.keys(&["go on", "Enter"]);
+    terminal.shows("Type a number");
+    let ask = scene.ask();
+    terminal.keys(&["2", "Enter"]);
+    terminal.shows("Second.");
+    assert_eq!(scene.hub.ask(&ask)["answer"], json!({"answers": [{"selected": ["SQLite"]}]}));
+    scene.hub.kill();
+    terminal.shows("The hub is away.");
+    scene.hub.restart();
+    terminal.shows("The hub is back.");
+    terminal.keys(&["and on", "Enter"]);
+    terminal.shows("Third.");
+    assert_eq!(terminal.screen().matches("Second.").count(), 1, "{}", terminal.screen());
+    eventually("the turn to end", || (terminal.last_line().as_deref() == Some(">")).then_some(()));
+    terminal.keys(&["C-d"]);
+    terminal.shows("ended 0");
+    terminal.shows(&format!("It goes on. Come back: aye attach {id}"));
+    assert_eq!((scene.agent(&id)["state"].as_str(), scene.prompts().len()), (Some("idle"), 3));
+    assert_eq!(code(&scene.hub.aye(&["stop", &id])), Some(0));
+    scene.until(&id, "ended");
+    let kept = printed(&scene.hub.aye(&["attach", &id]));
+    for words in ["First.", "✓ AskUserQuestion", "Second.", "> and on", "Third."] {
+        assert!(kept.contains(words), "{words} in {kept}");
+    }
+}
+
+#[test]
+fn whoever_may_only_look_is_told_so_and_sees_what_happens() {
+    let question = tool("toolu_q", "AskUserQuestion", which());
+    let scene = Scene::new("", json!([[question], [text("Second.")]]));
+    let started = scene.aye().args(["run", "--detach", "begin"]).output().unwrap();
+    let id = printed(&started).trim().to_owned();
+    let ask = scene.ask();
+    let mut looking = aye(&scene.hub.home);
+    looking.env("AYE_TOKEN", scene.hub.token("viewer")).args(["attach", &id]).stdout(Stdio::piped());
+    let looking = looking.spawn().unwrap();
+    assert_eq!(scene.hub.answer(&ask, json!({"answers": [{"selected": ["SQLite"]}]})).status, 200);
+    scene.until(&id, "idle");
+    scene.steer(&id, "stop", json!({}));
+    let seen = printed(&looking.wait_with_output().unwrap());
+    for words in
+        ["You cannot answer from here: this token only lets you look on.", "Second.", "✓ AskUserQuestion"]
+    {
+        assert!(seen.contains(words), "{words} in {seen}");
+    }
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod answer;
 mod ask;
+mod attach;
 mod browser;
 mod claude;
 mod completions;
@@ -85,6 +86,7 @@ enum Command {
     Show(show::Show),
     Answer(answer::Answer),
     Agents(agents::Agents),
+    Attach(attach::Attach),
     Send(steer::Send),
     Interrupt(steer::Interrupt),
     Stop(steer::Stop),
@@ -179,6 +181,7 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),
         Command::Agents(agents) => small()?.block_on(agents.run(&home)),
+        Command::Attach(attach) => small()?.block_on(attach.run(&home)),
         Command::Send(send) => small()?.block_on(send.run(&home)),
         Command::Interrupt(interrupt) => small()?.block_on(interrupt.run(&home)),
         Command::Stop(stop) => small()?.block_on(stop.run(&home)),

@@ -1,0 +1,210 @@
+use super::conversation::{self, Beginning, Keyboard, Person, Printer};
+use super::named::find;
+use super::{Done, say};
+use crate::agents::driven::RunEvent;
+use crate::client::{Client, Follower, Try};
+use crate::home::Home;
+use crate::protocol::{EventsQuery, Frame, Resolution, Snapshot, calls};
+use crate::shutdown::Signals;
+use crate::surfaces::terminal::style::{DIM, NAME, paint};
+use crate::surfaces::words;
+use aye_core::visible::one_line;
+use aye_core::{Agent, AgentState, AskId, AskState, AskView};
+use clap::Args;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Show an agent's conversation, live; type answers and prompts.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  aye attach claude-k3     by the beginning of its id, its title or its folder
+  aye attach .             the agent that works in this folder
+
+Ctrl-D or Ctrl-C leaves; the agent goes on. `aye interrupt` ends its turn, `aye stop` its run.
+Exit codes: 0 done, 6 no such agent or not unique, 1 error.")]
+pub struct Attach {
+    /// The agent: the beginning of its id, its title or its folder
+    #[arg(value_name = "AGENT")]
+    agent: String,
+}
+
+impl Attach {
+    pub async fn run(self, home: &Home) -> Done {
+        let mut signals = Signals::listen()?;
+        let client = Client::for_person(home)?;
+        let agent = find(&client, &self.agent).await?;
+        let me: Value = client.get("/api/me").await?;
+        let may_answer = me["role"] == "operator";
+        say(&heading(&agent, may_answer))?;
+        let leaves = CancellationToken::new();
+        let keyboard = Keyboard::open().filter(|_| may_answer && agent.state != AgentState::Ended);
+        let person = keyboard.map(|keyboard| Person {
+            client: client.clone(),
+            agent: agent.id.clone(),
+            keyboard,
+            leaves: leaves.clone(),
+            on_leaving: "",
+        });
+        let (events, to_show) = mpsc::channel(256);
+        let (printer, printed) = Printer::start()?;
+        let working = matches!(agent.state, AgentState::Working | AgentState::Waiting);
+        let showing = conversation::show(to_show, person, printer, Beginning { asked: None, working });
+        let following = async {
+            let following = Conversation::of(client, &agent, events).follow();
+            tokio::select! {
+                ended = following => ended,
+                () = leaves.cancelled() => Ok(Left::Running),
+                _ = signals.wait() => Ok(Left::Running),
+            }
+        };
+        let (left, ()) = tokio::join!(following, showing);
+        drop(printed.await);
+        if let Left::Running = left? {
+            say(&format!(
+                "{}\n",
+                paint(DIM, format_args!("It goes on. Come back: aye attach {}", agent.id))
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn heading(agent: &Agent, may_answer: bool) -> String {
+    let (title, cwd, host) = (one_line(&agent.title), one_line(&agent.cwd), one_line(&agent.host));
+    let state = words::agent_state(agent.state);
+    let mut text = format!("{}  {title}\n", paint(NAME, &agent.id));
+    text += &paint(DIM, format_args!("{}, in {cwd} on {host}, {state}", words::reach(agent.reach)));
+    let hint = match (agent.state, may_answer) {
+        (AgentState::Ended, _) => "",
+        (_, true) => "Ctrl-D leaves it running.",
+        (_, false) => "You cannot answer from here: this token only lets you look on.",
+    };
+    if !hint.is_empty() {
+        text += &format!("\n{}", paint(DIM, hint));
+    }
+    text + "\n"
+}
+
+/// How following ended.
+enum Left {
+    /// The agent goes on.
+    Running,
+    Ended,
+}
+
+/// What is told of one agent, from all that the hub tells.
+struct Conversation {
+    follower: Follower,
+    client: Client,
+    agent: String,
+    events: mpsc::Sender<RunEvent>,
+    /// The last of its events that was told.
+    seq: u64,
+    /// Its requests that are shown as open.
+    open: HashSet<AskId>,
+    ended: bool,
+}
+
+impl Conversation {
+    fn of(client: Client, agent: &Agent, events: mpsc::Sender<RunEvent>) -> Self {
+        let (follower, ended) = (client.follow(), agent.state == AgentState::Ended);
+        Self { follower, client, agent: agent.id.to_string(), events, seq: 0, open: HashSet::new(), ended }
+    }
+
+    async fn follow(mut self) -> anyhow::Result<Left> {
+        loop {
+            match self.follower.next().await {
+                Ok(frame) => self.take(frame).await?,
+                Err(error) if error.is_passing() => {
+                    self.tell(RunEvent::Hint("The hub is away. Waiting for it…".into())).await;
+                    // Whoever follows hears nothing until something happens.
+                    self.client.call(&calls::AGENT, &self.agent, &(), &(), Try::UntilHeard).await?;
+                    self.tell(RunEvent::Hint("The hub is back.".into())).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if self.ended {
+                return Ok(Left::Ended);
+            }
+        }
+    }
+
+    async fn take(&mut self, frame: Frame) -> anyhow::Result<()> {
+        match frame {
+            Frame::Snapshot(snapshot) => self.catch_up(snapshot).await?,
+            Frame::Event { seq, agent, event } if agent.as_str() == self.agent => {
+                self.event(seq, &event).await;
+            }
+            Frame::Ask { ask, .. } if ask.agent.as_str() == self.agent => self.ask(ask).await,
+            Frame::Agent { agent, .. } if agent.id.as_str() == self.agent => {
+                self.ended = agent.state == AgentState::Ended;
+            }
+            Frame::Event { .. }
+            | Frame::Ask { .. }
+            | Frame::Agent { .. }
+            | Frame::Notice { .. }
+            | Frame::Other => {}
+        }
+        Ok(())
+    }
+
+    /// All that was said before the snapshot, then what is open in it.
+    async fn catch_up(&mut self, snapshot: Snapshot) -> anyhow::Result<()> {
+        loop {
+            let query = EventsQuery { after: self.seq, limit: None };
+            let page =
+                self.client.call(&calls::EVENTS, &self.agent, &query, &(), Try::UntilHeard).await?.events;
+            let more = page.last().is_some_and(|last| last.seq <= snapshot.seq);
+            for told in page.into_iter().filter(|told| told.seq <= snapshot.seq) {
+                self.event(told.seq, &told.event).await;
+            }
+            if !more {
+                break;
+            }
+        }
+        let open: Vec<AskView> =
+            snapshot.asks.into_iter().filter(|ask| ask.agent.as_str() == self.agent).collect();
+        let ended: Vec<_> =
+            self.open.iter().filter(|known| !open.iter().any(|ask| ask.id == **known)).cloned().collect();
+        for id in ended {
+            let ask = self.client.call(&calls::ASK, id.as_str(), &(), &(), Try::UntilHeard).await?;
+            self.ask(ask).await;
+        }
+        for ask in open {
+            self.ask(ask).await;
+        }
+        Ok(())
+    }
+
+    async fn event(&mut self, seq: u64, event: &Value) {
+        self.seq = seq;
+        if let Some(event) = RunEvent::read(event) {
+            self.tell(event).await;
+        }
+    }
+
+    async fn ask(&mut self, ask: AskView) {
+        match ask.state {
+            AskState::Open => {
+                if self.open.insert(ask.id.clone()) {
+                    self.tell(RunEvent::Asked(Box::new(ask))).await;
+                }
+            }
+            AskState::Answered | AskState::Expired | AskState::Withdrawn => {
+                let known = self.open.remove(&ask.id);
+                if let Some(resolution) = Resolution::of_view(&ask).filter(|_| known) {
+                    self.tell(RunEvent::AskEnded { ask: ask.id, resolution }).await;
+                }
+            }
+        }
+    }
+
+    async fn tell(&self, event: RunEvent) {
+        // Whoever no longer looks has left.
+        drop(self.events.send(event).await);
+    }
+}
