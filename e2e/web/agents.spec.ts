@@ -182,6 +182,27 @@ test('a long conversation leads back to its end', async ({ hub, page }) => {
   await expect(page.getByRole('button', { name: 'Jump to latest ↓' })).toHaveCount(0);
 });
 
+test('a conversation longer than a page is read back to its beginning, and nothing moves under the eye', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  const said = Array.from({ length: 1200 }, (_, i) => ({ type: 'text', id: `t${i}`, text: `Paragraph number ${i}.` }));
+  for (let i = 0; i < said.length; i += 300) await bot.say(...said.slice(i, i + 300));
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('Paragraph number 1199.')).toBeInViewport();
+  await page.getByText('Paragraph number 1199.').hover();
+  let seen = 1200;
+  await expect(async () => {
+    await page.mouse.wheel(0, -2_000);
+    // The topmost paragraph only ever gets older, whatever is read before it.
+    const first = await page.locator('.conversation [role=listitem]').evaluateAll((rows) => {
+      const top = rows.find((row) => row.getBoundingClientRect().bottom > 200);
+      return Number(/number (\d+)/.exec(top?.textContent ?? '')?.[1]);
+    });
+    expect(first).toBeLessThanOrEqual(seen);
+    seen = first;
+    await expect(page.getByText('Paragraph number 0.', { exact: true })).toBeInViewport({ timeout: 100 });
+  }).toPass({ intervals: [50] });
+});
+
 test('an agent is renamed, and one that has ended is resumed', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', title: 'add a test', session: 'a-b-c' });
   await hub.open(page, '#/agents/bot');

@@ -83,7 +83,9 @@ test('streamed text comes out as the whole does, however it is cut', () => {
     const talk = new Conversation();
     let seq = 0;
     for (let i = 0; i < whole.length && cuts; i += cuts) {
-      talk.take((seq += 1), { type: 'text', id: 't', delta: whole.slice(i, i + cuts) }, 1);
+      talk.add({ id: 't', from: i, text: whole.slice(i, i + cuts) }, 1);
+      // What was written of it, a little behind.
+      if (i % 5 === 0) talk.take((seq += 1), { type: 'text', id: 't', text: whole.slice(0, i), partial: true }, 1);
       if (i + cuts < whole.length) expect(talk.speakingSince).toBe(1);
     }
     talk.take(seq + 1, { type: 'text', id: 't', text: whole }, 1);
@@ -96,7 +98,7 @@ test('streamed text comes out as the whole does, however it is cut', () => {
 
 test('what settles differently from what was streamed replaces it, and nothing comes twice', () => {
   const talk = new Conversation();
-  talk.take(1, { type: 'text', id: 't', delta: 'wrong\n\nwords' }, 1);
+  talk.add({ id: 't', from: 0, text: 'wrong\n\nwords' }, 1);
   talk.take(2, { type: 'text', id: 't', text: 'right words' }, 1);
   talk.take(2, { type: 'trouble', text: 'again' }, 1);
   talk.take(3, { type: 'tool', id: 'u', name: 'Bash', input: {} }, 1);
@@ -105,6 +107,27 @@ test('what settles differently from what was streamed replaces it, and nothing c
   expect(talk.pieces.map((piece) => piece.is)).toEqual(['words', 'tool']);
   expect(talk.pieces[1]).toMatchObject({ tool: { result: { text: 'ok', failed: false } } });
   expect(talk.toolAt('u')).toBe(1);
+});
+
+test('a text that streams is put together from what comes, whatever was missed or comes twice', () => {
+  const shown = (talk: Conversation): string => talk.pieces.map((piece) => (piece.is === 'tail' ? piece.text : piece.is)).join('|');
+  const talk = new Conversation();
+  talk.add({ id: 't', from: 0, text: 'a🦀' }, 1);
+  talk.add({ id: 't', from: 1, text: '🦀b' }, 1);
+  expect(shown(talk)).toBe('a🦀b');
+  // One was missed: what does not join on waits for the text so far.
+  talk.add({ id: 't', from: 5, text: 'never' }, 1);
+  expect(shown(talk)).toBe('a🦀b');
+  talk.take(1, { type: 'text', id: 't', text: 'a🦀bcd', partial: true }, 1);
+  talk.add({ id: 't', from: 5, text: 'e' }, 1);
+  // What happens meanwhile is above it, and the text goes on.
+  talk.take(2, { type: 'tool', id: 'u', name: 'Bash', input: {} }, 1);
+  talk.add({ id: 't', from: 6, text: 'f' }, 1);
+  expect(shown(talk)).toBe('tool|a🦀bcdef');
+  expect(talk.toolAt('u')).toBe(0);
+  talk.take(3, { type: 'text', id: 't', text: 'a🦀bcdef' }, 1);
+  talk.add({ id: 't', from: 0, text: 'late' }, 1);
+  expect(shown(talk)).toBe('tool|words');
 });
 
 test('joiners are part of the writing in prose, and nowhere else', () => {

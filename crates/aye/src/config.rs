@@ -32,6 +32,23 @@ struct File {
     agents: BTreeMap<String, AgentProfile>,
     projects: BTreeMap<String, PathBuf>,
     telegram: Option<TelegramSection>,
+    history: HistorySection,
+}
+
+/// How long conversations are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistorySection {
+    /// What is older is forgotten.
+    pub days: u16,
+    /// An agent's oldest events are forgotten when its conversation is larger.
+    pub megabytes: u32,
+}
+
+impl Default for HistorySection {
+    fn default() -> Self {
+        Self { days: 90, megabytes: 50 }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -105,6 +122,7 @@ pub struct Config {
     /// Folders by the names people gave them.
     pub projects: BTreeMap<String, PathBuf>,
     pub telegram: Option<TelegramSection>,
+    pub history: HistorySection,
 }
 
 /// Everything that is wrong with a file, a line each.
@@ -198,7 +216,7 @@ impl Config {
         };
         let policy = file.policy.check().map_err(problems)?;
         let (agents, projects) = (file.agents, file.projects);
-        Ok(Self { policy, hub: file.hub, agents, projects, telegram: file.telegram })
+        Ok(Self { policy, hub: file.hub, agents, projects, telegram: file.telegram, history: file.history })
     }
 
     /// Claude Code needs no entry; any other kind of agent does.

@@ -5,7 +5,7 @@
  */
 
 import { markdown, type Block } from './markdown';
-import type { AgentEvent, Json } from './types';
+import type { AgentEvent, Json, TextPiece } from './types';
 
 export interface Tool {
   id: string;
@@ -32,6 +32,8 @@ interface Words {
   id: string;
   /** All of it so far, to be compared with the whole that comes at the end. */
   text: string;
+  /** How many that are: what a piece is counted in. */
+  characters: number;
   tail: string;
   first: number;
   blocks: number;
@@ -46,8 +48,15 @@ export class Conversation {
   /** When the agent last spoke a text that has not settled yet. */
   speakingSince: number | null = null;
   #words: Words | null = null;
-  #spent = 0;
+  /** The last text that is complete: pieces of it may still be on their way. */
+  #complete = '';
+  /** What the turns before have cost; unknown where the conversation goes further back than it is shown. */
+  #spent: number | null;
   #tools = new Map<string, { at: number; tool: Tool }>();
+
+  constructor(isWhole = true) {
+    this.#spent = isWhole ? 0 : null;
+  }
 
   take(seq: number, event: AgentEvent, now: number): void {
     if (seq <= this.seq) return;
@@ -61,7 +70,6 @@ export class Conversation {
         this.#speak(seq, event, now);
         break;
       case 'tool':
-        this.#settle();
         this.#begin(seq, event);
         break;
       case 'tool_result':
@@ -71,14 +79,13 @@ export class Conversation {
         this.#settle();
         const [total, duration] = [number(event['cost']), number(event['duration_ms'])];
         // Agents tell what all of it has cost so far.
-        const cost = total === null ? null : Math.max(0, total - this.#spent);
+        const cost = total === null || this.#spent === null ? null : Math.max(0, total - this.#spent);
         this.#spent = total ?? this.#spent;
         this.pieces.push({ key: `r${seq}`, is: 'turn', error: event['error'] === true, cost, duration, tokens: tokensOf(event['tokens']) });
         break;
       }
       case 'trouble':
-        this.#settle();
-        this.pieces.push({ key: `x${seq}`, is: 'trouble', text: text(event['text']) });
+        this.#insert({ key: `x${seq}`, is: 'trouble', text: text(event['text']) });
         break;
       case 'ended':
         this.#settle();
@@ -92,24 +99,53 @@ export class Conversation {
     return this.#tools.get(id)?.at;
   }
 
-  #speak(seq: number, event: AgentEvent, now: number): void {
-    const id = text(event['id']) || `s${seq}`;
+  /** What was added to the text that streams. What it does not join on to comes again with the text so far. */
+  add(piece: TextPiece, now: number): void {
+    if (piece.id === this.#complete) return;
+    const words = this.#begun(piece.id);
+    if (piece.from > words.characters) return;
+    const characters = [...piece.text];
+    const fresh = characters.slice(words.characters - piece.from);
+    if (!fresh.length) return;
+    this.#extend(words, fresh.length === characters.length ? piece.text : fresh.join(''), now);
+  }
+
+  #begun(id: string): Words {
     if (this.#words && this.#words.id !== id) this.#settle();
-    const words = (this.#words ??= { id, text: '', tail: '', first: this.pieces.length, blocks: 0 });
-    if (typeof event['delta'] === 'string') {
-      words.text += event['delta'];
-      words.tail += event['delta'];
-      this.speakingSince = now;
-      this.#advance(words);
-      return;
-    }
+    return (this.#words ??= { id, text: '', characters: 0, tail: '', first: this.pieces.length, blocks: 0 });
+  }
+
+  #extend(words: Words, added: string, now: number): void {
+    words.text += added;
+    words.characters += [...added].length;
+    words.tail += added;
+    this.speakingSince = now;
+    this.#advance(words);
+  }
+
+  #speak(seq: number, event: AgentEvent, now: number): void {
+    const words = this.#begun(text(event['id']) || `s${seq}`);
     const whole = text(event['text']);
+    const partial = event['partial'] === true;
+    // Pieces may have come faster than what was written of them.
+    if (partial && words.text.startsWith(whole)) return;
+    if (partial && whole.startsWith(words.text)) return this.#extend(words, whole.slice(words.text.length), now);
     if (words.text !== whole) {
       this.pieces.length = words.first;
-      words.blocks = 0;
-      words.tail = whole;
+      [words.text, words.characters, words.tail, words.blocks] = ['', 0, '', 0];
+      this.#extend(words, whole, now);
     }
+    if (partial) return;
+    this.#complete = words.id;
     this.#settle();
+  }
+
+  /** A text that streams goes on below what happens meanwhile. */
+  #insert(piece: Piece): number {
+    const at = this.#words?.first ?? this.pieces.length;
+    this.pieces.splice(at, 0, piece);
+    if (this.#words) this.#words.first += 1;
+    return at;
   }
 
   /** Makes pieces of what is final, and leaves the rest to be continued. */
@@ -159,8 +195,7 @@ export class Conversation {
       subAgent: text(event['sub_agent']),
       result: null,
     };
-    this.#tools.set(id, { at: this.pieces.length, tool });
-    this.pieces.push({ key: `u${id}`, is: 'tool', tool });
+    this.#tools.set(id, { at: this.#insert({ key: `u${id}`, is: 'tool', tool }), tool });
   }
 
   #finish(event: AgentEvent): void {

@@ -5,7 +5,7 @@ import { nameBrowser } from './browser';
 import { dropDraft } from './drafts';
 import { proven } from './passkey';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
-import type { Agent, AgentEvent, Answer, Ask, Message, Notice } from './types';
+import type { Agent, AgentEvent, Answer, Ask, Message, Notice, TextPiece } from './types';
 
 export type Connection = 'connecting' | 'connected' | 'lost' | 'signed-out';
 
@@ -23,7 +23,13 @@ const RENEW = 4 * 60_000;
 /** So long may changes be taken in before a frame is drawn, in milliseconds. */
 const LONGEST_WORK = 8;
 
-type EventListener = (seq: number, event: AgentEvent) => void;
+/** Whoever shows a conversation. */
+export interface Listener {
+  event(seq: number, event: AgentEvent): void;
+  piece(piece: TextPiece): void;
+  /** Events may have been missed. */
+  restart(): void;
+}
 
 class Hub {
   connection = $state<Connection>('connecting');
@@ -57,8 +63,7 @@ class Hub {
   #named = false;
   #queue: Message[] = [];
   #due = false;
-  #listeners = new Map<string, Set<EventListener>>();
-  #restarts = new Set<() => void>();
+  #listeners = new Map<string, Set<Listener>>();
 
   start(): void {
     void this.#begin();
@@ -93,15 +98,16 @@ class Hub {
     void this.#connect();
   }
 
-  /** Follows the conversation of one agent; `restart` is called when events may have been missed. */
-  follow(agent: string, each: EventListener, restart: () => void): () => void {
+  /** The number of the last change that this page knows. */
+  get seq(): number {
+    return this.#seq ?? 0;
+  }
+
+  /** Follows the conversation of one agent. */
+  follow(agent: string, listener: Listener): () => void {
     const listeners = this.#listeners.get(agent) ?? new Set();
-    this.#listeners.set(agent, listeners.add(each));
-    this.#restarts.add(restart);
-    return () => {
-      listeners.delete(each);
-      this.#restarts.delete(restart);
-    };
+    this.#listeners.set(agent, listeners.add(listener));
+    return () => listeners.delete(listener);
   }
 
   agentTitle(id: string): string {
@@ -289,8 +295,12 @@ class Hub {
         this.#rememberEnded(before, asks);
         agents = new Map(message.agents.map((agent) => [agent.id, agent]));
         this.notices = (message.notices ?? []).filter((notice) => notice.problem);
-        for (const restart of this.#restarts) restart();
+        for (const listeners of this.#listeners.values()) for (const listener of listeners) listener.restart();
         if (message.next) void this.#fetchRest(message.next);
+        continue;
+      }
+      if (message.type === 'piece') {
+        for (const listener of this.#listeners.get(message.agent) ?? []) listener.piece(message);
         continue;
       }
       if (message.seq === undefined || (this.#seq !== null && message.seq <= this.#seq)) continue;
@@ -304,8 +314,7 @@ class Hub {
         agents ??= new Map(this.agents);
         agents.set(message.agent.id, message.agent);
       } else if (message.type === 'event') {
-        const listeners = this.#listeners.get(message.agent);
-        if (listeners) for (const listener of listeners) listener(message.seq, message.event);
+        for (const listener of this.#listeners.get(message.agent) ?? []) listener.event(message.seq, message.event);
       } else if (message.type === 'notice') {
         if (message.notice.about === 'alarms') void this.#loadAlarms();
         const others = this.notices.filter((notice) => notice.about !== message.notice.about);

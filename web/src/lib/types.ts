@@ -163,11 +163,19 @@ export interface Notice {
   meanwhile: string | null;
 }
 
+/** What was added to a text that streams; `from` counts the characters before it. */
+export interface TextPiece {
+  id: string;
+  from: number;
+  text: string;
+}
+
 export type Message =
   | { type: 'snapshot'; seq: number; asks: Ask[]; next?: string; agents: Agent[]; notices?: Notice[] }
   | { type: 'ask'; seq: number; ask: Ask }
   | { type: 'agent'; seq: number; agent: Agent }
   | { type: 'event'; seq: number; agent: string; event: AgentEvent }
+  | (TextPiece & { type: 'piece'; agent: string; seq?: undefined })
   | { type: 'notice'; seq: number; notice: Notice };
 
 export interface Grant {

@@ -2,7 +2,7 @@ use super::App;
 use super::asks::wait;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{NewRun, PlanApproval, Projects, is_parent};
+use crate::hub::{EventPage, NewRun, PlanApproval, Projects, is_parent};
 use crate::processes::Process;
 use crate::protocol::{
     Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, NewReport,
@@ -80,7 +80,12 @@ pub async fn events(
 ) -> Result<Reply<Events>, Failure> {
     let agent = app.hub.agent(&id).await?;
     let limit = query.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
-    let events = app.hub.events(agent.id, query.after.min(LAST), limit).await?;
+    let page = match (query.after, query.before) {
+        (Some(_), Some(_)) => return Err(Invalid::new("before", "give before or after, not both").into()),
+        (after, None) => EventPage::After(after.unwrap_or(0).min(LAST)),
+        (None, Some(before)) => EventPage::Before(before.min(LAST)),
+    };
+    let events = app.hub.events(agent.id, page, limit).await?;
     let events = events.into_iter().map(|(seq, event)| NumberedEvent { seq, event }).collect();
     Ok(ok(Events { events }))
 }

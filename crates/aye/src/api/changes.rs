@@ -1,5 +1,6 @@
 //! Changes as they go over the WebSocket.
 
+use crate::hub::conversations::Piece;
 use crate::hub::{Change, Subject};
 use crate::protocol::Frame;
 use aye_core::{Agent, Ask};
@@ -19,4 +20,11 @@ pub fn text(change: &Change) -> Option<Utf8Bytes> {
     };
     let text = change.text.get_or_init(|| serde_json::to_string(&frame).unwrap_or_default().into());
     Utf8Bytes::try_from(text.clone()).ok()
+}
+
+/// A piece of a text, written for each who is sent it: it is short.
+pub fn piece(piece: &Piece) -> Utf8Bytes {
+    let Piece { agent, id, from, text } = piece.clone();
+    let frame: Frame<&Ask, &Agent, &Value> = Frame::Piece { agent, id, from, text };
+    serde_json::to_string(&frame).unwrap_or_default().into()
 }

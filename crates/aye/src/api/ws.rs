@@ -145,6 +145,7 @@ impl Connection {
                 Followed::Change(change) => {
                     self.socket.queue(changes::text(&change).ok_or(End::Failed)?).await?;
                 }
+                Followed::Piece(piece) => self.socket.queue(changes::piece(&piece)).await?,
                 Followed::Lost => self.send_snapshot(changes).await?,
             }
             next = changes.next_if_any().await.map_err(|_| End::Failed)?;

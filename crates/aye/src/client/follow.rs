@@ -77,6 +77,7 @@ impl Follower {
             match frame {
                 Frame::Snapshot(snapshot) => self.begun = Some(snapshot),
                 Frame::Other => {}
+                piece @ Frame::Piece { .. } => return Ok(piece),
                 // After a snapshot, some changes may come twice.
                 change if self.seq.is_some() && change.seq() <= self.seq => {}
                 change => {

@@ -29,9 +29,13 @@ impl Hub {
             self.heard(&id).await?;
         }
         let agent = id.clone();
+        if ends {
+            self.write_texts(Some(&id)).await?;
+        }
         let row = self.inner.store.write(move |tx| record(tx, agent, registration, now)).await?;
         if ends {
             self.inner.life.ended(&id);
+            self.inner.streams.forget(&id);
             self.forget_agent_token(&id).await?;
         }
         Ok(row.agent())
@@ -52,8 +56,10 @@ impl Hub {
             end(tx, &agent, "hub", Delivery { receipt: Receipt::Unknown, evidence }, now)?;
             publish_agent(tx, &agent)
         };
+        self.write_texts(Some(&id)).await?;
         self.inner.store.write(work).await?;
         self.inner.life.ended(&id);
+        self.inner.streams.forget(&id);
         Ok(())
     }
 
@@ -82,11 +88,18 @@ impl Hub {
         receipts: Vec<(AskId, Delivery)>,
     ) -> Result<Vec<AskId>, Problem> {
         self.heard(&id).await?;
+        if receipts.is_empty() && self.inner.streams.goes_on(&id, &events) {
+            self.inner.feed.pass_on(self.inner.streams.take(&id, events).first);
+            return Ok(Vec::new());
+        }
         let now = self.inner.clock.now();
+        let (hub, agent) = (self.clone(), id.clone());
         let work = move |tx: &mut Tx| {
             tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
-            for event in events {
-                tx.publish_event(&id, event)?;
+            let parts = hub.inner.streams.take(&id, events);
+            hub.inner.feed.pass_on(parts.first);
+            for event in parts.events {
+                tx.publish_event(&id, event, now)?;
             }
             let mut unknown = Vec::new();
             for (ask, delivery) in receipts {
@@ -98,9 +111,19 @@ impl Hub {
                     Ok(_) => {}
                 }
             }
-            Ok(unknown)
+            Ok((unknown, parts.last))
         };
-        self.inner.store.write(work).await
+        match self.inner.store.write(work).await {
+            Ok((unknown, last)) => {
+                self.inner.feed.pass_on(last);
+                Ok(unknown)
+            }
+            Err(problem) => {
+                // The report comes again: what it added to a text must not be there twice.
+                self.inner.streams.forget(&agent);
+                Err(problem)
+            }
+        }
     }
 
     /// Queues a command for a driven agent; the others listen to their own terminal only.

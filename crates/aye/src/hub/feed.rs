@@ -1,5 +1,6 @@
 //! Who is told of changes: everybody who follows them all, and those who wait for one thing.
 
+use super::conversations::Piece;
 use crate::store::{Change, Large, Subject};
 use aye_core::Receipt;
 use std::collections::HashMap;
@@ -9,8 +10,15 @@ use tokio::sync::{broadcast, oneshot};
 /// Followers further behind than this catch up from the store instead of from memory.
 const KEPT_IN_MEMORY: usize = 1024;
 
+/// What followers are told.
+#[derive(Debug, Clone)]
+pub enum Told {
+    Change(Arc<Change>),
+    Piece(Arc<Piece>),
+}
+
 pub struct Feed {
-    changes: broadcast::Sender<Arc<Change>>,
+    changes: broadcast::Sender<Told>,
     waiting: Mutex<HashMap<String, Vec<oneshot::Sender<()>>>>,
 }
 
@@ -19,7 +27,7 @@ impl Feed {
         Self { changes: broadcast::Sender::new(KEPT_IN_MEMORY), waiting: Mutex::default() }
     }
 
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Change>> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Told> {
         self.changes.subscribe()
     }
 
@@ -42,7 +50,13 @@ impl Feed {
                 Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) | Subject::Large(_) => {}
             }
             // Nobody following is not an error.
-            drop(self.changes.send(Arc::new(change)));
+            drop(self.changes.send(Told::Change(Arc::new(change))));
+        }
+    }
+
+    pub fn pass_on(&self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            drop(self.changes.send(Told::Piece(Arc::new(piece))));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Following the hub from inside its process: every change in order, each once, however far behind one falls.
 
+use super::conversations::Piece;
+use super::feed::Told;
 use super::{Hub, Problem, StoreError};
 use crate::store::{CatchUp, Change, Subject};
 use std::collections::VecDeque;
@@ -9,10 +11,10 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 pub struct Follower {
     hub: Hub,
-    changes: Receiver<Arc<Change>>,
+    changes: Receiver<Told>,
     /// The last change that was handed on; none before the first.
     seq: Option<u64>,
-    ready: VecDeque<Arc<Change>>,
+    ready: VecDeque<Told>,
     /// There are changes that only the store has.
     behind: bool,
 }
@@ -20,6 +22,8 @@ pub struct Follower {
 pub enum Followed {
     /// Whole, however large it is.
     Change(Arc<Change>),
+    /// More of a text that streams. Some may be missed: the text so far comes as a change.
+    Piece(Arc<Piece>),
     /// What was missed is not known any more, so a snapshot must be read. Changes go on from here.
     Lost,
 }
@@ -36,7 +40,7 @@ impl Follower {
     /// Changes up to this number are known from a snapshot.
     pub fn has_seen(&mut self, seq: u64) {
         self.seq = Some(seq);
-        self.ready.retain(|change| change.seq > seq);
+        self.ready.retain(|told| !matches!(told, Told::Change(change) if change.seq <= seq));
     }
 
     /// Begins with what came after this number.
@@ -52,7 +56,7 @@ impl Follower {
                 return Ok(next);
             }
             match self.changes.recv().await {
-                Ok(change) => self.take(change),
+                Ok(told) => self.take(told),
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => return Err(StoreError::Closed.into()),
             }
@@ -66,14 +70,15 @@ impl Follower {
                 return Ok(Some(next));
             }
             match self.changes.try_recv() {
-                Ok(change) => self.take(change),
+                Ok(told) => self.take(told),
                 Err(TryRecvError::Lagged(_)) => self.behind = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(None),
             }
         }
     }
 
-    fn take(&mut self, change: Arc<Change>) {
+    fn take(&mut self, told: Told) {
+        let Told::Change(change) = told else { return self.ready.push_back(told) };
         match change.subject {
             // Between a snapshot and the first change, some may come twice.
             _ if self.seq.is_some_and(|seq| change.seq <= seq) => {}
@@ -83,16 +88,20 @@ impl Follower {
                 self.behind = true;
             }
             Subject::Ask(_) | Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) => {
-                self.ready.push_back(change);
+                self.ready.push_back(Told::Change(change));
             }
         }
     }
 
     async fn next_known(&mut self) -> Result<Option<Followed>, Problem> {
         loop {
-            if let Some(change) = self.ready.pop_front() {
-                self.seq = Some(change.seq);
-                return Ok(Some(Followed::Change(change)));
+            match self.ready.pop_front() {
+                Some(Told::Change(change)) => {
+                    self.seq = Some(change.seq);
+                    return Ok(Some(Followed::Change(change)));
+                }
+                Some(Told::Piece(piece)) => return Ok(Some(Followed::Piece(piece))),
+                None => {}
             }
             if !self.behind {
                 return Ok(None);
@@ -102,8 +111,11 @@ impl Follower {
                 None => CatchUp::Unknown,
             };
             match missed {
-                CatchUp::Missed { changes, more } => {
-                    self.ready.extend(changes.into_iter().map(Arc::new));
+                CatchUp::Missed { changes, through, more } => {
+                    if changes.is_empty() {
+                        self.seq = Some(through);
+                    }
+                    self.ready.extend(changes.into_iter().map(|change| Told::Change(Arc::new(change))));
                     self.behind = more;
                 }
                 CatchUp::Unknown => {

@@ -10,6 +10,7 @@ mod attendance;
 mod change;
 mod claims;
 mod clock;
+pub mod conversations;
 mod credentials;
 mod decide;
 mod extras;
@@ -36,7 +37,7 @@ mod timers;
 
 pub use crate::protocol::{Command, Image, Registration};
 pub use crate::store::{
-    AskCount, AskFilter, AskPage, Change, Decider, RuleCount, Snapshot, StoreError, Subject,
+    AskCount, AskFilter, AskPage, Change, Decider, EventPage, RuleCount, Snapshot, StoreError, Subject,
 };
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
@@ -59,8 +60,9 @@ use crate::home::Home;
 use crate::store::{self, CatchUp, Reader, Store};
 use anyhow::Context;
 use attendance::Attendance;
-use aye_core::{Agent, AgentId, Ask, AskId};
+use aye_core::{Agent, Ask, AskId};
 use claims::Claims;
+use conversations::Streams;
 use credentials::Credentials;
 use feed::Feed;
 use life::Life;
@@ -91,6 +93,7 @@ struct Inner {
     attendance: Attendance,
     meters: Arc<Meters>,
     claims: Arc<Claims>,
+    streams: Arc<Streams>,
     passkeys: Passkeys,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
@@ -117,7 +120,8 @@ impl Hub {
         let (policy, attendance) = (PolicyInForce::read(home, last), Attendance::starting(clock.now()));
         let own_files =
             OwnFiles::watch(home.own_places()).context("cannot start the threads that look at files")?;
-        let (claims, passkeys, sooner) = (Arc::default(), Passkeys::default(), Notify::new());
+        let (claims, streams) = (Arc::default(), Arc::default());
+        let (passkeys, sooner) = (Passkeys::default(), Notify::new());
         let inner = Inner {
             store,
             feed,
@@ -129,6 +133,7 @@ impl Hub {
             attendance,
             meters,
             claims,
+            streams,
             passkeys,
             sooner,
         };
@@ -145,11 +150,15 @@ impl Hub {
     /// Starts what the hub does by itself: deadlines, agents that fall silent, a policy that changes.
     pub fn start_timers(&self, tasks: &TaskTracker, stop: CancellationToken) {
         tasks.spawn(timers::run(self.clone(), stop.clone()));
+        tasks.spawn(self.clone().keep_texts(stop.clone()));
         tasks.spawn(self.clone().watch_policy(stop));
     }
 
     /// Writes what is under way and closes the store.
     pub async fn close(&self) {
+        if let Err(error) = self.write_texts(None).await {
+            tracing::warn!(%error, "the last words of an agent could not be written");
+        }
         if let Err(error) = self.note("hub.stopped", json!({})).await {
             tracing::warn!(%error, "the end of the hub could not be recorded");
         }
@@ -214,17 +223,8 @@ impl Hub {
         Ok(rows.iter().map(store::AgentRow::agent).collect())
     }
 
-    pub async fn events(
-        &self,
-        agent: AgentId,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<(u64, serde_json::Value)>, Problem> {
-        Ok(self.inner.store.read(move |db| db.events(&agent, after, limit)).await?)
-    }
-
     /// Changes from now on, in order. A receiver that lags is told so: [`Hub::follow`] catches up from the store.
-    fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
+    fn changes(&self) -> broadcast::Receiver<feed::Told> {
         self.inner.feed.subscribe()
     }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 const LONGEST_NAP: Duration = Duration::from_secs(5);
 const OUTBOX_KEPT: u64 = 200_000;
 const NAPS_BETWEEN_PRUNES: u32 = 720;
+const NAPS_BETWEEN_FORGETTING: u32 = 60;
 
 pub async fn run(hub: Hub, stop: CancellationToken) {
     let mut naps = 0;
@@ -26,6 +27,11 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
             && let Err(error) = hub.inner.store.write(|tx| tx.prune_outbox(OUTBOX_KEPT)).await
         {
             tracing::error!(%error, "old changes could not be forgotten");
+        }
+        if naps % NAPS_BETWEEN_FORGETTING == 0
+            && let Err(error) = hub.forget_old_events().await
+        {
+            tracing::error!(%error, "old conversations could not be forgotten");
         }
         naps += 1;
         let nap = hub.next_nap().await;

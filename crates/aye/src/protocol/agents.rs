@@ -146,8 +146,12 @@ pub struct NumberedEvent {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
-    #[serde(default)]
-    pub after: u64,
+    /// The first events after this number; without it and `before`, from the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// The last events before this number, oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
     pub limit: Option<u32>,
 }
 

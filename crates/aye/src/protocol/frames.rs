@@ -25,6 +25,14 @@ pub enum Frame<A = AskView, G = Agent, V = Value> {
         agent: AgentId,
         event: V,
     },
+    /// More of a text that streams. It has no number: the text so far comes as an event within a second or so.
+    Piece {
+        agent: AgentId,
+        id: String,
+        /// How many characters of the text came before.
+        from: u64,
+        text: String,
+    },
     /// Something every operator should know that belongs to no agent.
     Notice {
         seq: u64,
@@ -58,7 +66,7 @@ impl<A, G, V> Frame<A, G, V> {
             | Frame::Agent { seq, .. }
             | Frame::Event { seq, .. }
             | Frame::Notice { seq, .. } => Some(*seq),
-            Frame::Other => None,
+            Frame::Piece { .. } | Frame::Other => None,
         }
     }
 }

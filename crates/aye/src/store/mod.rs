@@ -6,6 +6,7 @@ mod audit;
 #[cfg(test)]
 pub mod by_hand;
 mod commands;
+mod conversations;
 mod counts;
 mod grants;
 mod head;
@@ -25,6 +26,7 @@ mod writer;
 pub use agents::{AgentRow, Profile};
 pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
+pub use conversations::EventPage;
 pub use counts::AskCount;
 pub use history::RuleCount;
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
@@ -64,6 +66,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_row_macs.sql"),
     include_str!("migrations/0012_messages.sql"),
     include_str!("migrations/0013_can.sql"),
+    include_str!("migrations/0014_conversations.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;

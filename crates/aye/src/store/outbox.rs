@@ -5,6 +5,7 @@ use super::{AgentRow, AskFilter, Reader, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskId, Receipt, State};
 use bytes::Bytes;
+use jiff::Timestamp;
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,8 +61,9 @@ pub struct Snapshot {
 /// What somebody who has seen the changes up to a number must be sent.
 #[derive(Debug)]
 pub enum CatchUp {
-    /// The missed changes, none of them held back for its size, and whether there are more than these.
-    Missed { changes: Vec<Change>, more: bool },
+    /// The missed changes up to a number, none of them held back for its size, and whether there are more than these.
+    /// Events that are no longer kept are left out.
+    Missed { changes: Vec<Change>, through: u64, more: bool },
     /// The number is not one we can continue from.
     Unknown,
 }
@@ -127,10 +129,10 @@ impl Tx<'_> {
         Ok(())
     }
 
-    pub fn publish_event(&mut self, agent: &AgentId, event: Value) -> Result<(), StoreError> {
-        let detail = event.to_string();
-        let seq = self.put_in_outbox("event", agent.as_str(), &detail)?;
-        let subject = match detail.len() <= LARGEST_HELD {
+    pub fn publish_event(&mut self, agent: &AgentId, event: Value, at: Timestamp) -> Result<(), StoreError> {
+        let seq = self.put_in_outbox("event", agent.as_str(), "")?;
+        let detail = self.put_event(seq, agent, &event, at)?;
+        let subject = match detail <= LARGEST_HELD {
             true => Subject::Event(agent.clone(), event),
             false => Subject::Large(Large::Event(agent.clone())),
         };
@@ -204,10 +206,11 @@ impl Reader {
             "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         )?;
         let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
-        let mut changes = Vec::new();
-        let mut bytes = 0;
+        let (mut changes, mut read) = (Vec::new(), 0);
+        let (mut bytes, mut through) = (0, after);
         while let Some(row) = rows.next()? {
             let (kind, subject, detail): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            (read, through) = (read + 1, row.get(0)?);
             bytes += detail.len();
             let subject = match kind.as_str() {
                 "ask" => {
@@ -217,15 +220,19 @@ impl Reader {
                 }
                 "agent" => Subject::Agent(Box::new(serde_json::from_str(&detail).map_err(unreadable)?)),
                 "notice" => Subject::Notice(json(&detail)?),
-                _ => Subject::Event(AgentId::try_from(subject).map_err(unreadable)?, json(&detail)?),
+                _ => {
+                    let Some((length, event)) = self.event(through)? else { continue };
+                    bytes += length;
+                    Subject::Event(AgentId::try_from(subject).map_err(unreadable)?, event)
+                }
             };
-            changes.push(Change::new(row.get(0)?, subject));
+            changes.push(Change::new(through, subject));
             if bytes >= CATCH_UP_BYTES {
                 break;
             }
         }
-        let more = bytes >= CATCH_UP_BYTES || changes.len() == CATCH_UP_AT_ONCE;
-        Ok(CatchUp::Missed { changes, more })
+        let more = bytes >= CATCH_UP_BYTES || read == CATCH_UP_AT_ONCE;
+        Ok(CatchUp::Missed { changes, through, more })
     }
 
     fn ask_as_it_stood(&self, id: &str, standing: &str) -> Result<Ask, StoreError> {
@@ -233,19 +240,6 @@ impl Reader {
         let ask = self.ask_to_show(&id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
         let standing: Standing = serde_json::from_str(standing).map_err(unreadable)?;
         Ok(Ask { state: standing.before(ask.state), ..ask })
-    }
-
-    /// The conversation of one agent, oldest first, as `(seq, event)`.
-    pub fn events(&self, agent: &AgentId, after: u64, limit: u32) -> Result<Vec<(u64, Value)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT seq, detail FROM outbox WHERE type = 'event' AND subject = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-        )?;
-        let mut rows = statement.query((agent.as_str(), after, limit))?;
-        let mut events = Vec::new();
-        while let Some(row) = rows.next()? {
-            events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
-        }
-        Ok(events)
     }
 }
 

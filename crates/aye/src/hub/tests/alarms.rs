@@ -14,10 +14,10 @@ async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen
         desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.id).collect()
     };
     assert_eq!(alarms(&desk).await, std::slice::from_ref(&disputed.id));
-    let mut changes = desk.hub.changes();
+    let mut changes = desk.hub.follow();
     desk.hub.mark_seen(disputed.id.clone(), "ann".into()).await.unwrap();
     assert!(alarms(&desk).await.is_empty());
-    let told = changes.recv().await.unwrap();
+    let told = next_change(&mut changes).await;
     let about_alarms = |notice: &Value| notice["about"] == "alarms";
     assert!(
         matches!(&told.subject, Subject::Notice(notice) if about_alarms(notice)),

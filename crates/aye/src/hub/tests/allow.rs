@@ -43,16 +43,16 @@ async fn stored(desk: &Desk, ask: &Ask) -> Option<Ask> {
 #[tokio::test]
 async fn an_allow_is_answered_before_it_is_on_disk_and_its_whole_record_follows() {
     let desk = Desk::with_policy(RULES).await;
-    let mut changes = desk.hub.changes();
+    let mut changes = desk.hub.follow();
     let stall = Stall::of(&desk);
     let ask = desk.run("1", "cargo test").await;
     assert_eq!((decision(&ask), ask.state.receipt()), ("allow", Some(Receipt::Pending)));
     assert_eq!(stored(&desk, &ask).await, None);
-    assert!(changes.try_recv().is_err(), "nobody is told before it is on disk");
+    assert!(changes.next_if_any().await.unwrap().is_none(), "nobody is told before it is on disk");
     drop(stall);
     assert_eq!(desk.hub.ask(&ask.id).await.unwrap(), ask);
     assert_eq!(desk.trail().await.split_off(4), ["ask.raised", "ask.answered"]);
-    let told = changes.try_recv().unwrap();
+    let told = next_change(&mut changes).await;
     assert!(matches!(&told.subject, Subject::Ask(told) if **told == ask), "{told:?}");
     let counted = desk.hub.inner.meters.counted();
     assert_eq!(counted.decisions, [(("rule 1 (tests)".to_owned(), "allow"), 1)].into());

@@ -3,6 +3,7 @@
 mod alarms;
 mod allow;
 mod broken_policy;
+mod conversations;
 mod follow;
 mod forged;
 mod late;
@@ -19,7 +20,9 @@ mod sessions;
 
 use super::*;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal};
+use aye_core::{
+    AgentId, AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal,
+};
 use aye_testkit::patience::eventually;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -75,6 +78,17 @@ impl Desk {
 
 async fn open(dir: &tempfile::TempDir, clock: &Clock) -> Hub {
     Hub::open(&Home::at(dir.path()), clock.clone()).await.unwrap()
+}
+
+/// The next numbered change; pieces of texts are left out.
+async fn next_change(changes: &mut Follower) -> Arc<Change> {
+    loop {
+        match changes.next().await.unwrap() {
+            Followed::Change(change) => return change,
+            Followed::Piece(_) => {}
+            Followed::Lost => panic!("lost"),
+        }
+    }
 }
 
 fn agent(name: &str) -> AgentId {

@@ -127,10 +127,10 @@ async fn the_same_ask_raised_again_keeps_the_decision_it_got() {
 #[tokio::test]
 async fn a_broken_file_keeps_the_old_policy_and_says_so_until_it_is_mended() {
     let desk = Desk::with_policy(RULES).await;
-    let mut changes = desk.hub.changes();
+    let mut changes = desk.hub.follow();
     desk.rewrite("[policy]\nauto_aprove = [\"*\"]").await;
     assert_eq!(decision(&desk.run("1", "cargo test").await), "allow");
-    let told = changes.recv().await.unwrap();
+    let told = next_change(&mut changes).await;
     assert!(matches!(&told.subject, Subject::Notice(notice) if notice.to_string().contains("auto_aprove")));
     assert_eq!(desk.hub.notices().len(), 1);
     desk.rewrite("").await;
@@ -150,9 +150,9 @@ async fn the_policy_file_is_read_again_when_it_changes() {
     let desk = Desk::with_policy("").await;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     desk.hub.start_timers(&tasks, stop.clone());
-    let mut changes = desk.hub.changes();
+    let mut changes = desk.hub.follow();
     // The watcher may start after the first write, so the file is changed until it has been noticed.
-    let noticed = async { while !matches!(changes.recv().await.unwrap().subject, Subject::Notice(_)) {} };
+    let noticed = async { while !matches!(next_change(&mut changes).await.subject, Subject::Notice(_)) {} };
     let write = async {
         for n in 0.. {
             std::fs::write(desk.dir.path().join("config.toml"), format!("{RULES}\n# {n}")).unwrap();

@@ -234,6 +234,8 @@ impl BotLoop {
     async fn handle_change(&mut self, followed: Result<Followed, Problem>) {
         let heard = match followed {
             Ok(Followed::Change(change)) => self.take_change(&change).await,
+            // Its message is edited every few seconds: the text so far is enough for that.
+            Ok(Followed::Piece(_)) => Ok(()),
             Ok(Followed::Lost) => self.resync().await,
             Err(error) => Err(error),
         };

@@ -79,14 +79,13 @@ impl Progress {
     }
 
     fn add_text(&mut self, id: &str, event: &Value) {
-        match (event["text"].as_str(), event["delta"].as_str()) {
-            (Some(whole), _) => {
-                self.text.clear();
-                self.last_text = Some(whole.to_owned());
-            }
-            (None, Some(delta)) => *self.text.entry(id.to_owned()).or_default() += delta,
-            (None, None) => {}
+        let Some(text) = event["text"].as_str() else { return };
+        if event["partial"] == true {
+            self.text.insert(id.to_owned(), text.to_owned());
+            return;
         }
+        self.text.clear();
+        self.last_text = Some(text.to_owned());
     }
 
     fn said(&self) -> Option<String> {

@@ -12,7 +12,7 @@ use super::message::RunContent;
 use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
-use crate::hub::{Command, Image, Memo, NewRun, Problem};
+use crate::hub::{Command, EventPage, Image, Memo, NewRun, Problem};
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -289,7 +289,7 @@ impl BotLoop {
         if self.memory.of_run(agent).is_some() {
             return Ok(());
         }
-        let events = self.hub.events(agent.clone(), seen, EVENTS_AT_ONCE).await?;
+        let events = self.hub.events(agent.clone(), EventPage::After(seen), EVENTS_AT_ONCE).await?;
         match events.iter().find(|(_, event)| begins_turn(event)) {
             Some((seq, _)) => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
             None => Ok(()),
@@ -306,7 +306,8 @@ impl BotLoop {
         loop {
             let progress = self.progress.entry(id.to_owned()).or_default();
             let after = progress.seen.max(shown.since);
-            let events = self.hub.events(shown.agent.clone(), after, EVENTS_AT_ONCE).await?;
+            let events =
+                self.hub.events(shown.agent.clone(), EventPage::After(after), EVENTS_AT_ONCE).await?;
             let all = events.len() < EVENTS_AT_ONCE as usize;
             for (seq, event) in events {
                 progress.add(seq, &event);

@@ -23,7 +23,7 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
                 }
             }
             // Lines were missed, not asks: `aye list` has them all.
-            Ok(Followed::Lost) => {}
+            Ok(Followed::Piece(_) | Followed::Lost) => {}
             Err(error) => return tracing::error!(%error, "what comes and ends is not shown here any more"),
         }
     }

@@ -27,8 +27,8 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
             &json!({"type": "tool", "id": "x", "name": "Bash", "input": {"command": format!("make <{n}>")}}),
         );
     }
-    progress.add(10, &json!({"type": "text", "id": "t1", "delta": "I am "}));
-    progress.add(11, &json!({"type": "text", "id": "t1", "delta": "half"}));
+    progress.add(10, &json!({"type": "text", "id": "t1", "text": "I am ", "partial": true}));
+    progress.add(11, &json!({"type": "text", "id": "t1", "text": "I am half", "partial": true}));
     progress.add(12, &json!({"type": "news", "of": "tomorrow"}));
     insta::assert_snapshot!(progress_page(&agent, "web", &progress, None).0.html(), @"
     ⏳ <b>web</b> · working

@@ -1,0 +1,119 @@
+//! What agents said and did, by the numbers under which the surfaces were told, kept for each agent by age and size.
+
+use super::asks::{json, unreadable};
+use super::{Reader, StoreError, Tx};
+use aye_core::AgentId;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use serde_json::Value;
+
+/// Which part of a conversation is read; always oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventPage {
+    /// The first events after this number.
+    After(u64),
+    /// The last events before this number.
+    Before(u64),
+}
+
+/// Rows that are forgotten in one change: more would keep everybody else waiting for the writer.
+const FORGOTTEN_AT_ONCE: u32 = 2_000;
+
+impl Tx<'_> {
+    /// Keeps an event, and says how many bytes it takes. One about a text takes the place of what was kept of that
+    /// text while it was not complete.
+    pub(super) fn put_event(
+        &self,
+        seq: u64,
+        agent: &AgentId,
+        event: &Value,
+        at: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let text = event["id"].as_str().filter(|_| event["type"] == "text");
+        if let Some(text) = text {
+            let sql = "DELETE FROM conversations WHERE agent = ?1 AND partial = ?2";
+            self.connection.prepare_cached(sql)?.execute((agent.as_str(), text))?;
+        }
+        let partial = text.filter(|_| event["partial"] == true);
+        let detail = event.to_string();
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO conversations (seq, agent, at, partial, bytes, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        statement.execute((seq, agent.as_str(), at.as_millisecond(), partial, detail.len(), &detail))?;
+        Ok(detail.len())
+    }
+
+    /// Forgets what is older than this, a part at a time; true if there is more.
+    pub fn forget_events_before(&self, at: Timestamp) -> Result<bool, StoreError> {
+        let sql =
+            "DELETE FROM conversations WHERE seq IN (SELECT seq FROM conversations WHERE at < ?1 LIMIT ?2)";
+        let forgotten =
+            self.connection.prepare_cached(sql)?.execute((at.as_millisecond(), FORGOTTEN_AT_ONCE))?;
+        Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
+    }
+
+    /// Forgets an agent's events up to this number, a part at a time; true if there is more.
+    pub fn forget_events_of(&self, agent: &AgentId, last: u64) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM conversations WHERE seq IN
+                   (SELECT seq FROM conversations WHERE agent = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
+        let forgotten =
+            self.connection.prepare_cached(sql)?.execute((agent.as_str(), last, FORGOTTEN_AT_ONCE))?;
+        Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
+    }
+}
+
+impl Reader {
+    /// The conversation of one agent as `(seq, event)`.
+    pub fn events(
+        &self,
+        agent: &AgentId,
+        page: EventPage,
+        limit: u32,
+    ) -> Result<Vec<(u64, Value)>, StoreError> {
+        let (sql, from) = match page {
+            EventPage::After(seq) => (
+                "SELECT seq, detail FROM conversations WHERE agent = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                seq,
+            ),
+            EventPage::Before(seq) => (
+                "SELECT seq, detail FROM conversations WHERE agent = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3",
+                seq,
+            ),
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query((agent.as_str(), from, limit))?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next()? {
+            events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
+        }
+        if matches!(page, EventPage::Before(_)) {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    /// The event with this number, and how many bytes it takes; none if it was forgotten or replaced.
+    pub(super) fn event(&self, seq: u64) -> Result<Option<(usize, Value)>, StoreError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT detail FROM conversations WHERE seq = ?1")?;
+        let detail: Option<String> = statement.query_row([seq], |row| row.get(0)).optional()?;
+        detail.map(|detail| Ok((detail.len(), json(&detail)?))).transpose()
+    }
+
+    /// Conversations larger than this, each with the number of the last event that must go.
+    pub fn conversations_over(&self, most_bytes: u64) -> Result<Vec<(AgentId, u64)>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT agent, max(seq) FROM (
+                 SELECT agent, seq, sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
+                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING sum(bytes) > ?1)
+             ) WHERE newer > ?1 GROUP BY agent",
+        )?;
+        let mut rows = statement.query([most_bytes])?;
+        let mut over = Vec::new();
+        while let Some(row) = rows.next()? {
+            let agent = AgentId::try_from(row.get::<_, String>(0)?).map_err(unreadable)?;
+            over.push((agent, row.get(1)?));
+        }
+        Ok(over)
+    }
+}
