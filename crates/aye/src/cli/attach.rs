@@ -104,6 +104,8 @@ struct Conversation {
     events: mpsc::Sender<RunEvent>,
     /// The last of its events that was told.
     seq: u64,
+    /// The text that was told last, how many of its characters were, and whether that is all of it.
+    text: (String, u64, bool),
     /// Its requests that are shown as open.
     open: HashSet<AskId>,
     ended: bool,
@@ -112,7 +114,8 @@ struct Conversation {
 impl Conversation {
     fn of(client: Client, agent: &Agent, events: mpsc::Sender<RunEvent>) -> Self {
         let (follower, ended) = (client.follow(), agent.state == AgentState::Ended);
-        Self { follower, client, agent: agent.id.to_string(), events, seq: 0, open: HashSet::new(), ended }
+        let (agent, text) = (agent.id.to_string(), (String::new(), 0, true));
+        Self { follower, client, agent, events, seq: 0, text, open: HashSet::new(), ended }
     }
 
     async fn follow(mut self) -> anyhow::Result<Left> {
@@ -139,11 +142,15 @@ impl Conversation {
             Frame::Event { seq, agent, event } if agent.as_str() == self.agent => {
                 self.event(seq, &event).await;
             }
+            Frame::Piece { agent, id, from, text } if agent.as_str() == self.agent => {
+                self.speak(&id, from, &text).await;
+            }
             Frame::Ask { ask, .. } if ask.agent.as_str() == self.agent => self.ask(ask).await,
             Frame::Agent { agent, .. } if agent.id.as_str() == self.agent => {
                 self.ended = agent.state == AgentState::Ended;
             }
             Frame::Event { .. }
+            | Frame::Piece { .. }
             | Frame::Ask { .. }
             | Frame::Agent { .. }
             | Frame::Notice { .. }
@@ -155,7 +162,7 @@ impl Conversation {
     /// All that was said before the snapshot, then what is open in it.
     async fn catch_up(&mut self, snapshot: Snapshot) -> anyhow::Result<()> {
         loop {
-            let query = EventsQuery { after: self.seq, limit: None };
+            let query = EventsQuery { after: Some(self.seq), ..EventsQuery::default() };
             let page =
                 self.client.call(&calls::EVENTS, &self.agent, &query, &(), Try::UntilHeard).await?.events;
             let more = page.last().is_some_and(|last| last.seq <= snapshot.seq);
@@ -182,9 +189,37 @@ impl Conversation {
 
     async fn event(&mut self, seq: u64, event: &Value) {
         self.seq = seq;
+        if let (Some(id), Some(text)) = (event["id"].as_str(), event["text"].as_str())
+            && event["type"] == "text"
+        {
+            let partial = event["partial"] == true;
+            if partial || self.text.0 == id {
+                self.speak(id, 0, text).await;
+            }
+            if partial {
+                return;
+            }
+            self.text = (id.to_owned(), 0, true);
+        }
         if let Some(event) = RunEvent::read(event) {
             self.tell(event).await;
         }
+    }
+
+    /// Tells what is new of a text that streams. What does not join on comes again with the text so far.
+    async fn speak(&mut self, id: &str, from: u64, text: &str) {
+        let told = match &self.text {
+            (known, _, true) if known == id => return,
+            (known, told, _) if known == id => *told,
+            _ => 0,
+        };
+        let Some(known) = told.checked_sub(from) else { return };
+        let delta: String = text.chars().skip(usize::try_from(known).unwrap_or(usize::MAX)).collect();
+        if delta.is_empty() {
+            return;
+        }
+        self.text = (id.to_owned(), told + delta.chars().count() as u64, false);
+        self.tell(RunEvent::Speaks { id: id.to_owned(), delta }).await;
     }
 
     async fn ask(&mut self, ask: AskView) {
