@@ -72,7 +72,7 @@ fn asking_twice_with_one_id_is_one_ask_with_one_answer() {
     let account = format!("/api/agents/{}/events", scene.agent_id());
     eventually("the second request to be noticed", || {
         let events = scene.hub.get(&account, &scene.hub.operator()).body;
-        events.to_string().contains("asked twice").then_some(())
+        events.to_string().contains("request id same twice").then_some(())
     });
     scene.answer(once());
     let ended = scene.end(run);

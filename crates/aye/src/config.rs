@@ -3,9 +3,11 @@
 #[cfg(test)]
 mod documented;
 mod protocol;
+mod stamp;
 mod telegram;
 
 pub use protocol::{Asks, ProtocolName};
+pub use stamp::{Stamp, Watched};
 pub use telegram::{Span, TelegramSection};
 
 use crate::url::HubUrl;
@@ -101,6 +103,12 @@ pub enum AsksBy {
 pub const DEFAULT_KIND: &str = "claude";
 
 impl AgentProfile {
+    /// The program to start. Only the kind that needs no entry in config.toml has it named by the environment.
+    pub fn program(&self, kind: &str) -> PathBuf {
+        let named = std::env::var_os(self.protocol.program_variable()).filter(|_| kind == DEFAULT_KIND);
+        named.map(PathBuf::from).or_else(|| self.command.clone()).unwrap_or_else(|| kind.into())
+    }
+
     /// What a run may be started in from afar by anybody who may start one.
     pub fn modes(&self) -> Vec<&'static str> {
         let modes = self.protocol.modes().iter();

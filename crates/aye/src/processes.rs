@@ -9,6 +9,11 @@ use std::path::PathBuf;
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 
+/// What this machine is called.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 pub struct Stat {
     pub name: String,
     fields: Vec<String>,

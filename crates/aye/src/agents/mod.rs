@@ -17,7 +17,5 @@ pub fn random_name() -> Result<String, getrandom::Error> {
     Ok(hex(&bytes))
 }
 
-/// What this machine is called.
-pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
+/// Set for agents that `aye run` drives: whoever reads their pipes asks for them already.
+pub const DRIVEN: &str = "AYE_DRIVEN";

@@ -1,8 +1,9 @@
 //! A script that asks: it raises one ask, waits for its end through hub restarts, and says what it did with it.
 
-use super::{host, random_name};
+use super::random_name;
 use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
+use crate::processes::host;
 use crate::protocol::{NewAsk, Registration, Resolution};
 use aye_core::{AgentId, AgentKind, AskView, Body, Key, Reach, Receipt, Report, Withdrawal};
 use serde_json::Value;

@@ -3,7 +3,7 @@ use crate::agents::claude::settings::{self, HookCommand};
 use crate::agents::driven::process::find;
 use crate::agents::{random_name, supervise};
 use crate::client::Client;
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
 use crate::surfaces::terminal::style::{HEAD, paint};
 use anyhow::Context;
@@ -12,7 +12,6 @@ use clap::Args;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -43,9 +42,8 @@ impl Claude {
     pub fn run(self, home: &Home, runtime: Runtime) -> Done {
         // As they were typed: a `--` among them is for the other program.
         let given: Vec<_> = std::env::args_os().skip(2).collect();
-        let profile = Config::load(&home.config()).context("config.toml")?.agent("claude")?;
-        let named = std::env::var_os("AYE_CLAUDE").map(PathBuf::from);
-        let program = named.or(profile.command).unwrap_or_else(|| "claude".into());
+        let profile = Config::load(&home.config()).context("config.toml")?.agent(DEFAULT_KIND)?;
+        let program = profile.program(DEFAULT_KIND);
         let hook = HookCommand::of_this_program()?.line()?;
         let mut command = Command::new(&program);
         command.args(profile.args).args(settings::arguments(given, &hook)?);

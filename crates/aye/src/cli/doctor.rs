@@ -1,7 +1,8 @@
 use super::policy::{self, LostByRule};
 use super::{Done, ERROR, say, say_json};
+use crate::agents::driven::process::find;
 use crate::client::{CallError, Client};
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
 use crate::store::{self, verify::Against};
 use crate::surfaces::telegram::Telegram;
@@ -59,7 +60,7 @@ impl Doctor {
             trail(home),
             hub(home).await,
             token(home).await,
-            claude(),
+            claude(home),
         ];
         let fine = findings.iter().all(|finding| finding.fine);
         if self.json {
@@ -271,12 +272,14 @@ async fn token(home: &Home) -> Finding {
 }
 
 /// Not an error: scripts can ask without it.
-fn claude() -> Finding {
-    let named = std::env::var_os("AYE_CLAUDE").map(std::path::PathBuf::from).filter(|path| path.is_file());
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = || std::env::split_paths(&path).map(|dir| dir.join("claude")).find(|path| path.is_file());
-    match named.or_else(on_path) {
+fn claude(home: &Home) -> Finding {
+    let config = Config::load(&home.config()).and_then(|config| config.agent(DEFAULT_KIND));
+    let program = config.unwrap_or_default().program(DEFAULT_KIND);
+    match find(&program) {
         Some(path) => Finding::fine("claude", path.display().to_string()),
-        None => Finding::fine("claude", "not found on PATH; scripts can ask all the same"),
+        None => Finding::fine(
+            "claude",
+            format!("{} was not found; scripts can ask all the same", program.display()),
+        ),
     }
 }

@@ -1,5 +1,6 @@
 use super::Done;
-use crate::agents::claude::hook::{self, DRIVEN, follower};
+use crate::agents::DRIVEN;
+use crate::agents::claude::hook::{self, follower};
 use crate::home::Home;
 use anyhow::Context;
 use clap::Args;

@@ -4,6 +4,7 @@ use crate::agents::claude::transcript::scan::open_calls;
 use crate::agents::claude::watch::sessions::ConfigDir;
 use crate::surfaces::terminal::style::{BAD, DIM, HEAD, NAME, paint};
 use anyhow::Context;
+use aye_core::Tool;
 use aye_core::visible::one_line;
 use clap::Args;
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl Pending {
         }
         let (mut pending, mut failed) = (Vec::new(), false);
         for file in &files {
-            match open_calls(file, "AskUserQuestion") {
+            match open_calls(file, Tool::Questions.name()) {
                 Ok(open) => pending.extend(open.into_iter().map(|open| (file, open))),
                 Err(error) => {
                     failed = true;

@@ -4,7 +4,7 @@ pub use rules::{LostByRule, lost_lately, rule_notes};
 
 use super::{Done, open_database, say, say_json};
 use crate::client::Client;
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
 use crate::hub::{GrantInfo, why_asked};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
@@ -91,7 +91,7 @@ struct Test {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The agent's kind
-    #[arg(long, value_name = "KIND", default_value = "claude")]
+    #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     #[command(flatten)]
     rules: Rules,

@@ -5,6 +5,7 @@ use crate::home::Home;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{BAD, DIM, HEAD, NAME, paint};
 use anyhow::Context;
+use aye_core::Tool;
 use aye_core::visible::one_line;
 use clap::Args;
 use std::path::PathBuf;
@@ -63,7 +64,11 @@ fn in_words(told: &WatchEvent) -> String {
             format!("{} {}  {}", paint(NAME, agent), one_line(&cwd.to_string_lossy()), paint(DIM, hint))
         }
         WatchEvent::Asks { agent, tool } => {
-            let what = if tool == "AskUserQuestion" { "asks" } else { "has a plan" };
+            let what = match Tool::named(tool) {
+                Some(Tool::Questions) => "asks".to_owned(),
+                Some(Tool::Plan) => "has a plan".to_owned(),
+                _ => format!("wants to use {}", one_line(tool)),
+            };
             format!("{} {} {what}   {}", paint(HEAD, "?"), paint(NAME, agent), paint(DIM, "aye list"))
         }
         WatchEvent::Answered { agent } => format!("  {} goes on", paint(NAME, agent)),

@@ -3,6 +3,7 @@
 use super::Problem;
 use super::change::{apply, publish_agent};
 use super::folder::Standing;
+use crate::processes::host;
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
@@ -63,8 +64,7 @@ impl Lookup {
 
 /// Files can be looked at for agents on this machine. One whose process we know is here, whatever it says.
 fn is_here(agent: &Profile) -> bool {
-    let ours = rustix::system::uname();
-    agent.process.is_some() || agent.host.is_empty() || agent.host == ours.nodename().to_string_lossy()
+    agent.process.is_some() || agent.host.is_empty() || agent.host == host()
 }
 
 /// About as many bytes as it takes to write it.

@@ -3,21 +3,15 @@
 //! and does not take away that allowing takes a passkey: whoever may not edit the rules might still break them.
 
 use super::{Hub, Problem};
-use crate::config::{Config, ConfigRead};
+use crate::config::{Config, ConfigRead, Watched};
 use crate::home::Home;
 use crate::store::Tx;
 use aye_core::Proof;
 use aye_policy::Policy;
 use serde_json::{Value, json};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// The file is looked at this often, and read once two looks agree: editors write in several steps. A
-/// watch on the folder would be told of every write to the database in it, hundreds for one commit.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 const KEPT: &str = "The last working policy stays in force.";
 
@@ -185,35 +179,15 @@ impl Hub {
 
     /// Reloads the policy whenever its file changes.
     pub async fn watch_policy(self, stop: CancellationToken) {
-        let file = &self.inner.policy.file;
-        // The first look reads the file again: it may have changed since it was read.
-        let (mut read, mut last) = (None, Stamp::of(file));
+        let mut file = Watched::unread(vec![self.inner.policy.file.clone()]);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = file.changed() => {}
             }
-            let found = Stamp::of(file);
-            let settled = std::mem::replace(&mut last, found) == found;
-            if !settled || read == Some(found) {
-                continue;
-            }
-            read = Some(found);
             if let Err(error) = self.reload_policy().await {
                 tracing::error!(%error, "the changed policy could not be recorded");
             }
         }
-    }
-}
-
-/// What differs once a file was written, replaced by another, or made readable; nothing of it while there is no file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp(Option<(u64, i64, i64, u64)>);
-
-impl Stamp {
-    pub(super) fn of(file: &Path) -> Self {
-        let found = std::fs::metadata(file).ok();
-        // The time of the last change of any kind, which nobody can set back.
-        Self(found.map(|file| (file.ino(), file.ctime(), file.ctime_nsec(), file.len())))
     }
 }

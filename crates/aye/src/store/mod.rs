@@ -82,7 +82,7 @@ pub enum StoreError {
     Sqlite(Arc<rusqlite::Error>),
     #[error("the database holds something this program cannot read: {0}")]
     Unreadable(String),
-    #[error("{table} {id} was changed by something other than the hub, so it is ignored; run `aye verify`")]
+    #[error("{table} {id}: changed, and not by the hub, so it is ignored; run `aye verify`")]
     Foreign { table: &'static str, id: String },
     #[error(
         "the database was changed, and not by the hub: {0}. Nothing is read or written; run `aye verify`"

@@ -1,6 +1,7 @@
 //! What Claude Code asks for, as an ask.
 
 use super::wire::CanUseTool;
+use crate::config::DEFAULT_KIND;
 use aye_core::{
     Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text, Tool,
 };
@@ -104,7 +105,7 @@ fn permission(
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
         let cwd = cwd.to_string_lossy();
-        let (agent_kind, folder) = ("claude", Folder::Claimed);
+        let (agent_kind, folder) = (DEFAULT_KIND, Folder::Claimed);
         let call = ToolCall { agent_kind, cwd: &cwd, folder, tool: &tool.tool_name, input: &input, places };
         if Exactly::of(&call).is_ok() {
             let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };

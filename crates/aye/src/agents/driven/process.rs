@@ -1,6 +1,7 @@
 //! The agent's process and the pipes to it.
 
 use super::Writer;
+use crate::agents::DRIVEN;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
@@ -179,7 +180,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
     })?;
     let mut command = Command::new(start.ourselves);
     command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
-    command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env("AYE_DRIVEN", "1");
+    command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env(DRIVEN, "1");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ours = match start.stdin {
         Stdin::Pipe => {

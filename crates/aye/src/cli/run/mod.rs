@@ -213,10 +213,7 @@ impl Run {
         prompt: String,
     ) -> anyhow::Result<driven::Run<P>> {
         let (prompt, image) = self.prompt(prompt)?;
-        // Only the kind that needs no entry in config.toml has its program named by the environment.
-        let named = std::env::var_os(P::PROGRAM_VARIABLE).filter(|_| self.agent == DEFAULT_KIND);
-        let named = named.map(PathBuf::from);
-        let program = named.or(profile.command).unwrap_or_else(|| PathBuf::from(&self.agent));
+        let program = profile.program(&self.agent);
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
         arguments.extend(self.arguments);
         Ok(driven::Run {

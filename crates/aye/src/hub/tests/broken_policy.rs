@@ -110,7 +110,7 @@ async fn a_file_that_can_be_read_again_counts_though_nobody_wrote_it() {
     use std::os::unix::fs::PermissionsExt;
     let desk = Desk::with_policy("").await;
     let file = desk.config();
-    let before = crate::hub::policy::Stamp::of(&file);
+    let before = crate::config::Stamp::of(&file);
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
-    assert!(crate::hub::policy::Stamp::of(&file) != before);
+    assert!(crate::config::Stamp::of(&file) != before);
 }

@@ -9,6 +9,7 @@ use super::html::{Page, cut, label};
 use super::memory::{SentMessage, SideKind};
 use super::queue::Job;
 use super::render::{Asker, Shown, open, without_approval};
+use crate::config::DEFAULT_KIND;
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
@@ -278,7 +279,7 @@ impl BotLoop {
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }
-        let is_claude = agent.is_some_and(|agent| agent.kind == "claude");
+        let is_claude = agent.is_some_and(|agent| agent.kind == DEFAULT_KIND);
         let deadline = ask.deadline.map(|at| self.time_of_day(at));
         let has_link = self.settings.public_url.is_some();
         Asker { name: cut(&name, 100).0.to_owned(), deadline, is_claude, has_link }

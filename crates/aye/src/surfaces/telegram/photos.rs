@@ -5,6 +5,7 @@ use super::bot_loop::BotLoop;
 use super::memory::{SentMessage, forget};
 use super::runs::Task;
 use super::wire::{Message, PhotoSize};
+use crate::config::DEFAULT_KIND;
 use crate::hub::{Image, Memo, Problem};
 use aye_core::{AgentId, Surface};
 use hyper::body::Bytes;
@@ -66,7 +67,7 @@ impl BotLoop {
             None => self.run_of(chat).await.map(|(agent, _)| agent),
         };
         if let Some(agent) = &agent
-            && self.hub.agent(agent.as_str()).await?.kind != "claude"
+            && self.hub.agent(agent.as_str()).await?.kind != DEFAULT_KIND
         {
             self.say(chat, Some(message_id), "This agent does not take photos.");
             return Ok(());

@@ -4,19 +4,13 @@ use super::api::{ApiError, Bot};
 use super::bot_loop::BotLoop;
 use super::poll;
 use super::settings::Settings;
-use crate::config::Config;
+use crate::config::{Config, Watched};
 use crate::home::Home;
 use crate::hub::Hub;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-/// The files are looked at this often, and read once two looks agree: editors write in several steps.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The bot, before it runs.
 pub struct Telegram {
@@ -58,7 +52,7 @@ impl Telegram {
     }
 
     pub async fn run(mut self, hub: Hub, stop: CancellationToken) {
-        let mut seen = self.stamps();
+        let mut files = self.files();
         loop {
             let (running, over) = (stop.child_token(), stop.clone());
             let mut bot = JoinSet::new();
@@ -67,14 +61,14 @@ impl Telegram {
             }
             let changed = tokio::select! {
                 () = over.cancelled() => None,
-                settings = self.changed(&mut seen) => Some(settings),
+                settings = self.changed(&mut files) => Some(settings),
             };
             running.cancel();
             while bot.join_next().await.is_some() {}
             match changed {
                 Some(settings) => {
                     self.settings = settings;
-                    seen = self.stamps();
+                    files = self.files();
                 }
                 None => return,
             }
@@ -82,16 +76,9 @@ impl Telegram {
     }
 
     /// The new settings, once there are others that can be used.
-    async fn changed(&self, seen: &mut [Stamp; 2]) -> Option<Settings> {
-        let mut last = *seen;
+    async fn changed(&self, files: &mut Watched) -> Option<Settings> {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let found = self.stamps();
-            let settled = std::mem::replace(&mut last, found) == found;
-            if !settled || *seen == found {
-                continue;
-            }
-            *seen = found;
+            files.changed().await;
             let settings = Config::load(&self.home.config()).map_err(anyhow::Error::from);
             match settings.and_then(|config| Settings::load(&config, &self.home)) {
                 Ok(settings) if settings != self.settings => {
@@ -104,20 +91,9 @@ impl Telegram {
         }
     }
 
-    fn stamps(&self) -> [Stamp; 2] {
-        let token = self.settings.as_ref().map(|settings| Stamp::of(&settings.token_file));
-        [Stamp::of(&self.home.config()), token.unwrap_or(Stamp(None))]
-    }
-}
-
-/// What changes when a file does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(u64, i64, i64, u64, u32)>);
-
-impl Stamp {
-    fn of(file: &Path) -> Self {
-        let found = std::fs::metadata(file).ok();
-        Self(found.map(|found| (found.ino(), found.mtime(), found.mtime_nsec(), found.size(), found.mode())))
+    fn files(&self) -> Watched {
+        let token = self.settings.as_ref().map(|settings| settings.token_file.clone());
+        Watched::read([self.home.config()].into_iter().chain(token).collect())
     }
 }
 

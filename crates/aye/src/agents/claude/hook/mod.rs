@@ -9,10 +9,11 @@ mod process;
 mod settle;
 mod watch;
 
-use crate::agents::host;
 use crate::client::{AgentClient, CallError, Client, Try};
+use crate::config::DEFAULT_KIND;
 use crate::home::Home;
 use crate::processes::Process;
+use crate::processes::host;
 use crate::protocol::Registration;
 use aye_core::{AgentId, AgentKind, Reach, Report};
 use events::{Event, Session};
@@ -21,8 +22,6 @@ use settle::Over;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Set for agents that `aye run` drives: whoever reads their pipes asks for them already.
-pub const DRIVEN: &str = "AYE_DRIVEN";
 /// How long a hub whose socket is there may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const TITLE: usize = 120;
@@ -150,7 +149,7 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
 
 fn profile(session: &Session, process: Option<&Process>, news: Registration) -> Registration {
     Registration {
-        kind: AgentKind::try_from("claude").ok(),
+        kind: AgentKind::try_from(DEFAULT_KIND).ok(),
         reach: Some(Reach::Hooked),
         host: Some(host().into()),
         cwd: Some(session.cwd.clone().into()),

@@ -4,9 +4,9 @@
 use super::ask::TO_THE_TERMINAL;
 use super::sessions::Session;
 use crate::agents::claude::hook::notes::{Asked as Noted, Notes};
-use crate::agents::host;
 use crate::client::{AgentClient, CallError, Try, Waits};
 use crate::processes::Process;
+use crate::processes::host;
 use crate::protocol::{NewAsk, Withdraw};
 use aye_core::{Body, Can, Key, Question, QuestionDraft, Questions, Withdrawal};
 use tokio::sync::watch;

@@ -10,9 +10,10 @@ use super::watched::{Screen, Watched, is_for_a_person};
 use crate::agents::claude::tmux::pane::Pane;
 use crate::agents::claude::translate::QUESTIONS;
 use crate::agents::driven::courier;
-use crate::agents::host;
 use crate::client::{AgentClient, Client};
+use crate::config::DEFAULT_KIND;
 use crate::home::Home;
+use crate::processes::host;
 use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use anyhow::Context;
@@ -278,7 +279,7 @@ impl Watcher {
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
         let profile = Registration {
-            kind: AgentKind::try_from("claude").ok(),
+            kind: AgentKind::try_from(DEFAULT_KIND).ok(),
             reach: Some(Reach::Watched),
             host: Some(host().into()),
             // Part of what an ask's digest covers: it stays what it was when the first was raised.
