@@ -21,6 +21,7 @@ fn an_approved_plan_is_carried_out() {
     let ask = story.answer(json!({"decision": "allow"}));
     assert_eq!((&ask["kind"], &ask["body"]), (&json!("plan"), &json!({"plan": "1. everything"})));
     story.told("toolu_0", "approved");
+    assert!(!story.model.told("toolu_0").contains("edited"), "nobody edited it");
     story.confirmed(&ask);
     ended(run);
 }

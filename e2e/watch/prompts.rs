@@ -182,3 +182,39 @@ fn a_plan_without_a_file_is_raised_with_what_the_transcript_has() {
     stage.confirmed(json!({"decision": "allow"}));
     assert!(stage.model.told("toolu_2").contains("approved"));
 }
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_prompt_of_a_sub_agent_is_answered_too() {
+    let agent = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose", "run_in_background": false});
+    let steps = vec![
+        vec![tool("toolu_a", "Agent", agent)],
+        bash("toolu_s", "touch below"),
+        vec![text("It is done.")],
+    ];
+    let stage = in_mode("default", steps);
+    let ask = stage.ask();
+    assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("permission"), &json!("toolu_s")));
+    stage.confirmed(allow());
+    stage.model.result_of("toolu_s");
+    assert!(stage.work().join("below").exists());
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_second_prompt_is_asked_while_what_was_allowed_before_still_runs() {
+    let wait =
+        json!({"command": "touch begun; while [ ! -e stop ]; do sleep 0.1; done", "description": "waits"});
+    let agent = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose", "run_in_background": false});
+    let both = vec![tool("toolu_a", "Agent", agent), tool("toolu_w", "Bash", wait)];
+    let stage = in_mode("default", vec![both, bash("toolu_s", "touch below"), vec![text("It is done.")]]);
+    let seen = |stage: &Stage| stage.ask()["tool_use_id"].as_str().unwrap().to_owned();
+    let first = seen(&stage);
+    stage.answer(allow());
+    let second = crate::support::eventually("the other ask", || Some(seen(&stage)).filter(|id| *id != first));
+    stage.answer(allow());
+    fs::write(stage.work().join("stop"), "").unwrap();
+    stage.model.result_of("toolu_w");
+    assert!([first.as_str(), second.as_str()].contains(&"toolu_s"), "{first} {second}");
+    assert!(stage.work().join("below").exists());
+}

@@ -219,8 +219,7 @@ impl ClaudeCode {
     fn requested(&mut self, id: String, request: wire::Request) -> Meanings {
         match request {
             wire::Request::CanUseTool(tool) => {
-                let tool = self.with_plan(*tool);
-                vec![Meaning::Asks(self.asked(id, tool, false))]
+                vec![Meaning::Asks(self.asked(id, *tool, false))]
             }
             wire::Request::Initialize => {
                 let reply = wire::success_line(&id);
@@ -238,8 +237,13 @@ impl ClaudeCode {
         }
     }
 
-    fn asked(&self, id: String, tool: CanUseTool, by_tool_use: bool) -> Asked<Request> {
-        let body = translate::ask(&tool, &self.cwd, &self.places).map_err(|why| why.to_string());
+    fn asked(&mut self, id: String, tool: CanUseTool, by_tool_use: bool) -> Asked<Request> {
+        // A plan that is not in the request is in the message before it. The request stays as it is: an input that comes
+        // back with another plan is told to the model as edited.
+        let plan =
+            tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)?.as_str().map(str::to_owned));
+        let body = translate::ask_with_plan(&tool, &self.cwd, &self.places, || plan);
+        let body = body.map_err(|why| why.to_string());
         let tool_use_id = tool.tool_use_id.clone();
         let sub_agent = self.sub_agents.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
         // Sub-agents go on after the turn in which they were started.
@@ -297,21 +301,6 @@ impl ClaudeCode {
             {
                 self.plans.insert(id.clone(), input["plan"].clone());
             }
-        }
-    }
-
-    /// The plan is in the message before the request, and what is approved must be what is carried out.
-    fn with_plan(&mut self, tool: CanUseTool) -> CanUseTool {
-        let plan = tool.tool_use_id.as_ref().and_then(|id| self.plans.remove(id)).filter(Value::is_string);
-        let given: Value = serde_json::from_str(tool.input.get()).unwrap_or_default();
-        match plan.filter(|_| tool.tool_name == translate::PLAN && given["plan"].is_null()) {
-            Some(plan) => {
-                match wire::with_fields(&tool.input, [("plan".to_owned(), plan)].into_iter().collect()) {
-                    Ok(input) => CanUseTool { input, ..tool },
-                    Err(_) => tool,
-                }
-            }
-            None => tool,
         }
     }
 

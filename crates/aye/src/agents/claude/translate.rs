@@ -36,12 +36,16 @@ pub fn ask_with_plan(
     tool: &CanUseTool,
     cwd: &Path,
     places: &aye_policy::OwnPlaces,
-    plan: impl FnOnce() -> String,
+    plan: impl FnOnce() -> Option<String>,
 ) -> Result<Body, Unshowable> {
-    match ask(tool, cwd, places) {
-        Err(_) if tool.tool_name == PLAN => Ok(Body::Plan(Plan { plan: Text::from_displayed(&plan()) })),
-        asked => asked,
+    let asked = ask(tool, cwd, places);
+    if asked.is_err()
+        && tool.tool_name == PLAN
+        && let Some(plan) = plan().filter(|plan| !plan.trim().is_empty())
+    {
+        return Ok(Body::Plan(Plan { plan: Text::from_displayed(&plan) }));
     }
+    asked
 }
 
 /// The ask behind a request to use a tool by an agent that works in `cwd`.

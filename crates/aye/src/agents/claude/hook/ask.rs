@@ -58,7 +58,7 @@ pub async fn ask(
     tool: CanUseTool,
     print: impl FnOnce(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let plan = || plan_in(&session.transcript(), translate::PLAN);
+    let plan = || Some(plan_in(&session.transcript(), translate::PLAN));
     let body = translate::ask_with_plan(&tool, Path::new(&session.cwd), &home.places(), plan)?;
     let notes = Notes::of(home, &session.agent);
     let input: Value = serde_json::from_str(tool.input.get())?;

@@ -6,7 +6,7 @@ use super::super::watch::sessions::ConfigDir;
 use super::super::watch::watched::Watched;
 use super::events::{self, Session};
 use super::notes::{Asked, Notes};
-use super::{PATIENCE, process, reach};
+use super::{PATIENCE, process, reach_for};
 use crate::agents::driven::courier;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
@@ -50,7 +50,7 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     let Some(_lock) = notes.follower_lock()? else { return Ok(()) };
     let Some(config) = session.config_dir().map(ConfigDir::new) else { return Ok(()) };
     let (process, file) = (Process::now(pid), config.session_file(pid));
-    let client = reach(home, &session, PATIENCE).await?;
+    let client = reach_for(home, &session, pid, PATIENCE).await?;
     let path = session.transcript_path.clone();
     let (transcript, _) = tokio::task::spawn_blocking(move || Transcript::follow(path)).await??;
     let Some(now) = config.session_at(&file).filter(|now| now.id == session.id) else { return Ok(()) };

@@ -89,10 +89,20 @@ fn title(prompt: &str) -> Option<String> {
 
 /// Connects to the hub as this session's agent; retries until `patience` is over.
 async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Result<AgentClient> {
+    let process = process::of_agent().map_or(0, |process| process.pid);
+    reach_for(home, session, process, patience).await
+}
+
+async fn reach_for(
+    home: &Home,
+    session: &Session,
+    process: u32,
+    patience: Duration,
+) -> anyhow::Result<AgentClient> {
     let until = Instant::now() + patience;
     let mut pause = Duration::from_millis(20);
     loop {
-        let error = match reach_once(home, session).await {
+        let error = match reach_once(home, session, process).await {
             Ok(reached) => return Ok(reached),
             Err(error) => error,
         };
@@ -105,7 +115,7 @@ async fn reach(home: &Home, session: &Session, patience: Duration) -> anyhow::Re
     }
 }
 
-async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<AgentClient> {
+async fn reach_once(home: &Home, session: &Session, process: u32) -> anyhow::Result<AgentClient> {
     if std::env::var_os("AYE_URL").is_some()
         && let Some(own) = Client::own_agent(home).await?
     {
@@ -114,7 +124,6 @@ async fn reach_once(home: &Home, session: &Session) -> anyhow::Result<AgentClien
     match AgentClient::of(home, session.agent.clone()).await {
         // Another session was resumed in this same process, and its agent is still known: this is a new one.
         Err(error) if status(&error) == Some(403) => {
-            let process = process::of_agent().map_or(0, |process| process.pid);
             let again = AgentId::try_from(format!("{}-{process}", session.agent));
             AgentClient::of(home, again.map_err(anyhow::Error::msg)?).await
         }

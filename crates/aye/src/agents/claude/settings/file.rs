@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
+const BACKUP: &str = "aye-backup";
+
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
     path: PathBuf,
@@ -60,11 +62,11 @@ impl SettingsFile {
             path: command.program.clone(),
             source: io::Error::other(error),
         })?;
-        self.change(|hooks| add(hooks, &line))
+        self.change(|hooks| add(hooks, &line), |_| None)
     }
 
     pub fn remove(&self) -> Result<Change, Trouble> {
-        self.change(remove)
+        self.change(remove, written_before)
     }
 
     /// Which of our hooks are there.
@@ -82,6 +84,7 @@ impl SettingsFile {
     fn change(
         &self,
         edit: impl FnOnce(&mut Map<String, Value>) -> Result<(), WrongShape>,
+        written_before: impl FnOnce(&Read) -> Option<Option<String>>,
     ) -> Result<Change, Trouble> {
         let read = self.read()?;
         let before = read.text.as_deref().unwrap_or("{}");
@@ -92,7 +95,11 @@ impl SettingsFile {
             return Ok(Change::Unchanged);
         }
         let unusable = |source| Trouble::Unusable { path: self.path.clone(), source };
-        let mut after = text::with_hooks(before, &new).map_err(unusable)?;
+        let mut after = match written_before(&read) {
+            Some(written) => text::with_written(before, written.as_deref()),
+            None => text::with_hooks(before, &new),
+        }
+        .map_err(unusable)?;
         if read.text.is_none() {
             after.push('\n');
         }
@@ -138,11 +145,24 @@ impl SettingsFile {
         if found != *before && !found.trim().is_empty() {
             return Err(Trouble::Changed(self.path.clone()));
         }
-        let backup = beside(target, "aye-backup");
+        let backup = beside(target, BACKUP);
         place(&backup, &found, Some(&like)).map_err(trouble("keep a copy of"))?;
         place(target, text, Some(&like)).map_err(trouble("write"))?;
         Ok(Change::Changed { backup: Some(backup) })
     }
+}
+
+/// The person's own hooks as they stood before ours were added, if nothing has changed since. Only there is known
+/// how they were written, and which empty entries are theirs.
+fn written_before(read: &Read) -> Option<Option<String>> {
+    let now = text::hooks(read.text.as_deref()?).ok()?;
+    let before = fs::read_to_string(beside(&read.target, BACKUP)).ok()?;
+    let mut again = text::hooks(&before).ok()?;
+    let (_, command) = installed(&now).into_iter().next()?;
+    let is_theirs = installed(&again).is_empty();
+    add(&mut again, &command.line().ok()?).ok()?;
+    let written = text::written_hooks(&before).ok()?.map(str::to_owned);
+    (is_theirs && again == now).then_some(written)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -200,6 +200,29 @@ fn a_file_keeps_everything_else_and_a_copy_of_what_it_was() {
 }
 
 #[test]
+fn hooks_of_the_person_are_put_back_as_they_were_written() {
+    let own = "{\"hooks\": {\"Stop\": [], \"PreToolUse\":[{ \"matcher\":\"Bash\",\n\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}] }]}, \"a\": 1}";
+    for text in [own, "{\"hooks\": {}}", "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}}\n"] {
+        let folder = Folder::with(Some(text));
+        folder.file.install(&command()).unwrap();
+        folder.file.remove().unwrap();
+        assert_eq!(folder.text(), text);
+        // What changed elsewhere meanwhile stays.
+        folder.file.install(&command()).unwrap();
+        fs::write(folder.file.path(), folder.text().replacen('{', "{\"new\": 2,", 1)).unwrap();
+        folder.file.remove().unwrap();
+        assert_eq!(folder.text(), text.replacen('{', "{\"new\": 2,", 1));
+        // A hook that was added meanwhile stays, too.
+        fs::write(folder.file.path(), text).unwrap();
+        folder.file.install(&command()).unwrap();
+        let with = folder.text().replacen("\"Stop\": [", "\"Mine\": [], \"Stop\": [", 1);
+        fs::write(folder.file.path(), with).unwrap();
+        folder.file.remove().unwrap();
+        assert!(folder.text().contains("\"Mine\": []"), "{}", folder.text());
+    }
+}
+
+#[test]
 fn a_link_stays_a_link_and_its_target_is_changed() {
     let folder = Folder::with(None);
     let target = folder.dir.path().join("dotfiles.json");

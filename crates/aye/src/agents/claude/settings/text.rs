@@ -72,34 +72,44 @@ pub fn are_off(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|settings| settings["disableAllHooks"] == true)
 }
 
+/// The hooks in this text as they are written.
+pub fn written_hooks(text: &str) -> Result<Option<&str>, Unusable> {
+    Ok(parse(text)?.0.into_iter().find(|(key, _)| key == "hooks").map(|(_, raw)| raw.get()))
+}
+
 /// The same text with other hooks; with none, without the key.
 pub fn with_hooks(text: &str, hooks: &Map<String, Value>) -> Result<String, Unusable> {
+    let written = in_place(hooks, indentation(text))?;
+    with_written(text, (!hooks.is_empty()).then_some(&written))
+}
+
+/// The same with hooks that are put in as they are written here.
+pub fn with_written(text: &str, written: Option<&str>) -> Result<String, Unusable> {
     let fields = parse(text)?.0;
     let indent = indentation(text);
-    let written = in_place(hooks, indent)?;
     let at = fields.iter().position(|(key, _)| key == "hooks");
     let ends: Vec<_> = fields.iter().map(|(_, raw)| span(text, raw.get())).collect();
-    Ok(match (at, hooks.is_empty()) {
-        (None, true) => text.to_owned(),
-        (Some(at), false) => replaced(text, ends[at], &written),
-        (None, false) => match ends.last() {
+    Ok(match (at, written) {
+        (None, None) => text.to_owned(),
+        (Some(at), Some(written)) => replaced(text, ends[at], written),
+        (None, Some(written)) => match ends.last() {
             Some((_, end)) => replaced(text, (*end, *end), &format!(",\n{indent}\"hooks\": {written}")),
             None => {
                 let (open, close) = braces(text);
                 replaced(text, (open, close + 1), &format!("{{\n{indent}\"hooks\": {written}\n}}"))
             }
         },
-        (Some(0), true) if fields.len() == 1 => {
+        (Some(0), None) if fields.len() == 1 => {
             let (open, close) = braces(text);
             replaced(text, (open, close + 1), "{}")
         }
-        (Some(0), true) => {
+        (Some(0), None) => {
             let first = after_blanks(text, braces(text).0 + 1);
             // Between two values are a comma and the next key.
             let next = after_blanks(text, after_blanks(text, ends[0].1) + 1);
             replaced(text, (first, next), "")
         }
-        (Some(at), true) => replaced(text, (ends[at - 1].1, ends[at].1), ""),
+        (Some(at), None) => replaced(text, (ends[at - 1].1, ends[at].1), ""),
     })
 }
 

@@ -11,12 +11,15 @@ pub struct Call {
     pub tool: String,
     pub input: Map<String, Value>,
     pub cwd: PathBuf,
+    /// Made by a sub-agent, which the dialog's title then says.
+    pub by_sub_agent: bool,
 }
 
 /// A dialog whose rows can be chosen from, the last thing on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     title: String,
+    by_sub_agent: bool,
     /// What stands between the title and the question.
     body: Vec<String>,
     question: String,
@@ -80,14 +83,21 @@ impl Prompt {
                 _ => (above[0], above[1..].concat(), Vec::new()),
             },
         };
-        Some(Self { title: title.to_owned(), body, question, rows, below })
+        let (title, by_sub_agent) = match title.split_once(" · from the ") {
+            Some((title, _)) => (title, true),
+            None => (title, false),
+        };
+        Some(Self { title: title.to_owned(), by_sub_agent, body, question, rows, below })
     }
 
     /// Whether the dialog is about this call, and shows all of it that could be another's.
     pub fn is_for(&self, call: &Call) -> bool {
+        if self.by_sub_agent != call.by_sub_agent {
+            return false;
+        }
         let text = |name: &str| call.input.get(name).and_then(Value::as_str);
         match (call.tool.as_str(), self.title.as_str()) {
-            ("Bash", title) if title.starts_with("Bash command") => text("command")
+            ("Bash", "Bash command") => text("command")
                 .is_some_and(|command| self.shows_command(command, text("description").unwrap_or_default())),
             ("Write", "Create file" | "Overwrite file") | ("Edit" | "MultiEdit", "Edit file") => {
                 text("file_path").is_some_and(|path| self.names_file(path, &call.cwd))

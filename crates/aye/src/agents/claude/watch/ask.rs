@@ -47,6 +47,8 @@ pub struct Asked {
     pub transcript: PathBuf,
     /// Whether the session says that it waits for the person at its terminal.
     pub waiting: watch::Receiver<bool>,
+    /// Whether a person is asked, or the answer is being typed: the terminal still waits for it.
+    pub asking: watch::Sender<bool>,
     /// For whoever comes after us, in a session that calls our hooks.
     pub notes: Option<Notes>,
 }
@@ -301,6 +303,7 @@ impl Asked {
         submitted: bool,
         ending: &mut Ending,
     ) -> Result<(), CallError> {
+        self.asking.send_replace(false);
         let closed = match tokio::time::timeout(PROOF_COMES_WITHIN, returned(ending)).await {
             Ok(closed) => closed,
             Err(_) => {

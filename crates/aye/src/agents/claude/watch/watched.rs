@@ -45,8 +45,8 @@ pub struct Watched {
     /// Told to the hub, one after another.
     reports: mpsc::Sender<Report>,
     heard: Instant,
-    /// One for each call that is open.
-    endings: HashMap<String, watch::Sender<Option<Closed>>>,
+    /// Calls that were raised, by their ids.
+    endings: HashMap<String, OpenCall>,
     tasks: JoinSet<()>,
     waiting: watch::Sender<bool>,
     screens: mpsc::Sender<Screen>,
@@ -133,8 +133,8 @@ impl Watched {
     /// Raises what is new, and tells those who wait how their calls ended.
     pub fn take(&mut self, news: News, places: &aye_policy::OwnPlaces) {
         for (open, closed) in news.closed {
-            if let Some(ending) = self.endings.remove(&open.tool_use_id) {
-                ending.send_replace(Some(closed));
+            if let Some(call) = self.endings.remove(&open.tool_use_id) {
+                call.ending.send_replace(Some(closed));
             }
         }
         // Questions and plans always wait for a person; what else does is seen when the session says so.
@@ -150,7 +150,7 @@ impl Watched {
     pub fn saw(&mut self, screen: Result<(String, String), NoPane>, places: &aye_policy::OwnPlaces) {
         let Status::Waiting { what, since } = self.session.status.clone() else { return };
         self.leave_to_hooks();
-        if self.endings.values().any(|ending| !ending.is_closed()) || self.is_asked_by_a_hook() {
+        if self.endings.values().any(OpenCall::is_asked) || self.is_asked_by_a_hook() {
             return self.explained();
         }
         self.looks += 1;
@@ -160,9 +160,9 @@ impl Watched {
             return;
         }
         let shown = screen.as_ref().ok().map(|(_, screen)| screen.as_str());
-        if let Some(open) = self.asked_on(shown, what.as_deref()) {
+        if let Some((transcript, open)) = self.asked_on(shown, what.as_deref()) {
             self.explained();
-            return self.raise(&open, places);
+            return self.raise_from(transcript, &open, places);
         }
         if self.looks <= hooks_had_time + LOOKS || self.waits_over.is_some() {
             return;
@@ -187,8 +187,8 @@ impl Watched {
     /// A hook that came late after all asks in the better way.
     fn leave_to_hooks(&mut self) {
         let Some(notes) = &self.notes else { return };
-        for (_, ending) in self.endings.extract_if(|id, _| notes.is_claimed(id)) {
-            ending.send_replace(Some(Closed::PassedOver));
+        for (_, call) in self.endings.extract_if(|id, _| notes.is_claimed(id)) {
+            call.ending.send_replace(Some(Closed::PassedOver));
         }
     }
 
@@ -196,50 +196,56 @@ impl Watched {
         self.notes.as_ref().is_some_and(Notes::has_waiting_hook)
     }
 
-    /// The one call that is asked about there. Without a screen, the only one that is open.
-    fn asked_on(&self, screen: Option<&str>, what: Option<&str>) -> Option<Open> {
-        let is_new = |open: &&Open| {
-            !self.endings.contains_key(&open.tool_use_id)
-                && self.notes.as_ref().is_none_or(|notes| !notes.is_claimed(&open.tool_use_id))
+    /// The one call that is asked about there, with the transcript it is in. Without a screen, the only one that is open.
+    fn asked_on(&self, screen: Option<&str>, what: Option<&str>) -> Option<(PathBuf, Open)> {
+        let own = self.transcript.open().iter().map(|open| (self.transcript.path().to_owned(), open.clone()));
+        let open: Vec<_> = own.chain(self.open_below()).collect();
+        let prompt = screen.and_then(Prompt::read);
+        let is_asked = |(path, open): &(PathBuf, Open)| match (screen, &prompt, open.tool.as_str()) {
+            (None, _, _) => what == Some("permission prompt"),
+            (Some(screen), _, QUESTIONS) => shows_questions(screen, open),
+            (_, Some(prompt), _) => self.call(path, open).is_some_and(|call| prompt.is_for(&call)),
+            (_, None, _) => false,
         };
-        let open = self.transcript.open();
-        let Some(screen) = screen else {
-            let only =
-                matches!((open, what), ([_], Some("permission prompt"))) && self.open_below().is_empty();
-            return open.iter().find(is_new).filter(|_| only).cloned();
-        };
-        let prompt = Prompt::read(screen);
-        let is_shown = |open: &&Open| match (open.tool.as_str(), &prompt) {
-            (QUESTIONS, _) => shows_questions(screen, open),
-            (_, Some(prompt)) => self.call(open).is_some_and(|call| prompt.is_for(&call)),
-            (_, None) => false,
-        };
-        let mut shown = open.iter().filter(is_shown);
-        let found = shown.next().filter(|_| shown.next().is_none()).filter(is_new)?;
-        // The dialog of a sub-agent may look the same.
-        (!self.open_below().iter().any(|open| is_shown(&open))).then(|| found.clone())
+        let mut asked = open.iter().filter(|open| is_asked(open));
+        let (path, open) = asked.next().filter(|_| asked.next().is_none())?;
+        let is_new = !self.endings.contains_key(&open.tool_use_id)
+            && self.notes.as_ref().is_none_or(|notes| !notes.is_claimed(&open.tool_use_id));
+        is_new.then(|| (path.clone(), open.clone()))
     }
 
-    /// What its sub-agents have not heard of yet.
-    fn open_below(&self) -> Vec<Open> {
+    /// What its sub-agents wait for; each has a transcript of its own.
+    fn open_below(&self) -> Vec<(PathBuf, Open)> {
         let folder = self.transcript.path().with_extension("").join("subagents");
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-        files.flat_map(|path| all_open_calls(&path).unwrap_or_default()).collect()
+        let open = files.flat_map(|path| {
+            all_open_calls(&path).unwrap_or_default().into_iter().map(move |open| (path.clone(), open))
+        });
+        open.collect()
     }
 
     fn cwd(&self, open: &Open) -> PathBuf {
         self.session.cwd.clone().or_else(|| open.cwd.as_ref().map(Into::into)).unwrap_or_default()
     }
 
-    fn call(&self, open: &Open) -> Option<Call> {
+    fn call(&self, transcript: &Path, open: &Open) -> Option<Call> {
         let input = serde_json::from_str(open.input.as_deref()?).ok()?;
-        Some(Call { tool: open.tool.clone(), input, cwd: self.cwd(open) })
+        let by_sub_agent = transcript != self.transcript.path();
+        Some(Call { tool: open.tool.clone(), input, cwd: self.cwd(open), by_sub_agent })
     }
 
     pub fn raise(&mut self, open: &Open, places: &aye_policy::OwnPlaces) {
-        match body(open, &self.cwd(open), self.transcript.path(), places) {
-            Ok(body) => self.follow(&open.tool_use_id, &open.tool, body, self.call(open), None),
+        self.raise_from(self.transcript.path().to_owned(), open, places);
+    }
+
+    fn raise_from(&mut self, transcript: PathBuf, open: &Open, places: &aye_policy::OwnPlaces) {
+        match body(open, &self.cwd(open), &transcript, places) {
+            Ok(body) => {
+                let call = self.call(&transcript, open);
+                let (tool, id) = (open.tool.clone(), open.tool_use_id.clone());
+                self.follow_in(transcript, Made { tool_use_id: id, tool, call }, body, None);
+            }
             Err(why) => {
                 let words =
                     format!("It asks something that cannot be shown here, so look at its terminal: {why}");
@@ -249,40 +255,79 @@ impl Watched {
         }
     }
 
-    /// Follows an ask; `closed` if the transcript shows its end already.
-    pub fn follow(
-        &mut self,
-        tool_use_id: &str,
-        tool: &str,
-        body: Body,
-        call: Option<Call>,
-        closed: Option<Closed>,
-    ) {
-        let asked = Asked {
+    /// Follows an ask whose end the transcript shows already.
+    pub fn follow_ended(&mut self, tool_use_id: String, body: Body, closed: Closed) {
+        let made = Made { tool_use_id, tool: QUESTIONS.to_owned(), call: None };
+        self.follow_in(self.transcript.path().to_owned(), made, body, Some(closed));
+    }
+
+    fn follow_in(&mut self, transcript: PathBuf, made: Made, body: Body, closed: Option<Closed>) {
+        let (sender, ending) = watch::channel(closed);
+        let (asking, asked) = watch::channel(true);
+        let call = OpenCall { ending: sender.clone(), asked };
+        self.endings.insert(made.tool_use_id.clone(), call);
+        // Our own transcript is read by whoever has us.
+        if transcript != self.transcript.path() {
+            self.tasks.spawn(until_closed(transcript.clone(), made.tool_use_id.clone(), sender));
+        }
+        let follower = Asked {
             client: self.client.clone(),
-            key: key(&self.session.id, tool_use_id),
-            tool_use_id: tool_use_id.to_owned(),
-            tool: tool.to_owned(),
+            key: key(&self.session.id, &made.tool_use_id),
+            tool_use_id: made.tool_use_id,
+            tool: made.tool,
             body,
-            call,
+            call: made.call,
             process: self.session.process,
-            transcript: self.transcript.path().to_owned(),
+            transcript,
             waiting: self.waiting.subscribe(),
+            asking,
             notes: self.notes.clone(),
         };
-        let (sender, ending) = watch::channel(closed);
-        self.endings.insert(tool_use_id.to_owned(), sender);
-        self.tasks.spawn(asked.follow(ending));
+        self.tasks.spawn(follower.follow(ending));
     }
 
     /// Takes back what is open, because its session goes on without us.
     pub async fn end(mut self) {
         self.explained();
         self.looking.take().inspect(AbortHandle::abort);
-        for (_, ending) in self.endings.drain() {
-            ending.send_replace(Some(Closed::PassedOver));
+        for (_, call) in self.endings.drain() {
+            call.ending.send_replace(Some(Closed::PassedOver));
         }
         while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// A call that was raised and has not returned.
+struct OpenCall {
+    /// Says how it ended.
+    ending: watch::Sender<Option<Closed>>,
+    asked: watch::Receiver<bool>,
+}
+
+impl OpenCall {
+    /// Whether the terminal still waits for its answer.
+    fn is_asked(&self) -> bool {
+        *self.asked.borrow() && self.asked.has_changed().is_ok()
+    }
+}
+
+/// A tool call that somebody is asked about.
+struct Made {
+    tool_use_id: String,
+    tool: String,
+    call: Option<Call>,
+}
+
+/// Reads the transcript of a sub-agent until it shows how the call ended, or nobody wants to know.
+async fn until_closed(path: PathBuf, tool_use_id: String, ending: watch::Sender<Option<Closed>>) {
+    let Ok((mut transcript, _)) = Transcript::follow(path) else { return };
+    while !ending.is_closed() {
+        let news = transcript.read().unwrap_or_default();
+        if let Some((_, closed)) = news.closed.into_iter().find(|(open, _)| open.tool_use_id == tool_use_id) {
+            ending.send_replace(Some(closed));
+            return;
+        }
+        tokio::time::sleep(BETWEEN_SCREENS).await;
     }
 }
 
@@ -324,6 +369,6 @@ fn body(open: &Open, cwd: &Path, transcript: &Path, places: &aye_policy::OwnPlac
         agent_id: None,
         permission_suggestions: None,
     };
-    let plan = || plan_in(transcript, PLAN);
+    let plan = || Some(plan_in(transcript, PLAN));
     translate::ask_with_plan(&tool, cwd, places, plan).map_err(|why| why.to_string())
 }

@@ -8,7 +8,6 @@ use super::past;
 use super::sessions::{ConfigDir, Session};
 use super::watched::{Screen, Watched, is_for_a_person};
 use crate::agents::claude::tmux::pane::Pane;
-use crate::agents::claude::translate::QUESTIONS;
 use crate::agents::driven::courier;
 use crate::client::{AgentClient, Client};
 use crate::config::DEFAULT_KIND;
@@ -295,7 +294,7 @@ impl Watcher {
         watched.announce(&profile).await?;
         past.withdraw_waits(&session).await?;
         for (tool_use_id, body, closed) in past.settled(&open, watched.transcript.path()) {
-            watched.follow(&tool_use_id, QUESTIONS, body, None, Some(closed));
+            watched.follow_ended(tool_use_id, body, closed);
         }
         // It may have been allowed at the keyboard meanwhile, and run.
         for open in open.iter().filter(|open| past.asked_permission(&open.tool_use_id)) {

@@ -10,7 +10,12 @@ fn screen(dialog: &str) -> String {
 }
 
 fn call(tool: &str, input: Value) -> Call {
-    Call { tool: tool.into(), input: input.as_object().unwrap().clone(), cwd: "/src/web".into() }
+    Call {
+        tool: tool.into(),
+        input: input.as_object().unwrap().clone(),
+        cwd: "/src/web".into(),
+        by_sub_agent: false,
+    }
 }
 
 /// As versions 2.1.325 and 2.1.197 draw the same command.
@@ -75,6 +80,9 @@ fn a_command_is_recognized_only_if_all_of_it_is_shown() {
         }
         assert!(!prompt.is_for(&call("Read", json!({"file_path": "f$i"}))));
     }
+    let below = NEW.replace(" Bash command", " Bash command · from the general-purpose agent");
+    let below = Prompt::read(&screen(&below)).unwrap();
+    assert!(!below.is_for(&ours) && below.is_for(&Call { by_sub_agent: true, ..ours }));
     let prompt = Prompt::read(&screen(UNNUMBERED)).unwrap();
     assert!(prompt.is_for(&call("Bash", json!({"command": "touch x"}))));
     assert_eq!((prompt.row_for(Wish::Deny), prompt.row_for(Wish::Allow)), (Some(0), Some(1)));
