@@ -1,6 +1,7 @@
 //! The end-to-end tests: real programs, from outside. One program, because each links everything.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::let_underscore_must_use)] // a test fails by panicking
 
+mod agents;
 mod asks;
 mod claude;
 mod commands;

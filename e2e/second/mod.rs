@@ -24,12 +24,11 @@ async fn drive(home: &Path, work: &Path, commands: &str) -> (ExitStatus, Vec<Run
         ourselves: env!("CARGO_BIN_EXE_aye").into(),
         kind: "served".into(),
         program: http_agent().into(),
+        variable: None,
         arguments: Vec::new(),
         cwd: work.to_owned(),
         prompt: "go".into(),
         image: None,
-        mode: None,
-        resume: None,
         stdin: Stdin::Pipe,
         stays: false,
     };

@@ -53,10 +53,9 @@ impl AgentProtocol for Served {
     type Request = OwnName;
     type Writer = Poster;
 
-    const PROGRAM_VARIABLE: &str = "AYE_SERVED";
     const ENDS_WITH_INPUT: bool = false;
 
-    fn arguments(&self, _mode: Option<&str>, _resume: Option<&str>) -> Vec<OsString> {
+    fn arguments(&self) -> Vec<OsString> {
         Vec::new()
     }
 
@@ -153,5 +152,6 @@ impl AgentProtocol for Served {
 
 fn asks(id: String, request: OwnName, body: Result<Body, String>) -> Meaning<Served> {
     let tool_use_id = Some(id.clone());
-    Meaning::Asks(Asked { id, request, body, tool_use_id, sub_agent: None, outlives_turn: false })
+    let (sub_agent, cwd, can) = Default::default();
+    Meaning::Asks(Asked { id, request, body, tool_use_id, sub_agent, cwd, can, outlives_turn: false })
 }

@@ -6,7 +6,7 @@ mod protocol;
 mod stamp;
 mod telegram;
 
-pub use protocol::{Asks, ProtocolName};
+pub use protocol::{Asks, KNOWN_AGENTS, KnownAgent, ProtocolName};
 pub use stamp::{Stamp, Watched};
 pub use telegram::{Span, TelegramSection};
 
@@ -73,7 +73,8 @@ pub struct AgentProfile {
     pub env: Vec<String>,
     /// Whether the page and Telegram may start runs that ask for no permissions.
     pub allow_bypass: bool,
-    pub protocol: ProtocolName,
+    /// What the kind is known to speak, unless it says so.
+    pub protocol: Option<ProtocolName>,
     pub stdin: Stdin,
     pub asks_by: AsksBy,
 }
@@ -103,21 +104,25 @@ pub enum AsksBy {
 pub const DEFAULT_KIND: &str = "claude";
 
 impl AgentProfile {
-    /// The program to start. Only the kind that needs no entry in config.toml has it named by the environment.
+    /// The program to start. Only a kind that needs no entry in config.toml has it named by the environment.
     pub fn program(&self, kind: &str) -> PathBuf {
-        let named = std::env::var_os(self.protocol.program_variable()).filter(|_| kind == DEFAULT_KIND);
+        let named = KnownAgent::of(kind).and_then(|known| std::env::var_os(known.variable));
         named.map(PathBuf::from).or_else(|| self.command.clone()).unwrap_or_else(|| kind.into())
+    }
+
+    pub fn speaks(&self) -> ProtocolName {
+        self.protocol.unwrap_or_default()
     }
 
     /// What a run may be started in from afar by anybody who may start one.
     pub fn modes(&self) -> Vec<&'static str> {
-        let modes = self.protocol.modes().iter();
+        let modes = self.speaks().modes().iter();
         modes.filter(|(_, asks)| self.allow_bypass || *asks != Asks::Bypass).map(|(mode, _)| *mode).collect()
     }
 
     /// Whether an agent asks for everything in this mode; in one that is not known it may not.
     pub fn asks_for_everything(&self, mode: Option<&str>) -> bool {
-        mode.is_none_or(|mode| self.protocol.modes().contains(&(mode, Asks::Everything)))
+        mode.is_none_or(|mode| self.speaks().modes().contains(&(mode, Asks::Everything)))
     }
 }
 
@@ -227,12 +232,15 @@ impl Config {
         Ok(Self { policy, hub: file.hub, agents, projects, telegram: file.telegram, history: file.history })
     }
 
-    /// Claude Code needs no entry; any other kind of agent does.
+    /// Known kinds of agents need no entry; any other does.
     pub fn agent(&self, kind: &str) -> Result<AgentProfile, ConfigError> {
-        match self.agents.get(kind) {
-            Some(profile) => Ok(profile.clone()),
-            None if kind == DEFAULT_KIND => Ok(AgentProfile::default()),
-            None => Err(ConfigError(format!("there is no [agents.{kind}] in config.toml"))),
+        let protocol = KnownAgent::of(kind).map(|known| known.protocol);
+        match (self.agents.get(kind), protocol) {
+            (Some(profile), _) => {
+                Ok(AgentProfile { protocol: profile.protocol.or(protocol), ..profile.clone() })
+            }
+            (None, Some(_)) => Ok(AgentProfile { protocol, ..AgentProfile::default() }),
+            (None, None) => Err(ConfigError(format!("there is no [agents.{kind}] in config.toml"))),
         }
     }
 }
@@ -309,7 +317,7 @@ mod tests {
         let modes = |text: &str| Config::parse(text).unwrap().agent("claude").unwrap().modes();
         assert!(!modes("").contains(&"bypassPermissions"));
         assert!(modes("[agents.claude]\nallow_bypass = true").contains(&"bypassPermissions"));
-        assert!(Config::default().agent("codex").unwrap_err().to_string().contains("[agents.codex]"));
+        assert!(Config::default().agent("other").unwrap_err().to_string().contains("[agents.other]"));
     }
 
     #[test]

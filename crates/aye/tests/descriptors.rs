@@ -29,7 +29,7 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
             program,
             arguments,
             cwd: work.path(),
-            variable: "AYE_CLAUDE",
+            variable: Some("AYE_CLAUDE"),
             stdin,
         }
     };

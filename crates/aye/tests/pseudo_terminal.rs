@@ -20,7 +20,7 @@ async fn every_byte_arrives_through_a_pseudo_terminal() {
         program: scripted_agent(),
         arguments: &[],
         cwd: work.path(),
-        variable: "AYE_CLAUDE",
+        variable: Some("AYE_CLAUDE"),
         stdin: Stdin::Pty,
     };
     let Agent { mut process, pipes: Pipes { mut input, output }, errors } = spawn(&start).unwrap();

@@ -17,6 +17,7 @@ pub const LONGEST_BEFORE: usize = 64 * 1024;
 /// Stands after a line of a diff that ends its file without a line break.
 pub const NO_NEWLINE: &str = "\\ No newline at end of file";
 const ODD_NAME: &str = "the tool's name has characters other than A to Z, digits, and _ - . : / so it may look like another tool";
+const UNCLEAR: &str = "the agent does not show enough to tell what this will do, so no rule decides it";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Display {
@@ -189,7 +190,7 @@ impl Display {
         };
         Self {
             parts: extras.parts.clone(),
-            caution: extras.caution.clone().or_else(|| has_odd_name(tool).then(|| ODD_NAME.into())),
+            caution: extras.caution.clone().or_else(|| caution(tool).map(Into::into)),
             grants: extras.grants.clone(),
             ..display
         }
@@ -227,6 +228,14 @@ impl Display {
 fn without(input: &Map<String, Value>, shown: &[&str]) -> Map<String, Value> {
     let rest = input.iter().filter(|(field, _)| !shown.contains(&field.as_str()));
     rest.map(|(field, value)| (field.clone(), value.clone())).collect()
+}
+
+fn caution(tool: &str) -> Option<&'static str> {
+    match Tool::named(tool) {
+        Some(Tool::Unclear) => Some(UNCLEAR),
+        Some(_) => None,
+        None => has_odd_name(tool).then_some(ODD_NAME),
+    }
 }
 
 fn has_odd_name(tool: &str) -> bool {

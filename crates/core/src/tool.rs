@@ -19,6 +19,8 @@ pub enum Tool {
     Fetch,
     Questions,
     Plan,
+    /// A call of which the agent does not show enough to tell what it will do.
+    Unclear,
 }
 
 /// What a tool does.
@@ -38,10 +40,12 @@ pub enum Act {
     Question,
     /// Shows a plan to a person.
     Plan,
+    /// Cannot be told for sure.
+    Unclear,
 }
 
 impl Tool {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Command,
         Self::Write,
         Self::Edit,
@@ -55,6 +59,7 @@ impl Tool {
         Self::Fetch,
         Self::Questions,
         Self::Plan,
+        Self::Unclear,
     ];
 
     /// As asks and rules name it.
@@ -73,6 +78,7 @@ impl Tool {
             Self::Fetch => "WebFetch",
             Self::Questions => "AskUserQuestion",
             Self::Plan => "ExitPlanMode",
+            Self::Unclear => "Unclear",
         }
     }
 
@@ -89,11 +95,12 @@ impl Tool {
             Self::Fetch => Act::Fetch,
             Self::Questions => Act::Question,
             Self::Plan => Act::Plan,
+            Self::Unclear => Act::Unclear,
         }
     }
 
-    /// Whether it exists to ask a person: approving it by rule would invent the answer.
-    pub const fn asks_a_person(self) -> bool {
-        matches!(self.act(), Act::Question | Act::Plan)
+    /// Whether only a person may approve it: a rule would invent the answer, or approve what nobody has seen.
+    pub const fn needs_a_person(self) -> bool {
+        matches!(self.act(), Act::Question | Act::Plan | Act::Unclear)
     }
 }

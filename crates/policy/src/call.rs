@@ -83,7 +83,7 @@ impl ToolCall<'_> {
     }
 
     pub fn is_person_only(&self) -> bool {
-        Tool::named(self.tool).is_some_and(Tool::asks_a_person)
+        Tool::named(self.tool).is_some_and(Tool::needs_a_person)
     }
 
     pub fn names_home(&self) -> bool {

@@ -148,7 +148,7 @@ fn approvable(pattern: String) -> Result<Glob, Problem> {
 
 /// A tool that asks a person and that the pattern names. `*` does not count: it means all other tools.
 fn person_only(glob: &Glob) -> Option<&'static str> {
-    let for_people = Tool::ALL.into_iter().filter(|tool| tool.asks_a_person()).map(Tool::name);
+    let for_people = Tool::ALL.into_iter().filter(|tool| tool.needs_a_person()).map(Tool::name);
     for_people.into_iter().find(|tool| glob.matches(tool) && !glob.matches_everything())
 }
 

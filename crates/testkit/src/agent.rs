@@ -18,6 +18,12 @@ pub fn http_agent() -> &'static Path {
     BUILT.get_or_init(|| build("http-agent"))
 }
 
+/// The agent that speaks JSON-RPC, well or badly.
+pub fn rpc_agent() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("rpc-agent"))
+}
+
 fn build(program: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

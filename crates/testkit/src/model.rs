@@ -1,5 +1,7 @@
-//! A model that says what a test wrote down: Anthropic's messages API on loopback, streamed. What the
-//! agent sends it next is the only proof of what the agent took for an answer.
+//! A model that says what a test wrote down, on loopback, by whatever API the agent calls it. What the agent sends
+//! it next is the only proof of what the agent took for an answer.
+
+mod wires;
 
 use crate::patience::{PATIENCE, eventually};
 use crate::scenario::{ModelAct, ModelScenario, Step, parts_of};
@@ -11,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use wires::Wire;
 
 pub struct Model {
     pub url: String,
@@ -80,32 +83,33 @@ impl Model {
         })
     }
 
-    /// The words in that result.
+    /// What the model is told of this tool call in words, whatever the API, once the agent tells it.
     pub fn told(&self, tool_use_id: &str) -> String {
-        let content = &self.result_of(tool_use_id)["content"];
-        match content {
-            Value::String(words) => words.clone(),
-            blocks => {
-                blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect()
-            }
-        }
+        eventually("the agent to pass on a tool's result", || self.heard_of(tool_use_id))
+    }
+
+    /// The same, if the agent told it already.
+    pub fn heard_of(&self, tool_use_id: &str) -> Option<String> {
+        let heard = self.shared.heard.lock().unwrap();
+        let mut results = heard.iter().flat_map(Wire::results);
+        results.rfind(|(id, _)| id == tool_use_id).map(|(_, told)| wires::words(&told))
     }
 }
+
+const EVENTS_FOLLOW: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
 
 fn reply(mut stream: TcpStream, shared: &Shared) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let Some((path, body)) = request(&stream) else { return };
-    if !path.starts_with("/v1/messages") || path.contains("count_tokens") {
+    let Some(wire) = Wire::of(&path) else {
         return send(&mut stream, 200, "application/json", "{}");
-    }
+    };
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    // Titles and the like are asked for on the side, with hardly any tools, and are not part of the story.
-    let on_the_side = asked["tools"].as_array().is_none_or(|tools| tools.len() < 2);
-    let streamed = asked["stream"] == true;
-    let step = if on_the_side {
+    let streamed = asked["stream"] == true || path.contains(":stream");
+    let step = if wire.is_on_the_side(&asked) {
         Step::Blocks(vec![text("ok")])
     } else {
-        shared.heard.lock().unwrap().push(asked);
+        shared.heard.lock().unwrap().push(asked.clone());
         shared.script.lock().unwrap().pop_front().unwrap_or_else(|| Step::Blocks(vec![text("I am done.")]))
     };
     let (blocks, deltas, pause) = match step {
@@ -113,6 +117,15 @@ fn reply(mut stream: TcpStream, shared: &Shared) {
         Step::Act(ModelAct::Message { blocks, deltas, pause }) => (blocks, deltas, pause),
         Step::Act(ModelAct::Fail { status }) => return fail(&mut stream, status),
     };
+    if wire != Wire::Messages {
+        if pause {
+            shared.wait_for_release();
+        }
+        return match streamed {
+            true => send_events(&mut stream, &wires::events(wire, &blocks, &asked)),
+            false => send(&mut stream, 200, "application/json", &wires::whole(wire, &blocks).to_string()),
+        };
+    }
     let calls_tools = blocks.iter().any(|block| block["type"] == "tool_use");
     let stop = if calls_tools { "tool_use" } else { "end_turn" };
     if !streamed {
@@ -121,7 +134,7 @@ fn reply(mut stream: TcpStream, shared: &Shared) {
     let events = streamed_message(&blocks, stop, deltas);
     let first = events.iter().position(|event| event["type"] == "content_block_delta").map_or(0, |at| at + 1);
     let (before, after) = events.split_at(first);
-    say(&mut stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+    say(&mut stream, EVENTS_FOLLOW);
     before.iter().for_each(|event| send_event(&mut stream, event));
     if pause {
         shared.wait_for_release();
@@ -175,6 +188,14 @@ fn streamed_message(blocks: &[Value], stop: &str, deltas: usize) -> Vec<Value> {
     events
 }
 
+fn send_events(stream: &mut TcpStream, events: &[(Option<&str>, String)]) {
+    say(stream, EVENTS_FOLLOW);
+    for (name, data) in events {
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        say(stream, &format!("{name}data: {data}\n\n"));
+    }
+}
+
 fn send_event(stream: &mut TcpStream, event: &Value) {
     say(stream, &format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
 }
@@ -192,7 +213,7 @@ fn request(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let path = line.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
+    let (mut length, mut chunked) = (0, false);
     loop {
         line.clear();
         reader.read_line(&mut line).ok()?;
@@ -204,10 +225,31 @@ fn request(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
         {
             length = value.trim().parse().ok()?;
         }
+        chunked |= line.to_ascii_lowercase().starts_with("transfer-encoding: chunked");
+    }
+    if chunked {
+        return Some((path, chunks(&mut reader)?));
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some((path, body))
+}
+
+fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let length = usize::from_str_radix(line.trim(), 16).ok()?;
+        let mut chunk = vec![0; length];
+        reader.read_exact(&mut chunk).ok()?;
+        body.extend(chunk);
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+    }
 }
 
 fn send(stream: &mut TcpStream, status: u16, kind: &str, body: &str) {

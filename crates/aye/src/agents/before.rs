@@ -99,6 +99,10 @@ fn edited(mut text: String, edits: &[Edit]) -> Option<Vec<Place>> {
             continue;
         }
         let start = text.find(edit.old)?;
+        // Of several places it is not known which one is meant.
+        if !edit.all && text.rfind(edit.old) != Some(start) {
+            return None;
+        }
         places.push(Place { edit: n, ..around(&text, start, start + edit.old.len()) });
         text = match edit.all {
             true => text.replace(edit.old, edit.new),

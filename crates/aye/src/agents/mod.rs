@@ -2,6 +2,7 @@
 
 pub mod before;
 pub mod claude;
+pub mod codex;
 pub mod demo;
 pub mod driven;
 pub mod lines;

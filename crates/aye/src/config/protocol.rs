@@ -9,6 +9,28 @@ use serde::Deserialize;
 pub enum ProtocolName {
     #[default]
     ClaudeCode,
+    Codex,
+}
+
+/// A kind of agent that needs no entry in config.toml.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownAgent {
+    /// Also the name of its program.
+    pub kind: &'static str,
+    pub protocol: ProtocolName,
+    /// The environment variable that names another program.
+    pub variable: &'static str,
+}
+
+pub const KNOWN_AGENTS: [KnownAgent; 2] = [
+    KnownAgent { kind: "claude", protocol: ProtocolName::ClaudeCode, variable: "AYE_CLAUDE" },
+    KnownAgent { kind: "codex", protocol: ProtocolName::Codex, variable: "AYE_CODEX" },
+];
+
+impl KnownAgent {
+    pub fn of(kind: &str) -> Option<Self> {
+        KNOWN_AGENTS.into_iter().find(|known| known.kind == kind)
+    }
 }
 
 /// How much an agent asks for in one of its permission modes.
@@ -31,18 +53,19 @@ const CLAUDE_CODE: [(&str, Asks); 6] = [
     ("bypassPermissions", Asks::Bypass),
 ];
 
+const CODEX: [(&str, Asks); 4] = [
+    ("default", Asks::Everything),
+    ("on-request", Asks::Less),
+    ("never", Asks::Bypass),
+    ("full-access", Asks::Bypass),
+];
+
 impl ProtocolName {
     /// The permission modes that a run may be started in from afar.
     pub const fn modes(self) -> &'static [(&'static str, Asks)] {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
-        }
-    }
-
-    /// The environment variable that names the agent's program.
-    pub const fn program_variable(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "AYE_CLAUDE",
+            Self::Codex => &CODEX,
         }
     }
 }

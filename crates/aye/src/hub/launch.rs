@@ -3,7 +3,7 @@
 
 use super::passkeys::Act;
 use super::{Command as AgentCommand, Hub, Image, Problem};
-use crate::config::{AgentProfile, Config, DEFAULT_KIND};
+use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent};
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{Agent, Invalid, Proof, Text};
@@ -81,7 +81,8 @@ impl Hub {
         let profile = profile(&config, kind)?;
         let cwd = folder(run.cwd.as_str(), &config.projects)?;
         let arguments = arguments(&run, kind, &profile, &cwd)?;
-        let named = [profile.env.clone(), vec![profile.protocol.program_variable().to_owned()]].concat();
+        let mut named = profile.env.clone();
+        named.extend(KnownAgent::of(kind).map(|known| known.variable.to_owned()));
         let mut environment = environment(&named, std::env::vars_os());
         environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
         let run = self.prove_run(run, &profile, &who).await?;

@@ -11,9 +11,9 @@ use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
-use crate::config::{AsksBy, ProtocolName};
+use crate::config::AsksBy;
 use crate::protocol::{Image, Resolution};
-use aye_core::Body;
+use aye_core::{Body, Can};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -27,6 +27,8 @@ pub struct ClaudeCode {
     /// The ids of our own requests begin with it.
     nonce: String,
     asks_by: AsksBy,
+    mode: Option<String>,
+    resume: Option<String>,
     requests: u64,
     /// What the transcript must still show, by tool call.
     expected: HashMap<String, Expected>,
@@ -53,9 +55,7 @@ impl AgentProtocol for ClaudeCode {
     type Request = Request;
     type Writer = Input;
 
-    const PROGRAM_VARIABLE: &str = ProtocolName::ClaudeCode.program_variable();
-
-    fn arguments(&self, mode: Option<&str>, resume: Option<&str>) -> Vec<OsString> {
+    fn arguments(&self) -> Vec<OsString> {
         let fixed = [
             "-p",
             "--input-format",
@@ -68,8 +68,8 @@ impl AgentProtocol for ClaudeCode {
             "--include-partial-messages",
             "--replay-user-messages",
         ];
-        let mode = mode.map(|mode| format!("--permission-mode={mode}"));
-        let session = resume.map(|session| format!("--resume={session}"));
+        let mode = self.mode.as_ref().map(|mode| format!("--permission-mode={mode}"));
+        let session = self.resume.as_ref().map(|session| format!("--resume={session}"));
         let given = mode.into_iter().chain(session).map(OsString::from);
         fixed.into_iter().map(OsString::from).chain(given).collect()
     }
@@ -151,6 +151,8 @@ impl ClaudeCode {
             places,
             nonce,
             asks_by,
+            mode: None,
+            resume: None,
             requests: 0,
             expected: HashMap::new(),
             plans: HashMap::new(),
@@ -159,6 +161,11 @@ impl ClaudeCode {
             speaking: None,
             texts: 0,
         }
+    }
+
+    /// Started in this permission mode, and with this session.
+    pub fn started(self, mode: Option<String>, resume: Option<String>) -> Self {
+        Self { mode, resume, ..self }
     }
 
     fn next_request(&mut self) -> String {
@@ -248,7 +255,16 @@ impl ClaudeCode {
         let sub_agent = self.sub_agents.behind(tool_use_id.as_deref(), tool.agent_id.as_deref());
         // Sub-agents go on after the turn in which they were started.
         let outlives_turn = tool.agent_id.is_some();
-        Asked { id, request: Request { tool, by_tool_use }, body, tool_use_id, sub_agent, outlives_turn }
+        Asked {
+            id,
+            request: Request { tool, by_tool_use },
+            body,
+            tool_use_id,
+            sub_agent,
+            cwd: None,
+            can: Can::default(),
+            outlives_turn,
+        }
     }
 
     fn says(&mut self, blocks: Vec<Block>, parent: Option<&str>) -> Meanings {

@@ -1,11 +1,11 @@
 //! What Claude Code asks for, as an ask.
 
 use super::wire::CanUseTool;
+use crate::agents::driven::tools::kept_by_hub;
 use crate::config::DEFAULT_KIND;
 use aye_core::{
     Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text, Tool,
 };
-use aye_policy::{Exactly, Folder, ToolCall};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -108,13 +108,7 @@ fn permission(
     let suggested = tool.permission_suggestions.as_deref().unwrap_or_default();
     let mut scopes = vec![ScopeOffer::once()];
     if suggested.is_empty() {
-        let cwd = cwd.to_string_lossy();
-        let (agent_kind, folder) = (DEFAULT_KIND, Folder::Claimed);
-        let call = ToolCall { agent_kind, cwd: &cwd, folder, tool: &tool.tool_name, input: &input, places };
-        if Exactly::of(&call).is_ok() {
-            let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };
-            scopes.extend([Scope::Session, Scope::Always].map(offer));
-        }
+        scopes = kept_by_hub(DEFAULT_KIND, &tool.tool_name, &input, cwd, places);
     } else {
         for scope in [Scope::Session, Scope::Always] {
             let rules = rules_for(scope, suggested);

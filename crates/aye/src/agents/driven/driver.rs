@@ -5,8 +5,9 @@ use super::activity::{Activity, Rest};
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Registration, Resolution};
-use aye_core::{AskId, AskState, AskView, Body, By, Key, Receipt, Report, Withdrawal};
+use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, Report, Withdrawal};
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 
 /// More open asks than this cannot be meant for a person.
 const MOST_OPEN: usize = 500;
@@ -73,6 +74,8 @@ pub enum Effect<M> {
         body: Body,
         tool_use_id: Option<String>,
         sub_agent: Option<String>,
+        cwd: Option<PathBuf>,
+        can: Can,
     },
     Withdraw {
         ask: AskId,
@@ -104,6 +107,8 @@ pub struct Driver<P: AgentProtocol> {
     unshown: HashMap<String, AskId>,
     activity: Activity,
     asked: u64,
+    /// Whether the last turn failed, or the run did.
+    failed: bool,
 }
 
 struct Waiting<R> {
@@ -125,6 +130,7 @@ impl<P: AgentProtocol> Driver<P> {
             unshown: HashMap::new(),
             activity: Activity::default(),
             asked: 0,
+            failed: false,
         }
     }
 
@@ -137,6 +143,10 @@ impl<P: AgentProtocol> Driver<P> {
 
     pub fn rest(&self) -> Rest {
         self.activity.rest()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
     }
 
     fn state(&self) -> Report {
@@ -229,11 +239,15 @@ impl<P: AgentProtocol> Driver<P> {
             }
             Meaning::TurnEnded(turn) => self.turn_ended(turn),
             Meaning::Tells(event) => vec![Effect::Tell(event)],
+            Meaning::Fails(why) => {
+                self.failed = true;
+                vec![trouble(why), Effect::End]
+            }
         }
     }
 
     fn asks(&mut self, asked: Asked<P::Request>) -> Effects<P> {
-        let Asked { id, request, body, tool_use_id, sub_agent, outlives_turn } = asked;
+        let Asked { id, request, body, tool_use_id, sub_agent, cwd, can, outlives_turn } = asked;
         if self.waiting.contains_key(&id) {
             // The first one still waits under this id, and gets the answer.
             let words = format!("The agent used the request id {id} twice; the second request was ignored.");
@@ -255,7 +269,7 @@ impl<P: AgentProtocol> Driver<P> {
                 self.waiting.insert(id.clone(), waiting);
                 self.asked += 1;
                 let key = Key::from_displayed(&format_args!("{}/{}", self.run, self.asked));
-                vec![Effect::Raise { request: id, key, body, tool_use_id, sub_agent }]
+                vec![Effect::Raise { request: id, key, body, tool_use_id, sub_agent, cwd, can }]
             }
             Err(why) => vec![Effect::Write(self.protocol.refusal(&id, &request, &why)), trouble(why)],
         }
@@ -335,6 +349,7 @@ impl<P: AgentProtocol> Driver<P> {
             effects.extend(waiting.ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)));
         }
         self.activity.turn_ended();
+        self.failed = turn.failed;
         let known = Registration { cost: turn.cost, ..Registration::state(self.state()) };
         effects.extend([Effect::Register(known), Effect::Tell(RunEvent::Turn(turn))]);
         effects

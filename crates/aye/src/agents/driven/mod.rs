@@ -6,6 +6,7 @@ mod activity;
 pub mod courier;
 mod driver;
 pub mod process;
+pub mod rpc;
 mod run;
 pub mod tools;
 
@@ -16,10 +17,11 @@ pub use run::{Run, Running, start};
 
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
-use aye_core::{Body, Receipt};
+use aye_core::{Body, Can, Receipt};
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -32,13 +34,11 @@ pub trait AgentProtocol: Send + Sized + 'static {
     type Request: Send + 'static;
     type Writer: Writer<Self::Message>;
 
-    /// The environment variable that names the agent's program.
-    const PROGRAM_VARIABLE: &str;
     /// Whether the agent ends by itself once its input is closed; a server is told to end instead.
     const ENDS_WITH_INPUT: bool = true;
 
     /// What makes the program speak this protocol.
-    fn arguments(&self, mode: Option<&str>, resume: Option<&str>) -> Vec<OsString>;
+    fn arguments(&self) -> Vec<OsString>;
 
     /// Reaches the agent that was started. What it says goes to `inputs`, message by message; where that is dropped, it
     /// has said everything.
@@ -111,6 +111,8 @@ pub enum Meaning<P: AgentProtocol> {
     TurnEnded(Turn),
     /// Something for the account of the run.
     Tells(RunEvent),
+    /// The run cannot go on, for this reason; nothing more is approved.
+    Fails(String),
 }
 
 /// A request that a person is asked about.
@@ -122,6 +124,10 @@ pub struct Asked<R> {
     pub body: Result<Body, String>,
     pub tool_use_id: Option<String>,
     pub sub_agent: Option<String>,
+    /// The folder it would work in, where that is not the run's.
+    pub cwd: Option<PathBuf>,
+    /// What the agent can take.
+    pub can: Can,
     /// It still counts when the turn ends.
     pub outlives_turn: bool,
 }

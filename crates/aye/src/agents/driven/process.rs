@@ -37,8 +37,8 @@ pub struct Start<'a> {
     pub arguments: &'a [OsString],
     pub cwd: &'a Path,
     pub stdin: Stdin,
-    /// The environment variable that names another program.
-    pub variable: &'a str,
+    /// The environment variable that names another program, if there is one.
+    pub variable: Option<&'a str>,
 }
 
 /// Our end of what the agent reads. Dropping it tells the agent that nothing more comes.
@@ -172,10 +172,10 @@ pub fn find(program: &Path) -> Option<PathBuf> {
 /// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
 pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
     let program = find(start.program).with_context(|| {
+        let variable = start.variable.map(|name| format!("{name} or ")).unwrap_or_default();
         format!(
-            "cannot start {}; is it installed? {} or `command` in config.toml names another",
+            "cannot start {}; is it installed? {variable}`command` in config.toml names another",
             start.program.display(),
-            start.variable
         )
     })?;
     let mut command = Command::new(start.ourselves);

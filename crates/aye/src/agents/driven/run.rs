@@ -19,6 +19,7 @@ use anyhow::Context;
 use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -57,13 +58,13 @@ pub struct Run<P> {
     /// The kind of agent, as config.toml names it.
     pub kind: String,
     pub program: PathBuf,
+    /// The environment variable that names another program, if there is one.
+    pub variable: Option<&'static str>,
     pub arguments: Vec<OsString>,
     pub cwd: PathBuf,
     pub prompt: String,
     /// A picture that belongs to the prompt.
     pub image: Option<Image>,
-    pub mode: Option<String>,
-    pub resume: Option<String>,
     pub stdin: Stdin,
     /// Wait for further prompts when there is nothing left to do.
     pub stays: bool,
@@ -118,7 +119,7 @@ pub async fn start<P: AgentProtocol>(
     account: mpsc::Sender<RunEvent>,
 ) -> anyhow::Result<Running<P>> {
     let client = AgentClient::of(home, run.id.clone()).await?;
-    let mut arguments = run.protocol.arguments(run.mode.as_deref(), run.resume.as_deref());
+    let mut arguments = run.protocol.arguments();
     arguments.extend(run.arguments);
     let start = Start {
         ourselves: &run.ourselves,
@@ -126,7 +127,7 @@ pub async fn start<P: AgentProtocol>(
         arguments: &arguments,
         cwd: &run.cwd,
         stdin: run.stdin,
-        variable: P::PROGRAM_VARIABLE,
+        variable: run.variable,
     };
     let mut protocol = run.protocol;
     let Agent { process, pipes, errors } = process::spawn(&start)?;
@@ -304,12 +305,14 @@ impl<P: AgentProtocol> RunLoop<P> {
             Effect::Deliver { ask, message, awaited } => {
                 return self.write(message, Some((ask, awaited))).await;
             }
-            Effect::Raise { request, key, body, tool_use_id, sub_agent } => {
-                let before = before::of(&body, &self.cwd);
+            Effect::Raise { request, key, body, tool_use_id, sub_agent, cwd, can } => {
+                let cwd = cwd.as_ref().unwrap_or(&self.cwd);
+                let before = before::of(&body, cwd);
                 let ask = NewAsk {
-                    cwd: Some(self.cwd.to_string_lossy().into_owned().into()),
+                    cwd: Some(cwd.to_string_lossy().into_owned().into()),
                     tool_use_id: tool_use_id.map(Into::into),
                     sub_agent: sub_agent.map(Into::into),
+                    can,
                     ..NewAsk::new(key, self.agent.clone(), &body).with_before(before)
                 };
                 if let Err(error) = self.asks.try_send(Raising { request, body, ask }) {
@@ -449,6 +452,8 @@ impl<P: AgentProtocol> RunLoop<P> {
         };
         // A server that we ended has not failed.
         let status = if told_to_end { ExitStatus::default() } else { status };
+        // Nor has one that ends well done well.
+        let status = if self.driver.has_failed() && status.success() { failed() } else { status };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;
         let Self { reports, account, .. } = self;
@@ -468,6 +473,11 @@ impl<P: AgentProtocol> RunLoop<P> {
         drop(account.send(ended).await);
         Ok(status)
     }
+}
+
+/// As if the agent had ended with exit code 1.
+fn failed() -> ExitStatus {
+    ExitStatus::from_raw(1 << 8)
 }
 
 fn title(prompt: &str) -> String {

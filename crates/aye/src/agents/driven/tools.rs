@@ -1,7 +1,9 @@
 //! An agent's own tools in the one vocabulary, and back.
 
-use aye_core::Tool;
+use aye_core::{Keeper, Scope, ScopeOffer, Tool};
+use aye_policy::{Exactly, Folder, ToolCall};
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// A tool of the vocabulary, as one kind of agent calls it.
 pub struct OwnTool {
@@ -33,6 +35,21 @@ pub fn to_own(tools: &[OwnTool], name: &str, tool: &str, input: Map<String, Valu
         Some(own) => renamed(input, |(own, ours)| (ours, own), own.fields),
         None => input,
     }
+}
+
+/// How far an approval of this call may reach where the agent keeps no rules itself: the hub repeats what is exact.
+pub fn kept_by_hub(
+    kind: &str,
+    tool: &str,
+    input: &Map<String, Value>,
+    cwd: &Path,
+    places: &aye_policy::OwnPlaces,
+) -> Vec<ScopeOffer> {
+    let (cwd, folder) = (cwd.to_string_lossy(), Folder::Claimed);
+    let call = ToolCall { agent_kind: kind, cwd: &cwd, folder, tool, input, places };
+    let offer = |scope| ScopeOffer { scope, rule: None, kept_by: Some(Keeper::Hub) };
+    let kept = Exactly::of(&call).is_ok().then(|| [Scope::Session, Scope::Always].map(offer));
+    std::iter::once(ScopeOffer::once()).chain(kept.into_iter().flatten()).collect()
 }
 
 fn renamed<'a>(

@@ -3,10 +3,11 @@ mod detach;
 use super::conversation::{self, Beginning, Keyboard, Person, Printer};
 use super::{Done, ERROR, named, say};
 use crate::agents::claude::driven::ClaudeCode;
+use crate::agents::codex::{self, Codex};
 use crate::agents::driven::{self, AgentProtocol};
 use crate::agents::random_name;
 use crate::client::Client;
-use crate::config::{AgentProfile, Config, DEFAULT_KIND, ProtocolName, Stdin};
+use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent, ProtocolName, Stdin};
 use crate::home::Home;
 use crate::protocol::{Command, Image, calls};
 use crate::shutdown::Signals;
@@ -25,7 +26,7 @@ use tokio::task::JoinSet;
 /// How long a detached agent may say nothing before it is taken for one that has started.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
-/// Run Claude Code without its terminal UI; its requests go to the hub.
+/// Run an agent without its terminal UI; its requests go to the hub.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,6 +34,7 @@ Examples:
   aye run --cwd ~/src/web --mode plan \"plan the migration\"
   aye run --resume claude-k3v9 \"go on\"    goes on with a run that has ended
   aye run --detach \"tidy up\" -- --model opus
+  aye run --agent codex \"add a test\"
   git diff | aye run -                     the prompt from standard input
 
 Prints what the agent says and does. Answer its requests here, on the page or on Telegram.
@@ -45,7 +47,7 @@ With --detach the agent stays in the background and takes further prompts, by `a
 pub struct Run {
     /// What the agent should do; - reads it from standard input. Without it, you are asked for it
     prompt: Option<String>,
-    /// Kind of agent: claude, or an [agents.KIND] in config.toml
+    /// Kind of agent: claude, codex, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     /// The agent's working folder (default: the current one)
@@ -104,10 +106,20 @@ impl Run {
              [agents.{DEFAULT_KIND}]. An agent that wants a terminal gets an [agents.KIND] of its own in config.toml"
         );
         let cwd = self.folder()?;
-        match profile.protocol {
+        // What it does anyway has a name that not every version knows.
+        let mode = self.mode.take().filter(|mode| mode != "default");
+        let resume = self.resume.take();
+        match profile.speaks() {
             ProtocolName::ClaudeCode => {
                 let protocol = ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by);
+                let protocol = protocol.started(mode, resume);
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
+            }
+            ProtocolName::Codex => {
+                let (kind, places) = (self.agent.clone(), home.places());
+                let start = codex::Start { kind, cwd: cwd.clone(), places, mode, resume };
+                drive(home, self.described(id, profile, cwd, Codex::new(start), prompt)?, keyboard, signals)
+                    .await
             }
         }
     }
@@ -213,6 +225,7 @@ impl Run {
         prompt: String,
     ) -> anyhow::Result<driven::Run<P>> {
         let (prompt, image) = self.prompt(prompt)?;
+        let variable = KnownAgent::of(&self.agent).map(|known| known.variable);
         let program = profile.program(&self.agent);
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
         arguments.extend(self.arguments);
@@ -222,13 +235,11 @@ impl Run {
             id,
             kind: self.agent,
             program,
+            variable,
             arguments,
             cwd,
             prompt,
             image,
-            // `default` is left out: older versions do not know the name.
-            mode: self.mode.filter(|mode| mode != "default"),
-            resume: self.resume,
             stdin: self.stdin.unwrap_or(profile.stdin),
             stays: self.detached.is_some(),
         })

@@ -1,0 +1,88 @@
+//! How an ask ended, as Codex is told it, and what it must then show.
+
+use aye_core::{Answer, Body, Choice, Receipt, Reply, Verdict};
+use serde_json::{Map, Value, json};
+
+/// What Codex must show of the call that was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expected {
+    /// It goes ahead.
+    Allowed,
+    /// It does not; perhaps its turn ends.
+    Refused { ends_turn: bool },
+    /// The model gets these answers.
+    Answers(Value),
+}
+
+/// The reply to a permission.
+pub fn decision(answer: Option<&Answer>) -> (Value, Expected) {
+    let (decision, expected) = match answer {
+        // How far an approval reaches is kept by the hub, which is then asked again each time.
+        Some(Answer::Permission(Verdict::Allow { input: None, .. })) => ("accept", Expected::Allowed),
+        Some(Answer::Permission(Verdict::Deny { interrupt: true, .. })) => {
+            ("cancel", Expected::Refused { ends_turn: true })
+        }
+        _ => ("decline", Expected::Refused { ends_turn: false }),
+    };
+    (json!({ "decision": decision }), expected)
+}
+
+/// The reply to questions, by Codex's names for them. Nothing is made up for a question that nobody answered.
+pub fn answers(ids: &[String], body: &Body, answer: Option<&Answer>) -> (Value, Expected) {
+    let mut given = Map::new();
+    if let (Body::Question(_), Some(Answer::Question(Reply::Each { answers }))) = (body, answer) {
+        for (id, choice) in ids.iter().zip(answers) {
+            let words = in_words(choice);
+            if !words.is_empty() {
+                given.insert(id.clone(), json!({ "answers": words }));
+            }
+        }
+    }
+    let reply = json!({ "answers": given });
+    (reply.clone(), Expected::Answers(reply))
+}
+
+/// Codex marks what a person adds to an option.
+fn in_words(choice: &Choice) -> Vec<String> {
+    match choice {
+        Choice::Skipped { .. } => Vec::new(),
+        Choice::Given { selected, text, notes } => {
+            let own = text.iter().map(|text| text.to_string());
+            let notes = notes.iter().map(|notes| format!("user_note: {notes}"));
+            selected.iter().cloned().chain(own).chain(notes).collect()
+        }
+    }
+}
+
+/// What an item that has ended says of our decision.
+pub fn judge_item(expected: &Expected, status: &str) -> Option<(Receipt, String)> {
+    let declined = status == "declined";
+    let seen = format!("Codex says that the call has {status}");
+    match expected {
+        Expected::Allowed | Expected::Refused { .. } if status == "inProgress" => None,
+        Expected::Allowed if !declined => Some((Receipt::Confirmed, seen)),
+        Expected::Refused { .. } if declined => Some((Receipt::Confirmed, seen)),
+        Expected::Allowed | Expected::Refused { .. } => Some((Receipt::Disputed, seen)),
+        Expected::Answers(_) => None,
+    }
+}
+
+/// What the model is told of the call says of our answer.
+pub fn judge_output(expected: &Expected, output: &Value) -> Option<(Receipt, String)> {
+    let told = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+    let excerpt: String = told.chars().take(200).collect();
+    match expected {
+        Expected::Answers(ours) => {
+            let theirs = aye_core::json::parse(told.as_bytes()).ok();
+            Some(match theirs.as_ref() == Some(ours) {
+                true => (Receipt::Confirmed, "the model is told the same answers".into()),
+                false => (Receipt::Disputed, format!("the model is told: {excerpt}")),
+            })
+        }
+        Expected::Refused { ends_turn: true } => Some(match told.contains("aborted by user") {
+            true => (Receipt::Confirmed, "the model is told that the user ended it".into()),
+            false => (Receipt::Disputed, format!("the model is told: {excerpt}")),
+        }),
+        Expected::Allowed | Expected::Refused { ends_turn: false } => None,
+    }
+}

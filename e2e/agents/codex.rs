@@ -1,0 +1,99 @@
+//! What only Codex does.
+
+use super::{CODEX, Stage};
+use crate::support::eventually;
+use aye_testkit::model::{Model, tool};
+use serde_json::{Value, json};
+
+fn patch(id: &str, lines: &str) -> Value {
+    let command = format!("apply_patch <<'EOF'\n*** Begin Patch\n{lines}*** End Patch\nEOF\n");
+    tool(id, "exec_command", json!({ "cmd": command }))
+}
+
+fn stage(steps: Vec<Value>) -> Stage {
+    Stage::new(&CODEX, Model::scripted(steps.into_iter().map(|call| vec![call]).collect()))
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_file_is_shown_as_a_diff_before_it_changes() {
+    let stage = stage(vec![
+        patch("call_1", "*** Add File: note.txt\n+one\n+two\n"),
+        patch("call_2", "*** Update File: note.txt\n@@\n one\n-two\n+three\n"),
+        patch("call_3", "*** Delete File: note.txt\n"),
+    ]);
+    let note = stage.work.path().join("note.txt");
+    let run = stage.run(&[]);
+    let added = stage.answer(json!({"decision": "allow", "scope": "once"}));
+    assert_eq!((&added["body"]["tool"], &added["display"]["kind"]), (&json!("Write"), &json!("diff")));
+    assert_eq!(added["body"]["input"]["content"], "one\ntwo\n");
+    stage.model.told("call_1");
+    let changed = stage.ask();
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "one\ntwo\n");
+    assert_eq!(changed["body"]["tool"], "Edit");
+    assert!(changed["display"]["text"].as_str().unwrap().contains("-two\n+three\n"), "{changed}");
+    stage.answer(json!({"decision": "allow", "scope": "once"}));
+    stage.model.told("call_2");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "one\nthree\n");
+    let removed = stage.answer(json!({"decision": "deny"}));
+    assert_eq!(removed["body"]["tool"], "apply_patch");
+    stage.model.told("call_3");
+    assert!(note.exists());
+    for ask in [added, changed, removed] {
+        stage.confirmed(&ask);
+    }
+    assert!(run.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_refusal_that_interrupts_ends_the_turn_and_the_session_goes_on_later() {
+    let stage = stage(vec![(CODEX.runs)("call_1", "touch never")]);
+    let run = stage.run(&[]);
+    let ask = stage.answer(json!({"decision": "deny", "interrupt": true}));
+    run.wait_with_output().unwrap();
+    stage.confirmed(&ask);
+    assert_eq!(stage.model.requests().len(), 1);
+    let session = stage.agent()["session"].as_str().unwrap().to_owned();
+    let again = stage.command(&["--resume", &session], "go on").output().unwrap();
+    assert!(again.status.success(), "{again:?}");
+    stage.told("call_1", "aborted by user");
+    assert!(!stage.has("never"));
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_run_in_the_background_takes_further_prompts() {
+    let stage = stage(vec![
+        (CODEX.runs)("call_1", "touch first"),
+        aye_testkit::model::text("One."),
+        (CODEX.runs)("call_2", "touch second"),
+    ]);
+    let started = stage.command(&["--detach"], "do it").output().unwrap();
+    assert!(started.status.success(), "{started:?}");
+    stage.answer(json!({"decision": "allow", "scope": "once"}));
+    stage.model.told("call_1");
+    eventually("the turn to end", || (stage.agent()["state"] == "idle").then_some(()));
+    stage.steer("prompt", json!({"text": "now the second"}));
+    let second = stage.answer(json!({"decision": "allow", "scope": "once"}));
+    assert_eq!(second["display"]["text"], "touch second");
+    stage.model.told("call_2");
+    assert!(stage.has("first") && stage.has("second"));
+    stage.steer("stop", json!({}));
+    eventually("the run to end", || (stage.agent()["state"] == "ended").then_some(()));
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_question_takes_words_and_no_refusal() {
+    let stage = stage(vec![(CODEX.asks.unwrap())("call_q")]);
+    let run = stage.run(&[]);
+    let ask = stage.ask();
+    let skipped = stage.hub.answer(&ask, json!({"skip": true}));
+    assert!(skipped.body.to_string().contains("Codex takes one answer to each question"), "{}", skipped.body);
+    stage.answer(json!({"answers": [{"text": "MariaDB, exactly 10.6", "notes": "and soon"}]}));
+    stage.told("call_q", "MariaDB, exactly 10.6");
+    stage.told("call_q", "user_note: and soon");
+    stage.confirmed(&ask);
+    assert!(run.wait_with_output().unwrap().status.success());
+}

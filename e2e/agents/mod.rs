@@ -1,0 +1,97 @@
+//! The real agents, driven by `aye run`, with a scripted model behind each. The stories are the same for all of them,
+//! and each checks what the model was told in the end, which is the only proof.
+
+mod broken;
+mod codex;
+mod stage;
+mod stories;
+mod table;
+
+use aye_testkit::model::tool;
+use serde_json::{Value, json};
+pub use stage::Stage;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A real agent, as the stories need it.
+pub struct Agent {
+    pub kind: &'static str,
+    /// As people call it.
+    pub name: &'static str,
+    /// The version that the stories are told with.
+    pub version: &'static str,
+    /// Its own configuration, so that it calls the model at this address.
+    pub set_up: fn(&mut Command, &Path, &str),
+    /// A call of its tool that runs a command.
+    pub runs: fn(id: &str, command: &str) -> Value,
+    /// A call of its tool that asks "Which DB?", SQLite among the options.
+    pub asks: Option<fn(id: &str) -> Value>,
+    /// The stories that cannot be told with it, and why.
+    pub cannot: &'static [(&'static str, &'static str)],
+}
+
+impl Agent {
+    pub fn cannot(&self, story: &str) -> Option<&'static str> {
+        self.cannot.iter().find(|(name, _)| *name == story).map(|(_, why)| *why)
+    }
+}
+
+/// The real program. Tests with it are ignored unless asked for, because a plain `cargo test` may not have it.
+pub fn program(variable: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    named.unwrap_or_else(|| {
+        panic!("{variable} must name the real program: run scripts/test, which installs it")
+    })
+}
+
+pub static CLAUDE: Agent = Agent {
+    kind: "claude",
+    name: "Claude Code",
+    version: "2.1.325",
+    set_up: |command, work, model| {
+        command.env("AYE_CLAUDE", program("AYE_TEST_CLAUDE"));
+        command.env("ANTHROPIC_BASE_URL", model).env("ANTHROPIC_API_KEY", "sk-ant-fake");
+        command.env("CLAUDE_CONFIG_DIR", work.join(".config")).env("IS_SANDBOX", "1");
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+    },
+    runs: |id, command| tool(id, "Bash", json!({"command": command, "description": "x"})),
+    asks: Some(|id| {
+        let option = |label: &str| json!({"label": label, "description": "."});
+        let options = [option("PostgreSQL"), option("SQLite")];
+        let question =
+            json!({"question": "Which DB?", "header": "DB", "multiSelect": false, "options": options});
+        tool(id, "AskUserQuestion", json!({"questions": [question]}))
+    }),
+    cannot: &[],
+};
+
+pub static CODEX: Agent = Agent {
+    kind: "codex",
+    name: "Codex",
+    version: "0.166.0",
+    set_up: |command, work, model| {
+        let home = work.join(".codex");
+        std::fs::create_dir_all(&home).unwrap();
+        let config = format!(
+            "model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\n\
+             base_url = \"{model}/v1\"\nwire_api = \"responses\"\nenv_key = \"SCRIPTED_KEY\"\n\
+             request_max_retries = 0\nstream_max_retries = 0\nsupports_websockets = false\n"
+        );
+        std::fs::write(home.join("config.toml"), config).unwrap();
+        command
+            .env("AYE_CODEX", program("AYE_TEST_CODEX"))
+            .env("CODEX_HOME", home)
+            .env("SCRIPTED_KEY", "fake");
+    },
+    runs: |id, command| tool(id, "exec_command", json!({"cmd": command})),
+    asks: Some(|id| {
+        let option = |label: &str| json!({"label": label, "description": "."});
+        let options = [option("PostgreSQL"), option("SQLite")];
+        let question = json!({"id": "db", "question": "Which DB?", "header": "DB", "options": options});
+        tool(id, "request_user_input", json!({"questions": [question]}))
+    }),
+    cannot: &[],
+};
+
+/// Every agent that stories are told with.
+pub static AGENTS: [&Agent; 2] = [&CLAUDE, &CODEX];
