@@ -21,7 +21,7 @@ pub struct Home {
 }
 
 /// Stands in `chain.key` once the rows of the database carry MACs.
-const MARKS_ROWS: &str = "rows";
+const MARKS_ROWS: &str = "whole_rows";
 
 /// What `chain.key` holds: the key, and the line of the trail that was the first to be written with it.
 #[derive(Clone)]

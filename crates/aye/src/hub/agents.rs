@@ -7,7 +7,7 @@ use crate::processes::Process;
 use crate::protocol::{Command, Registration};
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, AskId, Event, Reach, Receipt, Report, Withdrawal};
+use aye_core::{Agent, AgentId, Ask, AskId, Event, Reach, Receipt, Report, Withdrawal};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -288,7 +288,8 @@ fn settle_all(
         change(tx, ask, Event::Withdraw { why: Withdrawal::Gone, answer: None }, who, now)?;
     }
     for id in tx.undelivered_asks_of(agent)? {
-        let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
+        let pending = |ask: &Ask| ask.state.receipt() == Some(Receipt::Pending);
+        let Some(ask) = tx.ask(&id)?.filter(pending) else { continue };
         change(tx, ask, Event::Receipt(undelivered.clone()), who, now)?;
     }
     Ok(())

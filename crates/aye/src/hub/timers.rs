@@ -4,8 +4,9 @@ use super::change::{change, publish_agent};
 use super::{Hub, Problem};
 use crate::processes::Process;
 use crate::store::{AgentRow, Reader, Tx};
-use aye_core::{Event, Expiry, Reach, Report};
+use aye_core::{AgentId, AskId, Event, Expiry, Reach, Report};
 use aye_policy::WhenUnattended;
+use futures_util::future::join_all;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::time::Duration;
@@ -44,12 +45,15 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
 }
 
 impl Hub {
-    /// Does what is due now.
+    /// Does what is due now. What cannot be done holds up nothing else.
     pub async fn tick(&self) -> Result<(), Problem> {
-        self.expire_due().await?;
-        self.reject_unattended().await?;
-        self.bury_the_dead().await?;
-        self.mark_lost().await
+        let done = [
+            self.expire_due().await,
+            self.reject_unattended().await,
+            self.bury_the_dead().await,
+            self.mark_lost().await,
+        ];
+        done.into_iter().collect()
     }
 
     async fn next_nap(&self) -> Duration {
@@ -71,15 +75,21 @@ impl Hub {
         if next.is_none_or(|deadline| deadline > now) {
             return Ok(());
         }
-        let work = move |tx: &mut Tx| {
-            for id in tx.due_asks(now)? {
-                if let Some(ask) = tx.ask_unless_foreign(&id)? {
-                    change(tx, ask, Event::Expire(Expiry::Deadline), "hub", now)?;
-                }
-            }
-            Ok(())
+        let due = self.inner.store.read(move |db| db.due_asks(now)).await?;
+        self.expire(due, Expiry::Deadline).await.map(drop)
+    }
+
+    /// Ends each of these asks by a change of its own, and says how many were open.
+    async fn expire(&self, asks: Vec<AskId>, why: Expiry) -> Result<usize, Problem> {
+        let now = self.inner.clock.now();
+        let expire = |id: AskId| {
+            self.inner.store.write(move |tx: &mut Tx| {
+                let open = tx.ask(&id)?.filter(|ask| ask.state.is_open());
+                open.map(|ask| change(tx, ask, Event::Expire(why), "hub", now)).transpose()
+            })
         };
-        self.inner.store.write(work).await
+        let ended = join_all(asks.into_iter().map(expire)).await;
+        Ok(ended.into_iter().collect::<Result<Vec<_>, Problem>>()?.into_iter().flatten().count())
     }
 
     /// Where people chose so, nobody being there is told to the agents instead of waiting for somebody.
@@ -89,21 +99,10 @@ impl Hub {
         if !rejects || !self.inner.attendance.is_unattended(now) {
             return Ok(());
         }
-        loop {
-            let work = move |tx: &mut Tx| {
-                let mut ended = 0;
-                for id in tx.some_open_asks()? {
-                    if let Some(ask) = tx.ask_unless_foreign(&id)? {
-                        change(tx, ask, Event::Expire(Expiry::Unattended), "hub", now)?;
-                        ended += 1;
-                    }
-                }
-                Ok::<_, Problem>(ended == 0)
-            };
-            if self.inner.store.write(work).await? {
-                return Ok(());
-            }
+        while self.expire(self.inner.store.read(Reader::some_open_asks).await?, Expiry::Unattended).await? > 0
+        {
         }
+        Ok(())
     }
 
     /// An agent whose process is gone has ended, whether or not its adapter could still say so.
@@ -123,21 +122,16 @@ impl Hub {
 
     async fn mark_lost(&self) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let silent = self.inner.life.fallen_silent(now);
-        if silent.is_empty() {
-            return Ok(());
-        }
-        let work = move |tx: &mut Tx| {
-            for id in silent {
+        let mark = |id: AgentId| {
+            self.inner.store.write(move |tx: &mut Tx| {
                 // Whoever speaks of an agent that has ended does not bring it back.
                 let is_alive = |agent: &AgentRow| agent.report != Report::Ended;
-                let Some(agent) = tx.agent(&id)?.filter(is_alive) else { continue };
+                let Some(agent) = tx.agent(&id)?.filter(is_alive) else { return Ok(()) };
                 tx.put_agent(&AgentRow { lost: true, ..agent })?;
                 tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;
-                publish_agent(tx, &id)?;
-            }
-            Ok(())
+                publish_agent(tx, &id)
+            })
         };
-        self.inner.store.write(work).await
+        join_all(self.inner.life.fallen_silent(now).into_iter().map(mark)).await.into_iter().collect()
     }
 }

@@ -1,6 +1,6 @@
 use super::asks::{name, time, unreadable, unword, word};
 use super::outlines;
-use super::row_mac::AGENTS;
+use super::row_mac::{AGENTS, OUTLINES, of_params};
 use super::{Reader, StoreError, Tx, one};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
@@ -87,7 +87,7 @@ fn select() -> String {
         "SELECT row_is_ours(mac, {AGENTS}) AS ours,
     (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
         AS open_asks,
-    (SELECT body FROM outlines WHERE outlines.agent = agents.id) AS outline,
+    (SELECT body FROM outlines WHERE outlines.agent = agents.id AND row_is_ours(mac, {OUTLINES})) AS outline,
     agents.* FROM agents"
     )
 }
@@ -95,13 +95,14 @@ fn select() -> String {
 impl Tx<'_> {
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
-        let mut statement = self.connection.prepare_cached(
+        let mac = of_params(AGENTS);
+        let mut statement = self.connection.prepare_cached(&format!(
             "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, pid, pid_started, report, lost, cost, created_at, mac)
              VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at,
-                 iif(:ours, row_mac('agents', :id, :kind, :host, :cwd, :first_cwd, :pid, :pid_started), NULL))
+                 iif(:ours, {mac}, NULL))
              ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
-                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac",
-        )?;
+                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac"
+        ))?;
         let put = statement.execute(named_params! {
             ":id": profile.id.as_str(),
             ":kind": profile.kind,
@@ -155,9 +156,7 @@ impl Reader {
         let condition = if all { "" } else { "WHERE report <> 'ended'" };
         // Should there ever be more, the newest are the ones that matter.
         let sql = format!("{} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000", select());
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-        let mut agents = rows.map(|row| row?).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut agents = self.rows("agents", &sql, [], read_row)?;
         agents.reverse();
         Ok(agents)
     }

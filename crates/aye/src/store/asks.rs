@@ -1,4 +1,4 @@
-use super::row_mac::{self, ASKS};
+use super::row_mac::{ASKS, check_ours, of_params, pass_by};
 use super::{AgentRow, Reader, StoreError, Tx, one};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
@@ -6,11 +6,14 @@ use aye_core::{
     Receipt, State, Withdrawal,
 };
 use jiff::Timestamp;
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, Null};
 use rusqlite::{OptionalExtension, Params, Row, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// So many are ended in one go, so that others get their turn.
+const AT_ONCE: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct AskFilter {
@@ -61,28 +64,34 @@ impl Tx<'_> {
         let has_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
         let extras = has_extras.then(|| serde_json::to_string(&ask.extras));
         let extras = extras.transpose().map_err(unreadable)?;
-        let mut statement = self.connection.prepare_cached(
+        let mac = of_params(ASKS);
+        let mut statement = self.connection.prepare_cached(&format!(
             "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
                  extras, cwd_checked, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                 row_mac('asks', ?1, ?2, ?3, ?9, ?11, ?12, 'open', NULL, NULL, NULL, NULL))",
-        )?;
-        let put = statement.execute((
-            ask.id.as_str(),
-            ask.agent.as_str(),
-            ask.key.as_str(),
-            &ask.cwd,
-            &ask.tool_use_id,
-            &ask.sub_agent,
-            ask.body.kind().as_str(),
-            ask.body.to_json().to_string(),
-            ask.digest.as_str(),
-            ask.created_at.as_millisecond(),
-            ask.deadline.map(Timestamp::as_millisecond),
-            proof_word(ask)?,
-            extras,
-            ask.cwd_checked,
+             VALUES (:id, :agent, :key, :cwd, :tool_use_id, :sub_agent, :kind, :body, :digest, :created_at, :deadline, :proof,
+                 :extras, :cwd_checked, {mac})"
         ))?;
+        let put = statement.execute(named_params! {
+            ":id": ask.id.as_str(),
+            ":agent": ask.agent.as_str(),
+            ":key": ask.key.as_str(),
+            ":cwd": ask.cwd,
+            ":tool_use_id": ask.tool_use_id,
+            ":sub_agent": ask.sub_agent,
+            ":kind": ask.body.kind().as_str(),
+            ":body": ask.body.to_json().to_string(),
+            ":digest": ask.digest.as_str(),
+            ":created_at": ask.created_at.as_millisecond(),
+            ":deadline": ask.deadline.map(Timestamp::as_millisecond),
+            ":proof": proof_word(ask)?,
+            ":extras": extras,
+            ":cwd_checked": ask.cwd_checked,
+            ":state": State::Open.name(),
+            ":answer": Null,
+            ":by": Null,
+            ":why": Null,
+            ":ended_at": Null,
+        })?;
         one(put, "asks", ask.id.as_str())
     }
 
@@ -95,24 +104,27 @@ impl Tx<'_> {
             State::Withdrawn { why, .. } => (None, Some(word(why)?)),
         };
         let by = state.by().map(serde_json::to_string).transpose().map_err(unreadable)?;
-        let mut statement = self.connection.prepare_cached(
-            "UPDATE asks SET state = :state, answer = :answer, by = :by, answer_key = :key, why = :why,
-                 ended_at = :ended_at, receipt = :receipt, extras = NULL,
-                 mac = row_mac('asks', :id, :agent, :ask_key, :digest, :deadline, :proof, :state, :answer, :by, :why,
-                     :ended_at)
-             WHERE id = :id AND state = 'open'",
-        )?;
+        let mac = of_params(ASKS);
+        let mut statement = self.connection.prepare_cached(&format!(
+            "UPDATE asks SET state = :state, answer = :answer, by = :by, answer_key = :answer_key, why = :why,
+                 ended_at = :ended_at, receipt = :receipt, extras = NULL, mac = {mac}
+             WHERE id = :id AND state = 'open'"
+        ))?;
         let changed = statement.execute(named_params! {
             ":id": ask.id.as_str(),
             ":agent": ask.agent.as_str(),
-            ":ask_key": ask.key.as_str(),
+            ":key": ask.key.as_str(),
+            ":tool_use_id": ask.tool_use_id,
+            ":sub_agent": ask.sub_agent,
+            ":cwd_checked": ask.cwd_checked,
             ":digest": ask.digest.as_str(),
+            ":created_at": ask.created_at.as_millisecond(),
             ":deadline": ask.deadline.map(Timestamp::as_millisecond),
             ":proof": proof_word(ask)?,
             ":state": state.name(),
             ":answer": state.answer().map(|answer| answer.to_json().to_string()),
             ":by": by,
-            ":key": key,
+            ":answer_key": key,
             ":why": why,
             ":ended_at": state.ended_at().map(Timestamp::as_millisecond),
             ":receipt": state.receipt().map(Receipt::as_str),
@@ -139,48 +151,45 @@ impl Tx<'_> {
 impl Reader {
     /// An ask for decisions: exactly as the hub wrote it, or an error.
     pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.own_ask("id = ?1", [id.as_str()])
+        self.one_ask(&with_mac("WHERE id = ?1"), [id.as_str()], read_own)
     }
 
     /// The same by the agent's own name for it.
     pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        self.own_ask("agent = ?1 AND key = ?2", [agent.as_str(), key.as_str()])
-    }
-
-    fn own_ask(&self, which: &str, params: impl Params) -> Result<Option<Ask>, StoreError> {
-        let sql = format!("SELECT row_is_ours(mac, {ASKS}) AS ours, * FROM asks WHERE {which}");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params)?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let ask = read_row(row)?;
-        // The MAC covers the digest, and the digest what was asked.
-        match row.get("ours")? && ask.digest == Digest::of(&ask.cwd, &ask.body) {
-            true => Ok(Some(ask)),
-            false => Err(StoreError::Foreign { table: "asks", id: ask.id.to_string() }),
-        }
-    }
-
-    /// The same; one that the hub did not write is skipped, so that it holds up no other.
-    pub fn ask_unless_foreign(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        match self.ask(id) {
-            Err(StoreError::Foreign { table, id }) => {
-                row_mac::report_foreign(table, &id);
-                Ok(None)
-            }
-            other => other,
-        }
+        self.one_ask(&with_mac("WHERE agent = ?1 AND key = ?2"), [agent.as_str(), key.as_str()], read_own)
     }
 
     /// An ask to show. What is open is shown only as its digest says.
     pub fn ask_to_show(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
-        statement.query_row([id.as_str()], |row| Ok(read_shown(row))).optional()?.transpose()
+        self.one_ask("SELECT * FROM asks WHERE id = ?1", [id.as_str()], read_shown)
     }
 
     /// An ask as it is in the database, to be checked.
     pub fn ask_to_check(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT * FROM asks WHERE id = ?1")?;
-        statement.query_row([id.as_str()], |row| Ok(read_row(row))).optional()?.transpose()
+        self.one_ask("SELECT * FROM asks WHERE id = ?1", [id.as_str()], read_row)
+    }
+
+    fn one_ask(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: fn(&Row) -> Result<Ask, StoreError>,
+    ) -> Result<Option<Ask>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.query_row(params, |row| Ok(read(row))).optional()?.transpose()
+    }
+
+    /// Of these asks, those that are exactly as the hub wrote them; the others hold up nobody.
+    fn own_asks(&self, which: &str, params: impl Params, most: usize) -> Result<Vec<AskId>, StoreError> {
+        let mut statement = self.connection.prepare_cached(&with_mac(which))?;
+        let mut rows = statement.query(params)?;
+        let mut ids = Vec::new();
+        while ids.len() < most
+            && let Some(row) = rows.next()?
+        {
+            ids.extend(pass_by("asks", read_own(row))?.map(|ask| ask.id));
+        }
+        Ok(ids)
     }
 
     /// The agent that raises an ask, and whether it has used this key before.
@@ -189,18 +198,18 @@ impl Reader {
         Ok((self.agent(agent)?, used.exists((agent.as_str(), key.as_str()))?))
     }
 
+    /// Those whose agent can be read.
     pub fn permissions_without_extras(&self) -> Result<Vec<Ask>, StoreError> {
         let sql = "SELECT * FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL";
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-        rows.map(|row| row?).collect()
+        self.rows("asks", sql, [], |row| {
+            let ask = read_row(row)?;
+            self.agent(&ask.agent).map(|_| ask)
+        })
     }
 
     pub fn open_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        self.ask_ids(
-            "SELECT id FROM asks INDEXED BY asks_open WHERE state = 'open' AND agent = ?1",
-            [agent.as_str()],
-        )
+        let which = "INDEXED BY asks_open WHERE state = 'open' AND agent = ?1";
+        self.own_asks(which, [agent.as_str()], usize::MAX)
     }
 
     /// How many asks of an agent are open, and how many bytes they have.
@@ -222,14 +231,12 @@ impl Reader {
     }
 
     pub fn some_open_asks(&self) -> Result<Vec<AskId>, StoreError> {
-        self.ask_ids("SELECT id FROM asks WHERE state = 'open' LIMIT 256", [])
+        self.own_asks("WHERE state = 'open'", [], AT_ONCE)
     }
 
     pub fn undelivered_asks_of(&self, agent: &AgentId) -> Result<Vec<AskId>, StoreError> {
-        self.ask_ids(
-            "SELECT id FROM asks INDEXED BY asks_unsettled WHERE receipt = 'pending' AND agent = ?1",
-            [agent.as_str()],
-        )
+        let which = "INDEXED BY asks_unsettled WHERE receipt = 'pending' AND agent = ?1";
+        self.own_asks(which, [agent.as_str()], usize::MAX)
     }
 
     /// How many asks this name of a tool call was ever used for, of an agent by its id or by its session.
@@ -254,14 +261,21 @@ impl Reader {
     }
 
     pub fn due_asks(&self, now: Timestamp) -> Result<Vec<AskId>, StoreError> {
-        let sql = "SELECT id FROM asks WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline LIMIT 256";
-        self.ask_ids(sql, [now.as_millisecond()])
+        let which = "WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline";
+        self.own_asks(which, [now.as_millisecond()], AT_ONCE)
     }
 
+    /// The next that is a time at all.
     pub fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
-        let sql = "SELECT min(deadline) FROM asks WHERE state = 'open' AND deadline IS NOT NULL";
-        let millis: Option<i64> = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        millis.map(time).transpose()
+        let sql = "SELECT deadline FROM asks WHERE state = 'open' AND deadline IS NOT NULL ORDER BY deadline";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Ok(deadline) = row.get(0).map_err(StoreError::from).and_then(time) {
+                return Ok(Some(deadline));
+            }
+        }
+        Ok(None)
     }
 
     /// Calls `each` with the permissions raised since then, oldest first, and the kind of agent that asked.
@@ -275,7 +289,9 @@ impl Reader {
         let mut statement = self.connection.prepare(sql)?;
         let mut rows = statement.query([since.as_millisecond()])?;
         while let Some(row) = rows.next()? {
-            each(read_row(row)?, row.get("agent_kind")?);
+            if let Some(ask) = pass_by("asks", read_row(row))? {
+                each(ask, row.get("agent_kind")?);
+            }
         }
         Ok(())
     }
@@ -301,16 +317,24 @@ impl Reader {
         }
         Ok(())
     }
+}
 
-    fn ask_ids(&self, sql: &str, params: impl Params) -> Result<Vec<AskId>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
-        rows.map(|id| AskId::try_from(id?).map_err(unreadable)).collect()
-    }
+fn with_mac(which: &str) -> String {
+    format!("SELECT row_is_ours(mac, {ASKS}) AS ours, * FROM asks {which}")
 }
 
 fn proof_word(ask: &Ask) -> Result<Option<String>, StoreError> {
     (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()
+}
+
+/// The MAC covers the digest, and the digest what was asked.
+fn read_own(row: &Row) -> Result<Ask, StoreError> {
+    check_ours(row, "asks", "id")?;
+    let ask = read_row(row)?;
+    match ask.digest == Digest::of(&ask.cwd, &ask.body) {
+        true => Ok(ask),
+        false => Err(StoreError::Foreign { table: "asks", id: ask.id.to_string() }),
+    }
 }
 
 /// What a person may approve is shown only as its digest says, which the approval will name.
@@ -347,7 +371,7 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
 }
 
 /// A column that a database of an older version, opened only to look, does not have.
-fn newer<T: FromSql>(row: &Row, column: &str) -> Result<Option<T>, StoreError> {
+pub(super) fn newer<T: FromSql>(row: &Row, column: &str) -> Result<Option<T>, StoreError> {
     match row.get(column) {
         Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
         read => Ok(read?),

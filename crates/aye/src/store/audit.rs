@@ -1,8 +1,10 @@
 //! The audit trail: written in the same transaction as what it tells of, read back by `log`; `verify/` checks it.
 
 use super::asks::{json, time};
+use super::keying::{KEYED, REKEYED};
+use super::row_mac::pass_by;
 use super::{Reader, StoreError, Tx, one};
-use aye_core::trail::{Chain, ChainKey, Line};
+use aye_core::trail::{Chain, ChainKey, GENESIS, Line};
 use aye_core::{AgentId, AskId, Proof};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
@@ -86,13 +88,50 @@ pub(super) fn has_line(connection: &Connection, chain: &Chain) -> Result<bool, S
 }
 
 impl Reader {
-    /// What allowing took by the policy that was last in force; none if an older version wrote the line of it.
+    /// What allowing took by the policy that was last in force; none if an older version wrote the line of it. Where the
+    /// trail was changed, it is not known, and so the most.
     pub fn last_proof(&self) -> Result<Option<Proof>, StoreError> {
-        let sql =
-            "SELECT detail FROM audit WHERE kind IN ('hub.started', 'policy.read') ORDER BY seq DESC LIMIT 1";
-        let detail = self.connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()?;
-        let Some(detail) = detail else { return Ok(None) };
-        Ok(serde_json::from_value(json(&detail)?["proof"].take()).ok())
+        let found = self.newest_own_line(|line| {
+            matches!(line.kind.as_str(), "hub.started" | "policy.read").then(|| line.detail["proof"].clone())
+        });
+        match pass_by("audit", found)? {
+            Some(proof) => Ok(proof.and_then(|proof| serde_json::from_value(proof).ok())),
+            None => Ok(Some(Proof::Passkey)),
+        }
+    }
+
+    /// What `look` finds first in the lines written with the hub's present key, newest first. Each is checked before it
+    /// is looked at.
+    pub(super) fn newest_own_line<T>(
+        &self,
+        mut look: impl FnMut(&Line) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(key) = self.key() else { return Ok(None) };
+        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq DESC";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        let mut next: Option<(Line, String)> = None;
+        loop {
+            let this = match rows.next()? {
+                Some(row) => Some((read_line(row)?, row.get::<_, String>("hash")?)),
+                None => None,
+            };
+            if let Some((line, hash)) = next {
+                let previous = this.as_ref().map_or(GENESIS, |(_, hash)| hash);
+                if line.hash(previous, Some(key)) != hash {
+                    return Err(StoreError::Foreign { table: "audit", id: line.seq.to_string() });
+                }
+                let found = look(&line);
+                let begins = matches!(line.kind.as_str(), KEYED | REKEYED);
+                if found.is_some() || begins {
+                    return Ok(found);
+                }
+            }
+            if this.is_none() {
+                return Ok(None);
+            }
+            next = this;
+        }
     }
 
     /// How many lines the trail has.

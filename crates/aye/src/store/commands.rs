@@ -24,12 +24,8 @@ impl Reader {
             "SELECT n, body FROM commands WHERE agent = ?1 AND n > ?2 AND row_is_ours(mac, {COMMANDS})
              ORDER BY n LIMIT 100"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query((agent.as_str(), after))?;
-        let mut commands = Vec::new();
-        while let Some(row) = rows.next()? {
-            commands.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
-        }
-        Ok(commands)
+        self.rows("commands", &sql, (agent.as_str(), after), |row| {
+            Ok((row.get(0)?, json(&row.get::<_, String>(1)?)?))
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! How many there are, without looking at each.
 
 use super::asks::unword;
+use super::row_mac::pass_by;
 use super::{Reader, StoreError};
 use aye_core::{AgentState, Report};
 
@@ -43,7 +44,8 @@ impl Reader {
         let mut counts = vec![(Working, 0), (Waiting, 0), (Idle, 0), (Lost, 0)];
         for row in rows {
             let (report, lost, open_asks, agents) = row?;
-            let state = AgentState::of(unword::<Report>(&report)?, lost, open_asks);
+            let Some(report) = pass_by("agents", unword::<Report>(&report))? else { continue };
+            let state = AgentState::of(report, lost, open_asks);
             counts.iter_mut().filter(|(of, _)| *of == state).for_each(|(_, count)| *count += agents);
         }
         let all: u64 =

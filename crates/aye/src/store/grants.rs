@@ -1,11 +1,11 @@
 use super::asks::{time, unreadable};
-use super::row_mac::{self, GRANTS};
+use super::row_mac::{GRANTS, check_ours};
 use super::{Reader, StoreError, Tx, one};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Params, Row};
+use rusqlite::{Params, Row};
 use serde_json::json;
 
 /// A grant as it is kept.
@@ -72,14 +72,11 @@ impl Tx<'_> {
 impl Reader {
     /// Every grant there ever was.
     pub fn all_grants(&self) -> Result<Vec<GrantRow>, StoreError> {
-        let mut statement = self.connection.prepare(ROWS)?;
-        let rows = statement.query_map([], |row| Ok(read_whole(row)))?;
-        rows.map(|row| row?).collect()
+        self.all_rows(ROWS, [], read_whole)
     }
 
     pub fn grant(&self, id: &str) -> Result<Option<GrantRow>, StoreError> {
-        let mut statement = self.connection.prepare_cached(&format!("{ROWS} WHERE id = ?1"))?;
-        statement.query_row([id], |row| Ok(read_whole(row))).optional()?.transpose()
+        Ok(self.all_rows(&format!("{ROWS} WHERE id = ?1"), [id], read_whole)?.pop())
     }
 
     /// Those that the hub itself made.
@@ -94,16 +91,10 @@ impl Reader {
 
     fn our_grants(&self, which: &str, params: impl Params) -> Result<Vec<(String, Grant)>, StoreError> {
         let sql = format!("SELECT id, body, row_is_ours(mac, {GRANTS}) AS ours FROM grants WHERE {which}");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params)?;
-        let mut grants = Vec::new();
-        while let Some(row) = rows.next()? {
-            match row.get("ours")? {
-                true => grants.push(read_row(row)?),
-                false => row_mac::report_foreign("grants", &row.get::<_, String>("id")?),
-            }
-        }
-        Ok(grants)
+        self.rows("grants", &sql, params, |row| {
+            check_ours(row, "grants", "id")?;
+            read_row(row)
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
 use super::asks::read_shown;
-use super::{AskFilter, AskPage, Decider, Reader, StoreError, row_mac};
+use super::row_mac::pass_by;
+use super::{AskFilter, AskPage, Decider, Reader, StoreError};
 use aye_core::{AgentId, AskId, Kind};
 use rusqlite::ToSql;
 use schemars::JsonSchema;
@@ -60,10 +61,14 @@ impl Reader {
         };
         match &filter.decided_by {
             None => {}
-            Some(Decider::Person) => conditions.push("by ->> '$.name' IS NOT NULL"),
-            Some(Decider::AnyRule) => conditions.push("by ->> '$.rule' IS NOT NULL"),
+            Some(Decider::Person) => {
+                conditions.push("iif(json_valid(by), by ->> '$.name', NULL) IS NOT NULL")
+            }
+            Some(Decider::AnyRule) => {
+                conditions.push("iif(json_valid(by), by ->> '$.rule', NULL) IS NOT NULL")
+            }
             Some(Decider::Rule(_)) => {
-                conditions.push("by ->> '$.rule' = :rule");
+                conditions.push("iif(json_valid(by), by ->> '$.rule', NULL) = :rule");
                 params.push((":rule", &rule));
             }
         }
@@ -93,19 +98,14 @@ impl Reader {
             if is_full || asks.len() == filter.limit as usize {
                 return Ok(AskPage { asks, more: true });
             }
-            match read_shown(row) {
-                Ok(ask) => asks.push(ask),
-                // It holds up no other.
-                Err(StoreError::Foreign { table, id }) => row_mac::report_foreign(table, &id),
-                Err(error) => return Err(error),
-            }
+            asks.extend(pass_by("asks", read_shown(row))?);
         }
         Ok(AskPage { asks, more: false })
     }
 
     pub fn rule_counts(&self) -> Result<Vec<RuleCount>, StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT by ->> '$.rule' AS rule, count(*) FROM asks
+            "SELECT iif(json_valid(by), by ->> '$.rule', NULL) AS rule, count(*) FROM asks
              WHERE n > (SELECT max(n) FROM asks) - ?1 AND by IS NOT NULL AND rule IS NOT NULL
              GROUP BY rule ORDER BY count(*) DESC LIMIT 1000",
         )?;

@@ -26,9 +26,8 @@ pub fn begin(
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
     let tx = begin_unchanged(connection, &home.database())?;
     let file = begin_in(&tx, home, now)?;
-    row_mac::register(&tx, &file.key).map_err(StoreError::from)?;
     if !file.marks_rows {
-        row_mac::mark_all(&tx)?;
+        row_mac::mark_all(&tx, &file.key)?;
     }
     let newest = audit::chain_head(&tx)?;
     tx.commit().map_err(StoreError::from)?;

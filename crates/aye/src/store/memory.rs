@@ -36,9 +36,8 @@ impl Reader {
             "SELECT body FROM memory WHERE surface = ?1 AND kind = ?2 AND key = ?3
              AND row_is_ours(mac, {MEMORY})"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query((surface.as_str(), kind, key))?;
-        rows.next()?.map(|row| json(&row.get::<_, String>(0)?)).transpose()
+        let params = (surface.as_str(), kind, key);
+        Ok(self.rows("memory", &sql, params, |row| json(&row.get::<_, String>(0)?))?.pop())
     }
 
     /// All of a kind that the hub itself put there, by key.
@@ -47,13 +46,9 @@ impl Reader {
             "SELECT key, body FROM memory WHERE surface = ?1 AND kind = ?2 AND row_is_ours(mac, {MEMORY})
              ORDER BY key"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query((surface.as_str(), kind))?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push((row.get(0)?, json(&row.get::<_, String>(1)?)?));
-        }
-        Ok(found)
+        self.rows("memory", &sql, (surface.as_str(), kind), |row| {
+            Ok((row.get(0)?, json(&row.get::<_, String>(1)?)?))
+        })
     }
 }
 

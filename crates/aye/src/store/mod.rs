@@ -101,8 +101,15 @@ pub enum StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full,
+        use rusqlite::Error::{
+            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, SqliteFailure, Utf8Error,
+        };
+        match error {
+            SqliteFailure(failure, _) if failure.code == rusqlite::ErrorCode::DiskFull => StoreError::Full,
+            FromSqlConversionFailure(..)
+            | IntegralValueOutOfRange(..)
+            | InvalidColumnType(..)
+            | Utf8Error(..) => StoreError::Unreadable(error.to_string()),
             _ => StoreError::Sqlite(Arc::new(error)),
         }
     }
@@ -157,13 +164,9 @@ impl Store {
         migrate(&mut connection, path)?;
         let (key, newest) = keying::begin(&mut connection, home, now)?;
         let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
-        let open_reader = |_| {
-            let reader = open_reader(path)?;
-            row_mac::register(&reader, &key)?;
-            Reader::of_the_hub(reader, head.clone())
-        };
+        let open_reader = |_| Reader::of_the_hub(open_reader(path)?, key.clone(), head.clone());
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
-        let writer = Reader::of_the_hub(connection, head.clone())?;
+        let writer = Reader::of_the_hub(connection, key.clone(), head.clone())?;
         let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),

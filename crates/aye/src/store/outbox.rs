@@ -1,12 +1,13 @@
 //! What the surfaces are told: numbered changes, written with what they tell of.
 
 use super::asks::{json, unreadable};
+use super::row_mac::pass_by;
 use super::{AgentRow, AskFilter, Reader, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskId, Receipt, State};
 use bytes::Bytes;
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -208,31 +209,38 @@ impl Reader {
         let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
         let (mut changes, mut read) = (Vec::new(), 0);
         let (mut bytes, mut through) = (0, after);
-        while let Some(row) = rows.next()? {
-            let (kind, subject, detail): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        while bytes < CATCH_UP_BYTES
+            && let Some(row) = rows.next()?
+        {
             (read, through) = (read + 1, row.get(0)?);
-            bytes += detail.len();
-            let subject = match kind.as_str() {
-                "ask" => {
-                    let ask = self.ask_as_it_stood(&subject, &detail)?;
-                    bytes += written_length(&ask)?;
-                    Subject::Ask(Box::new(ask))
-                }
-                "agent" => Subject::Agent(Box::new(serde_json::from_str(&detail).map_err(unreadable)?)),
-                "notice" => Subject::Notice(json(&detail)?),
-                _ => {
-                    let Some((length, event)) = self.event(through)? else { continue };
-                    bytes += length;
-                    Subject::Event(AgentId::try_from(subject).map_err(unreadable)?, event)
-                }
-            };
-            changes.push(Change::new(through, subject));
-            if bytes >= CATCH_UP_BYTES {
-                break;
+            if let Some((subject, length)) = pass_by("outbox", self.read_subject(through, row))?.flatten() {
+                bytes += length;
+                changes.push(Change::new(through, subject));
             }
         }
         let more = bytes >= CATCH_UP_BYTES || read == CATCH_UP_AT_ONCE;
         Ok(CatchUp::Missed { changes, through, more })
+    }
+
+    /// What changed, and how many bytes that has; none if it was forgotten since.
+    fn read_subject(&self, seq: u64, row: &Row) -> Result<Option<(Subject, usize)>, StoreError> {
+        let (kind, subject, detail): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let mut length = detail.len();
+        let subject = match kind.as_str() {
+            "ask" => {
+                let ask = self.ask_as_it_stood(&subject, &detail)?;
+                length += written_length(&ask)?;
+                Subject::Ask(Box::new(ask))
+            }
+            "agent" => Subject::Agent(Box::new(serde_json::from_str(&detail).map_err(unreadable)?)),
+            "notice" => Subject::Notice(json(&detail)?),
+            _ => {
+                let Some((event_length, event)) = self.event(seq)? else { return Ok(None) };
+                length += event_length;
+                Subject::Event(AgentId::try_from(subject).map_err(unreadable)?, event)
+            }
+        };
+        Ok(Some((subject, length)))
     }
 
     fn ask_as_it_stood(&self, id: &str, standing: &str) -> Result<Ask, StoreError> {

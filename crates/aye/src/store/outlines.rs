@@ -1,5 +1,5 @@
 use super::asks::unreadable;
-use super::row_mac::{self, OUTLINES};
+use super::row_mac::{OUTLINES, check_ours};
 use super::{Reader, StoreError, Tx, one};
 use aye_core::{AgentId, Outline};
 
@@ -24,17 +24,14 @@ impl Tx<'_> {
 impl Reader {
     /// An agent of which none was asked has an empty one, and so has one whose outline the hub did not write.
     pub fn outline(&self, agent: &AgentId) -> Result<Outline, StoreError> {
-        let sql = format!("SELECT body, row_is_ours(mac, {OUTLINES}) AS ours FROM outlines WHERE agent = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([agent.as_str()])?;
-        match rows.next()? {
-            None => Ok(Outline::default()),
-            Some(row) if row.get("ours")? => read(&row.get::<_, String>("body")?),
-            Some(_) => {
-                row_mac::report_foreign("outlines", agent.as_str());
-                Ok(Outline::default())
-            }
-        }
+        let sql = format!(
+            "SELECT agent, body, row_is_ours(mac, {OUTLINES}) AS ours FROM outlines WHERE agent = ?1"
+        );
+        let own = self.rows("outlines", &sql, [agent.as_str()], |row| {
+            check_ours(row, "outlines", "agent")?;
+            read(&row.get::<_, String>("body")?)
+        })?;
+        Ok(own.into_iter().next().unwrap_or_default())
     }
 }
 

@@ -1,13 +1,15 @@
 //! The public keys of people, and the check that everything which takes a passkey has its signature in the trail.
 
 use super::asks::{time, unreadable};
-use super::row_mac::{self, PASSKEYS};
+use super::keying::CUT;
+use super::row_mac::{PASSKEYS, check_ours};
 use super::{Reader, StoreError, Tx, one};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
 use jiff::Timestamp;
 use rusqlite::Row;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasskeyRow {
@@ -59,16 +61,10 @@ impl Reader {
             "SELECT {COLUMNS}, row_is_ours(mac, {PASSKEYS}) AS ours FROM passkeys WHERE removed_at IS NULL
              ORDER BY created_at, id"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([])?;
-        let mut passkeys = Vec::new();
-        while let Some(row) = rows.next()? {
-            match row.get("ours")? {
-                true => passkeys.push(read_row(row)?),
-                false => row_mac::report_foreign("passkeys", &row.get::<_, String>("id")?),
-            }
-        }
-        Ok(passkeys)
+        self.rows("passkeys", &sql, [], |row| {
+            check_ours(row, "passkeys", "id")?;
+            read_row(row)
+        })
     }
 
     /// All rows that claim to be in force, to be checked.
@@ -78,23 +74,33 @@ impl Reader {
             return Ok(Vec::new());
         }
         let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([], |row| Ok(read_row(row)))?;
-        rows.map(|row| row?).collect()
+        self.all_rows(&sql, [], read_row)
     }
 
-    /// As many as the trail says. Rows that were taken away or changed must not make room for somebody's "first" one.
+    /// The same, and if there are none, then because the trail knows of none: rows that were taken away or changed must
+    /// not make room for somebody's "first" one.
     pub fn complete_passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
         let passkeys = self.passkeys()?;
-        let sql = "SELECT count(*) FILTER (WHERE kind = 'passkey.added') - count(*) FILTER (WHERE kind = 'passkey.removed')
-             FROM audit WHERE kind IN ('passkey.added', 'passkey.removed')";
-        let told: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
-        match i64::try_from(passkeys.len()) == Ok(told) {
-            true => Ok(passkeys),
-            false => {
-                Err(StoreError::Foreign { table: "passkeys", id: "of which some are missing".to_owned() })
+        if passkeys.is_empty() {
+            let mut removed = HashSet::new();
+            let missing = self.newest_own_line(|line| {
+                let id = line.detail["passkey"].as_str().unwrap_or_default().to_owned();
+                match line.kind.as_str() {
+                    "passkey.added" if !removed.contains(&id) => Some(id),
+                    "passkey.removed" => {
+                        removed.insert(id);
+                        None
+                    }
+                    // There may have been one in what is gone.
+                    CUT => Some("of a trail that was cut".to_owned()),
+                    _ => None,
+                }
+            })?;
+            if let Some(id) = missing {
+                return Err(StoreError::Foreign { table: "passkeys", id });
             }
         }
+        Ok(passkeys)
     }
 
     pub fn passkey_of(&self, credential: &Encoded) -> Result<Option<PasskeyRow>, StoreError> {

@@ -2,10 +2,11 @@
 //! the tables they are about.
 
 use super::head::Head;
+use super::row_mac::{self, pass_by};
 use super::verify::{self, Against, Verified, VerifyError};
 use super::{LAST_UNKEYED_SCHEMA, StoreError, audit, schema, schema_version};
-use aye_core::trail::Chain;
-use rusqlite::Connection;
+use aye_core::trail::{Chain, ChainKey};
+use rusqlite::{Connection, Params, Row};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -22,17 +23,56 @@ struct Known {
     /// SQLite's number of the schema that was found to be ours.
     schema: Cell<Option<i64>>,
     head: Arc<Head>,
+    key: ChainKey,
 }
 
 impl Reader {
-    pub(super) fn of_the_hub(connection: Connection, head: Arc<Head>) -> Result<Self, StoreError> {
-        let reader = Self { connection, known: Some(Known { schema: Cell::new(None), head }) };
+    pub(super) fn of_the_hub(
+        connection: Connection,
+        key: ChainKey,
+        head: Arc<Head>,
+    ) -> Result<Self, StoreError> {
+        row_mac::register(&connection, &key)?;
+        let reader = Self { connection, known: Some(Known { schema: Cell::new(None), head, key }) };
         reader.at_one_moment(|_| Ok::<_, StoreError>(()))?;
         Ok(reader)
     }
 
     pub(super) fn to_look(connection: Connection) -> Self {
         Self { connection, known: None }
+    }
+
+    /// The key of the trail; none for somebody who only looks.
+    pub(super) fn key(&self) -> Option<&ChainKey> {
+        self.known.as_ref().map(|known| &known.key)
+    }
+
+    /// What these rows hold. One that cannot be read, or is not ours, holds up no other.
+    pub(super) fn rows<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let found = self.all_rows(sql, params, |row| pass_by(table, read(row)))?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// What every one of these rows holds, or an error.
+    pub(super) fn all_rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
     }
 
     /// Begins a change, and returns the trail that it goes on from.
@@ -88,6 +128,20 @@ impl Reader {
     /// Whether a version that did not key its trail was the last to open this database.
     pub fn is_from_before_keys(&self) -> Result<bool, StoreError> {
         Ok(schema_version(&self.connection)? <= LAST_UNKEYED_SCHEMA)
+    }
+
+    /// Whether SQLite itself finds the file in order.
+    pub(super) fn check_file(&self) -> Result<(), VerifyError> {
+        let found: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(StoreError::from)?;
+        if found == "ok" { Ok(()) } else { Err(VerifyError::Damaged(found)) }
+    }
+
+    /// A row that has no good MAC and must have one, by its table and its name.
+    pub(super) fn first_foreign(&self, key: &ChainKey) -> Result<Option<(&'static str, String)>, StoreError> {
+        row_mac::first_foreign(&self.connection, key)
     }
 
     /// What somebody added to the schema, changed in it or took away.

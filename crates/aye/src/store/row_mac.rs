@@ -7,9 +7,9 @@
 use super::StoreError;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::ChainKey;
-use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
@@ -21,13 +21,46 @@ pub const TOKENS: &str =
     "'tokens', id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin";
 pub const PASSKEYS: &str = "'passkeys', id, credential, key, name, rp, created_at";
 pub const AGENTS: &str = "'agents', id, kind, host, cwd, first_cwd, pid, pid_started";
-pub const ASKS: &str = "'asks', id, agent, key, digest, deadline, proof, state, answer, by, why, ended_at";
+pub const ASKS: &str = "'asks', id, agent, key, tool_use_id, sub_agent, cwd_checked, digest, created_at, deadline, proof, \
+                        state, answer, by, why, ended_at";
 pub const COMMANDS: &str = "'commands', n, agent, body";
 pub const MEMORY: &str = "'memory', surface, kind, key, body";
 
-/// Asks are many, and of those that ended long ago nobody waits for the outcome any more.
-const NEWEST_ASKS: &str =
-    "WHERE n > (SELECT max(n) FROM asks) - 100000 OR state = 'open' OR receipt = 'pending'";
+struct Marked {
+    table: &'static str,
+    row: &'static str,
+    /// What a row is called when it is reported.
+    name: &'static str,
+    /// The rows that were marked when MACs came.
+    taken_over: &'static str,
+    /// The rows that have none only if somebody else wrote them.
+    must: &'static str,
+}
+
+const fn all_of(table: &'static str, row: &'static str, name: &'static str) -> Marked {
+    Marked { table, row, name, taken_over: "TRUE", must: "TRUE" }
+}
+
+const TABLES: [Marked; 8] = [
+    all_of("grants", GRANTS, "id"),
+    all_of("outlines", OUTLINES, "agent"),
+    all_of("tokens", TOKENS, "id"),
+    all_of("passkeys", PASSKEYS, "id"),
+    all_of("agents", AGENTS, "id"),
+    // Asks are many, and of those that ended long ago nobody waits for the outcome any more.
+    Marked {
+        taken_over: "n > (SELECT max(n) FROM asks) - 100000 OR state = 'open' OR receipt = 'pending'",
+        must: "mac IS NOT NULL OR state = 'open' OR receipt = 'pending'",
+        ..all_of("asks", ASKS, "id")
+    },
+    all_of("commands", COMMANDS, "n"),
+    all_of("memory", MEMORY, "concat_ws(' ', surface, kind, key)"),
+];
+
+/// The MAC of a row whose columns are the statement's own parameters of those names.
+pub fn of_params(row: &str) -> String {
+    format!("row_mac({})", row.replace(", ", ", :"))
+}
 
 /// Lets this connection mark rows and check them.
 pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()> {
@@ -45,29 +78,57 @@ pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()>
 }
 
 /// Marks the rows that are there, as they are: once, in a database that has no MACs yet.
-pub fn mark_all(connection: &Connection) -> Result<(), StoreError> {
-    for (table, row, which) in [
-        ("grants", GRANTS, ""),
-        ("outlines", OUTLINES, ""),
-        ("tokens", TOKENS, ""),
-        ("passkeys", PASSKEYS, ""),
-        ("agents", AGENTS, ""),
-        ("asks", ASKS, NEWEST_ASKS),
-        ("commands", COMMANDS, ""),
-        ("memory", MEMORY, ""),
-    ] {
-        connection.execute(&format!("UPDATE {table} SET mac = row_mac({row}) {which}"), [])?;
+pub fn mark_all(connection: &Connection, key: &ChainKey) -> Result<(), StoreError> {
+    register(connection, key)?;
+    for Marked { table, row, taken_over, .. } in TABLES {
+        connection.execute(&format!("UPDATE {table} SET mac = row_mac({row}) WHERE {taken_over}"), [])?;
     }
     Ok(())
 }
 
-/// Says in the log that a row was skipped.
-pub fn report_foreign(table: &str, id: &str) {
-    tracing::error!(
-        table,
-        id,
-        "a row of the database was not written by this hub and counts for nothing; run `aye verify`"
-    );
+/// The table and the name of a row that has no good MAC and must have one.
+pub fn first_foreign(
+    connection: &Connection,
+    key: &ChainKey,
+) -> Result<Option<(&'static str, String)>, StoreError> {
+    register(connection, key)?;
+    for Marked { table, row, name, must, .. } in TABLES {
+        let sql =
+            format!("SELECT {name} FROM {table} WHERE NOT row_is_ours(mac, {row}) AND ({must}) LIMIT 1");
+        let found = connection.query_row(&sql, [], |row| Ok(in_words(row.get_ref(0)?))).optional()?;
+        if let Some(name) = found {
+            return Ok(Some((table, name)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the hub wrote this row, which was read with `row_is_ours(…) AS ours`.
+pub fn check_ours(row: &Row, table: &'static str, name: &str) -> Result<(), StoreError> {
+    match row.get("ours")? {
+        true => Ok(()),
+        false => Err(StoreError::Foreign { table, id: in_words(row.get_ref(name)?) }),
+    }
+}
+
+/// A row that is not ours, or makes no sense, is reported and holds up no other.
+pub fn pass_by<T>(table: &str, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(row) => Ok(Some(row)),
+        Err(why @ (StoreError::Foreign { .. } | StoreError::Unreadable(_))) => {
+            tracing::error!(table, %why, "a row of the database counts for nothing; run `aye verify`");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn in_words(value: ValueRef) -> String {
+    match value {
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_) => "?".to_owned(),
+    }
 }
 
 fn mac(key: &ChainKey, row: &Context, first: usize) -> rusqlite::Result<String> {

@@ -260,3 +260,21 @@ async fn a_change_that_did_not_reach_its_row_is_a_fault() {
         assert!(matches!(done.await, Err(StoreError::Foreign { .. })), "{event}");
     }
 }
+
+#[tokio::test]
+async fn what_the_policy_asked_for_last_is_not_taken_from_a_trail_that_was_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir);
+    let last = async || store.read(Reader::last_proof).await.unwrap();
+    assert_eq!(last().await, None);
+    for (kind, proof) in [("hub.started", "passkey"), ("policy.read", "none"), ("policy.read", "passkey")] {
+        let line = move |tx: &mut Tx| tx.audit(now(), kind, "hub", None, None, json!({ "proof": proof }));
+        store.write(line).await.unwrap();
+        store.write(|tx| note(tx, "other")).await.unwrap();
+        assert_eq!(serde_json::to_value(last().await).unwrap(), proof);
+    }
+    let newest = "seq = (SELECT max(seq) FROM audit WHERE kind = 'policy.read')";
+    let database = by_hand::open(&Home::at(dir.path()));
+    by_hand::change_rows(&database, &format!("UPDATE audit SET kind = 'x' WHERE {newest}"));
+    assert_eq!(last().await, Some(aye_core::Proof::Passkey));
+}

@@ -1,12 +1,12 @@
-use super::asks::{time, unreadable};
-use super::row_mac::{self, TOKENS};
+use super::asks::{newer, time, unreadable};
+use super::row_mac::{TOKENS, check_ours};
 use super::{Reader, StoreError, Tx, one};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
+use rusqlite::Row;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 
 /// What makes a token a browser's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,48 +134,38 @@ impl Reader {
 
     /// The tokens in force that the hub itself made.
     pub fn tokens_in_force(&self) -> Result<Vec<TokenRow>, StoreError> {
-        let sql = format!("SELECT id FROM tokens WHERE NOT row_is_ours(mac, {TOKENS})");
-        let mut statement = self.connection.prepare(&sql)?;
-        let foreign = statement.query_map([], |row| row.get(0))?.collect::<Result<HashSet<String>, _>>()?;
-        foreign.iter().for_each(|id| row_mac::report_foreign("tokens", id));
-        let mut tokens = self.tokens()?;
-        tokens.retain(|(row, revoked)| revoked.is_none() && !foreign.contains(&row.id));
-        Ok(tokens.into_iter().map(|(row, _)| row).collect())
+        let sql = format!(
+            "SELECT row_is_ours(mac, {TOKENS}) AS ours, * FROM tokens WHERE revoked_at IS NULL ORDER BY created_at"
+        );
+        self.rows("tokens", &sql, [], |row| {
+            check_ours(row, "tokens", "id")?;
+            read_row(row)
+        })
     }
 
     /// Every token, and when it was revoked.
     pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-        // What is read without a hub may not have been brought up to date by one.
-        let column = "SELECT 1 FROM pragma_table_info('tokens') WHERE name = 'public_key'";
-        let session_columns = match self.connection.prepare(column)?.exists([])? {
-            true => "expires_at, public_key, origin",
-            false => "NULL, NULL, NULL",
-        };
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT id, hash, role, agent, name, surface, created_at, revoked_at, kept, {session_columns}
-             FROM tokens ORDER BY created_at"
-        ))?;
-        let mut rows = statement.query([])?;
-        let mut tokens = Vec::new();
-        while let Some(row) = rows.next()? {
-            let agent: Option<String> = row.get(3)?;
-            let surface: Option<String> = row.get(5)?;
-            let token = TokenRow {
-                id: row.get(0)?,
-                hash: row.get(1)?,
-                role: row.get::<_, String>(2)?.parse().map_err(unreadable)?,
-                agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
-                name: Text::try_from(row.get::<_, String>(4)?).map_err(unreadable)?,
-                surface: surface.as_deref().and_then(Surface::named),
-                session: session(row.get(10)?, row.get(11)?)?,
-                kept: row.get(8)?,
-                created_at: time(row.get(6)?)?,
-                expires_at: row.get::<_, Option<i64>>(9)?.map(time).transpose()?,
-            };
-            tokens.push((token, row.get::<_, Option<i64>>(7)?.map(time).transpose()?));
-        }
-        Ok(tokens)
+        self.all_rows("SELECT * FROM tokens ORDER BY created_at", [], |row| {
+            Ok((read_row(row)?, row.get::<_, Option<i64>>("revoked_at")?.map(time).transpose()?))
+        })
     }
+}
+
+fn read_row(row: &Row) -> Result<TokenRow, StoreError> {
+    let agent: Option<String> = row.get("agent")?;
+    let surface: Option<String> = row.get("surface")?;
+    Ok(TokenRow {
+        id: row.get("id")?,
+        hash: row.get("hash")?,
+        role: row.get::<_, String>("role")?.parse().map_err(unreadable)?,
+        agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
+        name: Text::try_from(row.get::<_, String>("name")?).map_err(unreadable)?,
+        surface: surface.as_deref().and_then(Surface::named),
+        session: session(newer(row, "public_key")?, newer(row, "origin")?)?,
+        kept: row.get("kept")?,
+        created_at: time(row.get("created_at")?)?,
+        expires_at: newer::<i64>(row, "expires_at")?.map(time).transpose()?,
+    })
 }
 
 fn session(key: Option<Vec<u8>>, origin: Option<String>) -> Result<Option<Session>, StoreError> {

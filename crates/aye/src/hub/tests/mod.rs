@@ -17,6 +17,7 @@ mod places;
 mod policy;
 mod rolled_back;
 mod sessions;
+mod unreadable;
 
 use super::*;
 use aye_core::lifecycle::Delivery;

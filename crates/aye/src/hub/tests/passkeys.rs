@@ -526,14 +526,32 @@ async fn verify_compares_all_that_stands_of_a_passkey() {
 
 #[tokio::test]
 async fn passkeys_that_were_taken_from_the_database_make_no_room_for_a_first_one() {
-    for change in
-        ["UPDATE passkeys SET name = 'x'", "UPDATE passkeys SET removed_at = 1", "DELETE FROM passkeys"]
-    {
+    for change in [
+        "UPDATE passkeys SET name = 'x'",
+        "UPDATE passkeys SET removed_at = 1",
+        "DELETE FROM passkeys",
+        "DELETE FROM passkeys; UPDATE audit SET kind = 'x' WHERE kind = 'passkey.added'",
+        "DELETE FROM passkeys; INSERT INTO audit VALUES (-5, 1, 'passkey.removed', 'x', NULL, NULL, '{}', '')",
+        "DELETE FROM passkeys; UPDATE audit SET kind = 'passkey.removed' WHERE kind = 'agent.registered'",
+    ] {
         let (desk, _) = Desk::with_passkey(EVERY_ALLOW).await;
-        desk.database().execute_batch(change).unwrap();
+        desk.run("k", "make").await;
+        store::by_hand::change_rows(&desk.database(), change);
         let refused = desk.hub.first_passkey_code().await.unwrap_err().to_string();
         assert!(refused.contains("not by the hub"), "{change}: {refused}");
         let added = desk.add(desk.registration(&authenticator()).await, None, "anybody").await;
         assert!(added.unwrap_err().to_string().contains("not by the hub"), "{change}");
     }
+}
+
+#[tokio::test]
+async fn a_database_from_before_the_first_passkey_makes_no_room_for_another_first_one() {
+    let mut desk = Desk::with_policy(EVERY_ALLOW).await;
+    let kept = store::by_hand::keep_rows(&desk.database());
+    desk.run("k", "make").await;
+    desk.hub.inner.store.close().await;
+    kept.put_back(&desk.database());
+    desk.hub = open(&desk.dir, &desk.clock).await;
+    let refused = desk.hub.first_passkey_code().await.unwrap_err().to_string();
+    assert!(refused.contains("not by the hub"), "{refused}");
 }

@@ -69,6 +69,10 @@ pub enum VerifyError {
     Replaced { line: u64 },
     #[error("the database is not as this program made it: {}", .0.join(", "))]
     Schema(Vec<String>),
+    #[error("the file of the database is damaged: {0}")]
+    Damaged(String),
+    #[error("{table} {name}: it was not written by the hub, or changed since")]
+    Row { table: &'static str, name: String },
     #[error("asks were raised or ended behind the trail's back")]
     Untold,
     #[error("ask {ask}: {problem}")]
@@ -134,6 +138,13 @@ pub(super) fn verify(
     let differences = db.schema_differences()?;
     if !differences.is_empty() {
         return Err(VerifyError::Schema(differences));
+    }
+    db.check_file()?;
+    // Compared last: where the trail knows more of a row, that was said.
+    if let Some(file) = against.key.as_ref().filter(|file| file.marks_rows)
+        && let Some((table, name)) = db.first_foreign(&file.key)?
+    {
+        return Err(VerifyError::Row { table, name });
     }
     Ok(verified)
 }
