@@ -1,6 +1,6 @@
 //! What agents said and did, by the numbers under which the surfaces were told, kept for each agent by age and size.
 
-use super::asks::{json, unreadable};
+use super::asks::{json, name};
 use super::{Reader, StoreError, Tx};
 use aye_core::AgentId;
 use jiff::Timestamp;
@@ -80,12 +80,9 @@ impl Reader {
                 seq,
             ),
         };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query((agent.as_str(), from, limit))?;
-        let mut events = Vec::new();
-        while let Some(row) = rows.next()? {
-            events.push((row.get::<_, u64>(0)?, json(&row.get::<_, String>(1)?)?));
-        }
+        let mut events = self.rows("conversations", sql, (agent.as_str(), from, limit), |row| {
+            Ok((row.get(0)?, json(&row.get::<_, String>(1)?)?))
+        })?;
         if matches!(page, EventPage::Before(_)) {
             events.reverse();
         }
@@ -102,18 +99,10 @@ impl Reader {
 
     /// Conversations larger than this, each with the number of the last event that must go.
     pub fn conversations_over(&self, most_bytes: u64) -> Result<Vec<(AgentId, u64)>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT agent, max(seq) FROM (
+        let sql = "SELECT agent, max(seq) FROM (
                  SELECT agent, seq, sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
                  WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING sum(bytes) > ?1)
-             ) WHERE newer > ?1 GROUP BY agent",
-        )?;
-        let mut rows = statement.query([most_bytes])?;
-        let mut over = Vec::new();
-        while let Some(row) = rows.next()? {
-            let agent = AgentId::try_from(row.get::<_, String>(0)?).map_err(unreadable)?;
-            over.push((agent, row.get(1)?));
-        }
-        Ok(over)
+             ) WHERE newer > ?1 GROUP BY agent";
+        self.rows("conversations", sql, [most_bytes], |row| Ok((name(row, "agent")?, row.get(1)?)))
     }
 }
