@@ -16,6 +16,7 @@ pub mod es256;
 pub mod home;
 pub mod own_folder;
 pub mod processes;
+pub mod random;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;

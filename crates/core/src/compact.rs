@@ -3,7 +3,7 @@
 
 use crate::body::Permission;
 use crate::display::{Display, DisplayKind, Extras};
-use crate::visible::{one_line, visible};
+use crate::visible::{one_line, shorten, visible};
 
 const LINES_OF_EACH: usize = 4;
 const LINES_OF_NEW_FILE: usize = 8;
@@ -65,10 +65,9 @@ fn change(lines: &[&str]) -> Compact {
 
 fn cut(line: &str) -> (String, bool) {
     let line = one_line(line);
-    match line.char_indices().nth(LINE_WIDTH) {
-        Some((end, _)) => (format!("{}…", &line[..end]), true),
-        None => (line.into_owned(), false),
-    }
+    let shown = shorten(&line, LINE_WIDTH);
+    let is_cut = shown != line;
+    (shown.into_owned(), is_cut)
 }
 
 #[cfg(test)]

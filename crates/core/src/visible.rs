@@ -31,6 +31,14 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// At most this many characters, then `…`. For text that nobody approves by.
+pub fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Whether the text itself contains something that looks like an escape, so that its visible form is ambiguous.
 pub fn looks_escaped(text: &str) -> bool {
     text.contains("\\u{") || text.contains("\\r")

@@ -21,7 +21,7 @@ use crate::rule::{Rule, Verb};
 use crate::shell::{Opaque, Part, Script};
 use aye_core::proof::Proof;
 use aye_core::tool::Tool;
-use aye_core::visible::one_line;
+use aye_core::visible::{one_line, shorten};
 
 /// A checked policy. The default decides nothing: a person is asked about everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -241,11 +241,7 @@ impl Judged<'_> {
 /// A command for use in a sentence. Nobody approves by that sentence, so a long command may be cut.
 fn code(command: &str) -> String {
     const LONGEST: usize = 200;
-    let shown = one_line(command);
-    match shown.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("`{}…`", &shown[..end]),
-        None => format!("`{shown}`"),
-    }
+    format!("`{}`", shorten(&one_line(command), LONGEST))
 }
 
 #[cfg(test)]

@@ -9,13 +9,18 @@ pub mod lines;
 pub mod script;
 pub mod supervise;
 
-use aye_core::digest::hex;
+/// Longer titles are cut.
+const LONGEST_TITLE: usize = 200;
 
 /// A name that nothing else has.
 pub fn random_name() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
+    crate::random::random_hex::<6>()
+}
+
+/// What an agent is called: the first line of its prompt that says something.
+pub fn title(prompt: &str) -> String {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty());
+    line.unwrap_or_default().chars().take(LONGEST_TITLE).collect()
 }
 
 /// Set for agents that `aye run` drives: whoever reads their pipes asks for them already.

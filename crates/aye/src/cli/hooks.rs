@@ -1,9 +1,9 @@
 use super::{Done, say};
 use crate::agents::claude::settings::{Change, HookCommand, SettingsFile, missing};
+use crate::agents::claude::watch::sessions::ConfigDir;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Connect every Claude Code session, through hooks in its settings
@@ -59,7 +59,11 @@ impl Scope {
     fn file(self) -> anyhow::Result<SettingsFile> {
         let here = || std::env::current_dir().context("this folder is gone");
         Ok(SettingsFile::at(match self {
-            Scope::User => config_dir()?.join("settings.json"),
+            Scope::User => {
+                let config =
+                    ConfigDir::from_env().context("there is no home directory: set CLAUDE_CONFIG_DIR")?;
+                config.path().join("settings.json")
+            }
             Scope::Project => here()?.join(".claude/settings.json"),
             Scope::Local => here()?.join(".claude/settings.local.json"),
         }))
@@ -72,13 +76,6 @@ impl Scope {
             Scope::Local => "local",
         }
     }
-}
-
-/// Where Claude Code keeps what belongs to the person.
-fn config_dir() -> anyhow::Result<PathBuf> {
-    let named = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let usual = || std::env::home_dir().map(|home| home.join(".claude"));
-    named.or_else(usual).context("there is no home directory: set CLAUDE_CONFIG_DIR")
 }
 
 impl Hooks {

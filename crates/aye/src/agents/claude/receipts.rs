@@ -2,6 +2,7 @@
 
 use super::wire::ToolResult;
 use aye_core::Receipt;
+use aye_core::visible::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -93,10 +94,7 @@ pub fn is_refusal(text: &str) -> bool {
 /// Evidence is for people to read, and nobody approves by it, so it may be cut.
 pub fn excerpt(text: &str) -> String {
     const LONGEST: usize = 300;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shorten(text, LONGEST).into_owned()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use super::courier::{self, Raising, Report};
 use super::driver::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Start, read_lines};
 use super::{AgentProtocol, Writer};
-use crate::agents::before;
 use crate::agents::lines::Line;
+use crate::agents::{before, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
 use crate::home::Home;
@@ -35,7 +35,6 @@ const ROOM: usize = QUEUE / 2;
 const UNREAD: usize = 4;
 /// How long the output of an agent that has ended is still read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-const LONGEST_TITLE: usize = 200;
 const LONGEST_COMPLAINT: usize = 16 * 1024;
 /// Messages that the agent has not read; it may well write for a while before it reads.
 const MOST_MESSAGES: usize = 4096;
@@ -478,10 +477,6 @@ impl<P: AgentProtocol> RunLoop<P> {
 /// As if the agent had ended with exit code 1.
 fn failed() -> ExitStatus {
     ExitStatus::from_raw(1 << 8)
-}
-
-fn title(prompt: &str) -> String {
-    prompt.lines().next().unwrap_or_default().chars().take(LONGEST_TITLE).collect()
 }
 
 /// One message at a time; what carries an outcome is reported as delivered only after that.

@@ -4,11 +4,11 @@
 use super::super::App;
 use super::super::json::{Body, Failure, Named, Reply};
 use crate::hub::NO_RANDOMNESS;
+use crate::random::random_hex;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use aye_core::AskId;
-use aye_core::digest::hex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -52,9 +52,7 @@ pub async fn make(
     let question = body.questions.into_iter().nth(which.question).ok_or_else(nothing)?;
     let offer = question.options.into_iter().nth(which.option).ok_or_else(nothing)?;
     let html = offer.preview.ok_or_else(nothing)?;
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| Failure::from(NO_RANDOMNESS))?;
-    let ticket = hex(&bytes);
+    let ticket = random_hex::<32>().map_err(|_| Failure::from(NO_RANDOMNESS))?;
     let path = format!("/preview/{ticket}");
     app.previews.put(ticket, html, Instant::now());
     Ok(Reply(StatusCode::CREATED, Address { path }))

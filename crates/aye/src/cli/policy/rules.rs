@@ -4,7 +4,7 @@ use super::{Rules, word_of};
 use crate::cli::{Done, open_database, say, say_json};
 use crate::home::Home;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
-use aye_core::visible::one_line;
+use aye_core::visible::{one_line, shorten};
 use aye_core::{Answer, By, Verdict};
 use aye_policy::{Decision, Folder, NearMiss, Policy, Rule, RuleId, Source, ToolCall, tool_and_input};
 use clap::Args;
@@ -12,6 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+
+const LONGEST_EXAMPLE: usize = 100;
 
 /// How far back it is told what a rule allowed that it does not allow any more.
 const LATELY: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -174,23 +176,16 @@ pub fn rule_notes(rule: &Rule, lost: Option<&LostByRule>) -> Vec<String> {
     }
     if let Some(LostByRule { requests, examples, .. }) = lost {
         let requests = if *requests == 1 { "one request".to_owned() } else { format!("{requests} requests") };
-        let examples: Vec<_> = examples.iter().map(|line| format!("`{}`", shortened(line))).collect();
+        let examples: Vec<_> =
+            examples.iter().map(|line| format!("`{}`", shorten(line, LONGEST_EXAMPLE))).collect();
         notes.push(format!(
             "it covers less than it did: in the last 30 days it allowed {requests} that you are asked about now, such as {}",
             examples.join(", ")
         ));
     }
     for example in &rule.lost_examples {
-        notes.push(format!("it does not match its example {} any more", shortened(example)));
+        notes.push(format!("it does not match its example {} any more", shorten(example, LONGEST_EXAMPLE)));
     }
     notes.extend(rule.cautions());
     notes
-}
-
-fn shortened(line: &str) -> String {
-    const LONGEST: usize = 100;
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
 }

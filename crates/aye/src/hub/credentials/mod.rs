@@ -11,13 +11,14 @@ pub use sign_in::{SESSION_LASTS, SignIn, SignInError};
 
 use super::{Clock, Hub, NO_RANDOMNESS, Problem};
 use crate::home::Home;
+use crate::random::random_hex;
 use crate::store::{Reader, Store, StoreError, TokenRow, Tx};
 use anyhow::Context;
 use aye_core::{AgentId, Role, Surface, Text};
 use in_force::InForce;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use secrets::{random_hex, random_token, sha256, token_with_id};
+use secrets::{random_token, sha256, token_with_id};
 use serde::{Deserialize, Serialize};
 use sessions::PageTokens;
 use sign_in::SignInCodes;

@@ -1,19 +1,13 @@
 //! What a token is made of: an id that may be known, and randomness of which only the hash is kept.
 
+use crate::random::random_hex;
 use crate::store::TokenRow;
-use aye_core::digest::hex;
 use aye_core::{Role, Surface, Text};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 pub fn sha256(text: &str) -> Vec<u8> {
     Sha256::digest(text.as_bytes()).to_vec()
-}
-
-pub fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
 }
 
 pub fn random_token(

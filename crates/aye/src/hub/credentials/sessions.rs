@@ -2,8 +2,9 @@
 //! to every port of a machine, and while the hub is down another user can listen on its port. So the page signs
 //! a challenge with a key that cannot leave the browser, and gets a token that is soon worth nothing.
 
-use super::{Credential, random_hex};
+use super::Credential;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
+use crate::random::random_hex;
 pub use crate::store::Session;
 use aye_core::digest::hex;
 use hmac::{Hmac, KeyInit, Mac};

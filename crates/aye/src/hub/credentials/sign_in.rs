@@ -1,8 +1,9 @@
 //! Sign-in codes: each signs one browser in, once and soon.
 
-use super::{Session, random_hex, random_token, record, sha256};
+use super::{Session, random_token, record, sha256};
 use crate::es256::PublicKey;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
+use crate::random::random_hex;
 use aye_core::{Role, Surface};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use super::bot_loop::BotLoop;
 pub use super::message::{ChatNote, Content, SentMessage, Side, SideKind, StartedFrom};
 use super::waiting_texts::IncomingText;
-use crate::hub::{Hub, Memo, NO_RANDOMNESS, Problem};
+use crate::hub::{Hub, Memo, Problem};
 use aye_core::{AgentId, AskId, Surface};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -278,11 +278,4 @@ async fn all<T: DeserializeOwned>(hub: &Hub, kind: &'static str) -> Result<Vec<(
         }
     });
     Ok(read.collect())
-}
-
-/// 128 bits that nobody can guess, in 32 characters.
-pub fn random() -> Result<String, Problem> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| NO_RANDOMNESS)?;
-    Ok(aye_core::digest::hex(&bytes))
 }

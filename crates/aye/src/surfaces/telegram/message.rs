@@ -2,9 +2,9 @@
 
 use super::api::InlineButton;
 use super::form::{Action, Draft};
-use super::memory::random;
 use super::render::Button;
-use crate::hub::Problem;
+use crate::hub::{NO_RANDOMNESS, Problem};
+use crate::random::random_hex;
 use aye_core::{AgentId, AskId, Digest, Text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ pub enum SideKind {
 impl SentMessage {
     fn new(chat: i64, shows: Content, now: Timestamp) -> Result<Self, Problem> {
         Ok(Self {
-            id: random()?,
+            id: random_hex::<16>().map_err(|_| NO_RANDOMNESS)?,
             chat,
             message: None,
             lost: false,
@@ -192,7 +192,7 @@ impl SentMessage {
         if let Some((token, _)) = self.tokens.iter().find(|(_, known)| *known == action) {
             return Ok(token.clone());
         }
-        let token = random()?;
+        let token = random_hex::<16>().map_err(|_| NO_RANDOMNESS)?;
         self.tokens.insert(token.clone(), action.clone());
         Ok(token)
     }

@@ -9,6 +9,7 @@ mod process;
 mod settle;
 mod watch;
 
+use crate::agents::title;
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::config::DEFAULT_KIND;
 use crate::home::Home;
@@ -24,7 +25,6 @@ use std::time::{Duration, Instant};
 
 /// How long a hub whose socket is there may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-const TITLE: usize = 120;
 
 /// Does what the event asks for. `print` is called at most once, with a decision.
 pub async fn run(
@@ -59,7 +59,10 @@ pub async fn run(
         }
         Event::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
-            let title = (!notes.has_title()).then(|| title(&prompt)).flatten().map(Into::into);
+            let title = (!notes.has_title())
+                .then(|| title(&prompt))
+                .filter(|title| !title.is_empty())
+                .map(Into::into);
             let is_titled = title.is_some();
             let news = Registration { title, ..Registration::state(Report::Working) };
             report(home, &session, news).await?;
@@ -80,11 +83,6 @@ pub async fn run(
             reported
         }
     }
-}
-
-fn title(prompt: &str) -> Option<String> {
-    let line = prompt.lines().find(|line| !line.trim().is_empty())?.trim();
-    Some(line.chars().take(TITLE).collect())
 }
 
 /// Connects to the hub as this session's agent; retries until `patience` is over.

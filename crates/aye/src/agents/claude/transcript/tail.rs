@@ -107,13 +107,6 @@ impl Tail {
         Ok(tail)
     }
 
-    /// From the present end, for whoever cares only for what comes.
-    pub fn from_end(path: impl Into<PathBuf>) -> io::Result<Self> {
-        let path = path.into();
-        let end = std::fs::metadata(&path)?.len();
-        Self::from(path, end)
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -211,7 +204,6 @@ mod tests {
         append(&path, b"\n\nthree\n");
         assert_eq!(new_in(&mut tail), ["two", "", "three"]);
         assert_eq!(new_in(&mut Tail::from(&path, 4).unwrap()), ["two", "", "three"]);
-        assert_eq!(new_in(&mut Tail::from_end(&path).unwrap()), [""; 0]);
     }
 
     #[test]
