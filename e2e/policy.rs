@@ -154,7 +154,7 @@ fn what_a_person_allows_for_longer_is_listed_and_can_be_revoked() {
     assert!(listed.contains("run exactly `make all` in /src/web until "), "{listed}");
     let grant = format!("g-{id}");
     assert!(hub.aye(&["policy", "grants", "--revoke", &grant]).status.success());
-    assert!(text(&hub.aye(&["policy", "grants"])).contains("Nothing is granted"));
+    assert!(text(&hub.aye(&["policy", "grants"])).contains("Nothing is allowed for longer"));
     assert_eq!(hub.raise(&token, "claude-1", "k3", "permission", bash("make all"))["state"], "open");
     assert_eq!(hub.aye(&["policy", "grants", "--revoke", &grant]).status.code(), Some(1));
 }

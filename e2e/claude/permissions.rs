@@ -1,6 +1,7 @@
 //! Permissions: once, by a rule the agent suggests itself, edited, and refused.
 
 use super::{Story, bash, ended, read_json};
+use crate::support::printed;
 use aye_testkit::model::tool;
 use serde_json::{Value, json};
 
@@ -69,6 +70,16 @@ fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
     story.confirmed(&ask);
     let settings = read_json(&story.work.path().join(".claude/settings.local.json"));
     assert_eq!(settings["permissions"], json!({ "allow": [kept] }));
+    // The list says what the agent keeps, and whether its settings still have it.
+    let grants = || printed(&story.hub.aye(&["policy", "grants"]));
+    let file = story.work.path().canonicalize().unwrap().join(".claude/settings.local.json");
+    assert!(
+        grants().contains(&format!("{kept}\n    in {}; remove it there", file.display())),
+        "{}",
+        grants()
+    );
+    std::fs::write(&file, "{}").unwrap();
+    assert!(grants().contains(&format!("{kept}\n    no longer in {}", file.display())), "{}", grants());
 }
 
 #[test]

@@ -306,7 +306,17 @@ mod tests {
         let telegram = config.telegram.as_ref().unwrap();
         assert_eq!((&telegram.users, telegram.notify_after.0.as_secs()), (&vec![11111111], 30));
         assert_eq!(config.hub.public_url.as_ref().unwrap().to_string(), "https://aye.example");
-        assert_eq!(config.policy.when_unattended, aye_policy::WhenUnattended::Reject);
+        assert_eq!(
+            config.policy.when_unattended,
+            aye_policy::WhenUnattended::Reject(aye_policy::WhenUnattended::USUAL)
+        );
+        let times = |text: &str| {
+            Config::parse(&format!("[policy]\nwhen_unattended = {text:?}"))
+                .map(|config| config.policy.when_unattended.to_string())
+        };
+        assert_eq!(times("reject after 0s").as_deref(), Ok("reject after 0s"));
+        assert_eq!(times("reject after 5m").as_deref(), Ok("reject after 5m"));
+        assert!(times("reject after -5m").is_err() && times("reject soon").is_err());
         let other = config.agent("other").unwrap();
         assert_eq!((other.stdin, other.asks_by), (Stdin::Pty, AsksBy::ToolUse));
         assert!(config.projects["web"].ends_with("src/web") && config.projects["web"].is_absolute());

@@ -13,6 +13,7 @@ use aye_core::tool::Tool;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::fmt;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -66,12 +67,46 @@ impl TryFrom<String> for Timeout {
     }
 }
 
+/// `wait`, `reject`, or `reject after 5m`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
 pub enum WhenUnattended {
     #[default]
     Wait,
-    Reject,
+    /// Once nobody has been there for so long.
+    Reject(SignedDuration),
+}
+
+impl WhenUnattended {
+    /// How long nobody must have been there unless the file says otherwise.
+    pub const USUAL: SignedDuration = SignedDuration::from_secs(30);
+}
+
+impl TryFrom<String> for WhenUnattended {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Self, String> {
+        let time = match written.as_str() {
+            "wait" => return Ok(Self::Wait),
+            "reject" => return Ok(Self::Reject(Self::USUAL)),
+            other => other.strip_prefix("reject after ").and_then(|time| time.parse::<SignedDuration>().ok()),
+        };
+        match time.filter(|time| !time.is_negative()) {
+            Some(time) => Ok(Self::Reject(time)),
+            None => Err("must be \"wait\", \"reject\", or such as \"reject after 5m\"".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for WhenUnattended {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Wait => f.write_str("wait"),
+            Self::Reject(time) if *time == Self::USUAL => f.write_str("reject"),
+            Self::Reject(time) => write!(f, "reject after {time:#}"),
+        }
+    }
 }
 
 /// Which plan an approval in advance is for.

@@ -207,7 +207,8 @@ export interface Policy {
   auto_approve: string[];
   rules: Rule[];
   timeout: { question: string | null; permission: string | null; plan: string | null };
-  when_unattended: 'wait' | 'reject';
+  /** wait, reject, or such as `reject after 5m` */
+  when_unattended: string;
   outline_preapproval: 'same' | 'next';
   /** What every allow takes. */
   proof: 'none' | 'passkey';

@@ -5,7 +5,7 @@ use super::json::{Failure, Reply, ok};
 use crate::hub::RuleCount;
 use axum::extract::State;
 use aye_core::{Kind, Proof};
-use aye_policy::{OutlinePreapproval, Policy, Rule, Verb, WhenUnattended};
+use aye_policy::{OutlinePreapproval, Policy, Rule, Verb};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,8 @@ pub struct PolicyView {
     /// In order: the first that matches decides.
     rules: Vec<RuleView>,
     timeout: TimeoutView,
-    when_unattended: &'static str,
+    /// `wait`, `reject`, or such as `reject after 5m`.
+    when_unattended: String,
     outline_preapproval: &'static str,
     /// What every allow by a person takes.
     proof: Proof,
@@ -67,10 +68,7 @@ pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> 
             permission: timeout(&policy, Kind::Permission),
             plan: timeout(&policy, Kind::Plan),
         },
-        when_unattended: match policy.when_unattended {
-            WhenUnattended::Wait => "wait",
-            WhenUnattended::Reject => "reject",
-        },
+        when_unattended: policy.when_unattended.to_string(),
         outline_preapproval: match policy.outline_preapproval {
             OutlinePreapproval::Same => "same",
             OutlinePreapproval::Next => "next",

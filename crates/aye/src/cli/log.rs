@@ -1,6 +1,7 @@
 use super::{Done, open_database, say};
 use crate::home::Home;
 use crate::store::AuditFilter;
+use crate::surfaces::terminal::shorten;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use anyhow::Context;
 use aye_core::trail::Line;
@@ -96,6 +97,10 @@ fn in_words(line: &Line, zone: &TimeZone) -> String {
     let told = match line.kind.as_str() {
         "ask.answered" => detail["answer"].to_string(),
         "ask.raised" => detail["kind"].as_str().unwrap_or_default().to_owned(),
+        "agent.command" => {
+            let text = detail["text"].as_str().map(|text| format!(": {}", shorten(text, 80)));
+            format!("{}{}", detail["type"].as_str().unwrap_or_default(), text.unwrap_or_default())
+        }
         "ask.expired" | "ask.withdrawn" => detail["why"].as_str().unwrap_or_default().to_owned(),
         _ => detail["evidence"].as_str().or(detail["name"].as_str()).unwrap_or_default().to_owned(),
     };

@@ -26,7 +26,7 @@ Examples:
   aye pending ~/.claude/projects --json         every transcript there
 
 A question is pending until its transcript shows a result or a later turn of yours.
---json prints [{\"tool_use_id\",\"session\",\"cwd\",\"questions\"}].
+With --json, each one has tool_use_id, session, cwd and questions.
 Exit codes: 0 also if nothing is pending, 1 if a file could not be read.")]
 pub struct Pending {
     /// Transcripts, folders of transcripts, or workspaces (default: all live sessions)

@@ -1,3 +1,4 @@
+mod kept;
 mod rules;
 
 pub use rules::{LostByRule, lost_lately, rule_notes};
@@ -279,21 +280,29 @@ impl Grants {
         let client = Client::for_person(home)?;
         if let Some(id) = self.revoke {
             client.delete(&format!("/api/grants/{id}")).await?;
-            say(&format!("{id} is revoked: the next such call is asked again.\n"))?;
+            say(&format!("{id} is revoked. You are asked again next time.\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let list: Value = client.get("/api/grants").await?;
+        let mut list: Value = client.get("/api/grants").await?;
+        let kept = kept::by_agents(&client).await?;
         if self.json {
+            list["kept_by_agents"] = json!(kept);
             say_json(&list)?;
             return Ok(ExitCode::SUCCESS);
         }
         let grants: Vec<GrantInfo> = serde_json::from_value(list["grants"].clone())?;
-        if grants.is_empty() {
-            say(&format!("{}\n", paint(DIM, "Nothing is granted for longer than once.")))?;
+        if grants.is_empty() && kept.is_empty() {
+            say(&format!("{}\n", paint(DIM, "Nothing is allowed for longer than once.")))?;
         }
         for grant in grants {
             let by = paint(DIM, format_args!("by {}", one_line(&grant.by.to_string())));
             say(&format!("{}  {}  {by}\n", paint(NAME, &grant.id), one_line(&grant.words)))?;
+        }
+        if !kept.is_empty() {
+            say(&format!("{}\n", paint(HEAD, "Kept by the agents themselves:")))?;
+        }
+        for kept in kept {
+            say(&kept.in_words())?;
         }
         Ok(ExitCode::SUCCESS)
     }

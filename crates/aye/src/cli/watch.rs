@@ -59,7 +59,7 @@ fn in_words(told: &WatchEvent) -> String {
         WatchEvent::Found { agent, cwd, unreachable } => {
             let hint = match unreachable {
                 Some(why) => format!("answers go into its own terminal only: {}", one_line(why)),
-                None => "answered through tmux".into(),
+                None => "answers are typed into it, through tmux".into(),
             };
             format!("{} {}  {}", paint(NAME, agent), one_line(&cwd.to_string_lossy()), paint(DIM, hint))
         }

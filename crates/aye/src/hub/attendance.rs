@@ -5,8 +5,8 @@ use aye_core::Role;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::{Mutex, PoisonError};
 
-/// How long nobody must have been there before it counts.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+/// Whoever was there before the hub started needs this long to be there again.
+const RECONNECTING: SignedDuration = SignedDuration::from_secs(30);
 
 pub struct Attendance {
     present: Mutex<Present>,
@@ -17,6 +17,8 @@ struct Present {
     viewers: u32,
     /// Since when no operator has been there.
     nobody_since: Timestamp,
+    /// An operator has been there since the hub started.
+    anybody: bool,
 }
 
 /// A surface that is connected, until it is dropped.
@@ -27,12 +29,14 @@ pub struct Attending {
 
 impl Attendance {
     pub fn starting(now: Timestamp) -> Self {
-        Self { present: Mutex::new(Present { operators: 0, viewers: 0, nobody_since: now }) }
+        Self { present: Mutex::new(Present { operators: 0, viewers: 0, nobody_since: now, anybody: false }) }
     }
 
-    pub fn is_unattended(&self, now: Timestamp) -> bool {
+    /// Whether nobody has been there for so long.
+    pub fn is_unattended(&self, now: Timestamp, after: SignedDuration) -> bool {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        present.operators == 0 && now.duration_since(present.nobody_since) >= PATIENCE
+        let after = if present.anybody { after } else { after.max(RECONNECTING) };
+        present.operators == 0 && now.duration_since(present.nobody_since) >= after
     }
 
     /// Operators and viewers connected now.
@@ -46,7 +50,10 @@ impl Hub {
     pub fn attend(&self, role: Role) -> Attending {
         let mut present = self.inner.attendance.present.lock().unwrap_or_else(PoisonError::into_inner);
         match role {
-            Role::Operator => present.operators += 1,
+            Role::Operator => {
+                present.operators += 1;
+                present.anybody = true;
+            }
             Role::Viewer | Role::Agent => present.viewers += 1,
         }
         Attending { hub: self.clone(), role }
@@ -61,6 +68,8 @@ impl Drop for Attending {
             Role::Operator => {
                 present.operators -= 1;
                 present.nobody_since = now;
+                // What is refused when nobody is there may be due now.
+                self.hub.inner.sooner.notify_one();
             }
             Role::Viewer | Role::Agent => present.viewers -= 1,
         }

@@ -153,7 +153,7 @@ impl Hub {
             self.inner.meters.raised(&raised.ask, asking);
         }
         // The timers also end what comes while nobody is there to answer.
-        if timeout.is_some() || self.inner.attendance.is_unattended(now) {
+        if timeout.is_some() || self.rejects_now() {
             self.inner.sooner.notify_one();
         }
         Ok(raised)

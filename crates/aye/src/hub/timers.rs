@@ -92,11 +92,19 @@ impl Hub {
         Ok(ended.into_iter().collect::<Result<Vec<_>, Problem>>()?.into_iter().flatten().count())
     }
 
+    /// Whether people chose that nothing waits, and nobody is there.
+    pub(super) fn rejects_now(&self) -> bool {
+        match self.policy().when_unattended {
+            WhenUnattended::Wait => false,
+            WhenUnattended::Reject(after) => {
+                self.inner.attendance.is_unattended(self.inner.clock.now(), after)
+            }
+        }
+    }
+
     /// Where people chose so, nobody being there is told to the agents instead of waiting for somebody.
     async fn reject_unattended(&self) -> Result<(), Problem> {
-        let now = self.inner.clock.now();
-        let rejects = self.policy().when_unattended == WhenUnattended::Reject;
-        if !rejects || !self.inner.attendance.is_unattended(now) {
+        if !self.rejects_now() {
             return Ok(());
         }
         while self.expire(self.inner.store.read(Reader::some_open_asks).await?, Expiry::Unattended).await? > 0

@@ -38,7 +38,7 @@ fn every_key_is_read() {
     assert_eq!(policy.timeout.of(Kind::Question), Some(SignedDuration::from_secs(300)));
     assert_eq!(policy.timeout.of(Kind::Permission), Some(SignedDuration::from_mins(90)));
     assert_eq!(policy.timeout.of(Kind::Plan), None);
-    assert_eq!(policy.when_unattended, WhenUnattended::Reject);
+    assert_eq!(policy.when_unattended, WhenUnattended::Reject(WhenUnattended::USUAL));
     assert_eq!(policy.outline_preapproval, OutlinePreapproval::Next);
     assert_eq!(policy.rules.len(), 1);
 }

@@ -200,6 +200,22 @@ async fn where_nobody_is_there_for_half_a_minute_asks_end_if_people_chose_so() {
 }
 
 #[tokio::test]
+async fn asks_end_as_soon_as_the_last_one_leaves_if_people_chose_so_but_not_while_the_hub_starts() {
+    let desk = Desk::with_policy("[policy]\nwhen_unattended = \"reject after 0s\"").await;
+    let waiting = desk.plan("1", "x").await;
+    desk.pass(29).await;
+    assert!(desk.hub.ask(&waiting.id).await.unwrap().state.is_open());
+    let (here, there) = (desk.hub.attend(Role::Operator), desk.hub.attend(Role::Operator));
+    desk.pass(100).await;
+    drop(here);
+    desk.pass(0).await;
+    assert!(desk.hub.ask(&waiting.id).await.unwrap().state.is_open());
+    drop(there);
+    desk.pass(0).await;
+    assert_eq!(desk.hub.ask(&waiting.id).await.unwrap().state.name(), "expired");
+}
+
+#[tokio::test]
 async fn nobody_being_there_ends_nothing_by_default() {
     let desk = Desk::with_policy("").await;
     let waiting = desk.plan("1", "x").await;
