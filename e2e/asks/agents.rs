@@ -129,7 +129,7 @@ fn an_agent_tells_of_itself_and_keeps_what_it_does_not_mention() {
     assert_eq!(later, with(&expected, json!({"cost": 0.30000000000000004, "state": "working"})));
     assert_eq!(room.hub.get("/api/agents/s-1", &room.hub.operator()).body, later);
     for (told, field) in [
-        (json!({"state": "waiting"}), "state"),
+        (json!({"state": "lost"}), "state"),
         (json!({"reach": "magic"}), "reach"),
         (json!({"kind": ""}), "kind"),
         (json!({"pid": -1}), "pid"),
