@@ -2,6 +2,7 @@
 
 use super::stage::Stage;
 use super::{DIALOG, sqlite, which_database};
+use crate::support::is_older_claude;
 use aye_testkit::model::{Model, text, tool};
 use serde_json::json;
 
@@ -15,14 +16,17 @@ fn in_the_mode_that_people_have_what_no_hook_is_called_for_is_asked_and_answered
     let run = json!({"command": "for i in 1 2; do touch made$i; done", "description": "x"});
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_b", "Bash", run)]]));
     stage.aye_claude_as_it_comes(&["do it"]);
-    let dialog = stage.ask();
-    assert_eq!(dialog["can"]["answer"], false);
-    let words = dialog["body"]["questions"][0]["question"].as_str().unwrap();
-    assert!(words.contains("Auto mode can't check actions"), "{words}");
-    let agent = stage.agent_is("waiting");
-    assert_eq!((&agent["reach"], &agent["id"]), (&json!("hooked"), &dialog["agent"]));
-    stage.press(&["Enter"]);
-    assert_eq!(stage.ended(&dialog)["state"], "withdrawn");
+    // Older versions have no such mode, and call the hook.
+    if !is_older_claude() {
+        let dialog = stage.ask();
+        assert_eq!(dialog["can"]["answer"], false);
+        let words = dialog["body"]["questions"][0]["question"].as_str().unwrap();
+        assert!(words.contains("Auto mode can't check actions"), "{words}");
+        let agent = stage.agent_is("waiting");
+        assert_eq!((&agent["reach"], &agent["id"]), (&json!("hooked"), &dialog["agent"]));
+        stage.press(&["Enter"]);
+        assert_eq!(stage.ended(&dialog)["state"], "withdrawn");
+    }
     let ask = stage.ask();
     assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("permission"), &json!("toolu_b")));
     stage.answer(allow());
@@ -59,7 +63,8 @@ fn a_plan_without_a_file_is_asked_with_what_the_transcript_has() {
     let ask = stage.answer(json!({"decision": "allow"}));
     assert_eq!((&ask["kind"], &ask["body"]["plan"]), (&json!("plan"), &json!("1. everything")));
     let told = stage.model.told("toolu_p");
-    assert!(told.contains("approved") && !told.contains("edited"), "{told}");
+    assert!(told.contains("approved"), "{told}");
+    assert!(is_older_claude() || !told.contains("edited"), "{told}");
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
 }
 

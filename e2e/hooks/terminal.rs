@@ -70,7 +70,13 @@ fn words_beside_a_refusal_in_the_terminal_are_shown_with_it() {
     let ask = stage.ask();
     stage.sees("Do you want to proceed?");
     stage.press(&["Up"]);
-    stage.sees("❯ 4. No");
+    crate::support::eventually("the last row to be highlighted", || {
+        stage
+            .screen()
+            .lines()
+            .any(|line| line.starts_with(" ❯ ") && line.trim_end().ends_with(". No"))
+            .then_some(())
+    });
     stage.press(&["Tab"]);
     stage.sees("No, and tell Claude");
     stage.type_line("use mkdir");

@@ -384,3 +384,9 @@ pub fn plan_file(model: &aye_testkit::model::Model) -> PathBuf {
     let start = request[..end].rfind("plan at ").unwrap() + "plan at ".len();
     PathBuf::from(&request[start..end])
 }
+
+/// A version that has no auto mode, and tells the model of every plan that somebody edited it.
+pub fn is_older_claude() -> bool {
+    let version = Command::new(claude()).arg("--version").output().unwrap();
+    version.stdout.starts_with(b"2.1.197 ")
+}

@@ -1,6 +1,7 @@
 //! Permissions and plans of a session in tmux, answered by keys; and whatever else it waits for.
 
 use super::stage::Stage;
+use crate::support::is_older_claude;
 use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
 use std::fs;
@@ -79,7 +80,18 @@ fn in_the_mode_that_people_have_a_session_is_shown_as_waiting_and_its_prompt_is_
     let mut stage = Stage::new(vec![bash("toolu_1", "for i in 1 2; do touch made$i; done")]);
     stage.start_session(&[]);
     stage.start_watch(&[]);
-    // Its own dialog comes first, which only its terminal can answer.
+    if !is_older_claude() {
+        shows_its_own_dialog_first(&stage);
+    }
+    let ask = stage.ask();
+    assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("permission"), &json!("toolu_1")));
+    stage.confirmed(allow());
+    stage.model.result_of("toolu_1");
+    assert!(stage.work().join("made2").exists());
+}
+
+/// Which only its terminal can answer.
+fn shows_its_own_dialog_first(stage: &Stage) {
     let dialog = stage.ask();
     assert_eq!(dialog["kind"], "question");
     let words = dialog["body"]["questions"][0]["question"].as_str().unwrap();
@@ -91,11 +103,6 @@ fn in_the_mode_that_people_have_a_session_is_shown_as_waiting_and_its_prompt_is_
     stage.agent_is("waiting");
     stage.press(&["Enter"]);
     stage.until(&dialog, |ask| ask["state"] == "withdrawn");
-    let ask = stage.ask();
-    assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("permission"), &json!("toolu_1")));
-    stage.confirmed(allow());
-    stage.model.result_of("toolu_1");
-    assert!(stage.work().join("made2").exists());
 }
 
 #[test]
@@ -164,7 +171,7 @@ fn a_plan_is_refused_with_feedback_and_then_approved_by_keys() {
     stage.confirmed(json!({"decision": "allow"}));
     let told = stage.model.told("toolu_2");
     assert!(told.contains("approved your plan") && told.contains("1. less"), "{told}");
-    assert!(!told.contains("edited"), "{told}");
+    assert!(is_older_claude() || !told.contains("edited"), "{told}");
 }
 
 #[test]
@@ -215,6 +222,7 @@ fn a_second_prompt_is_asked_while_what_was_allowed_before_still_runs() {
     stage.answer(allow());
     fs::write(stage.work().join("stop"), "").unwrap();
     stage.model.result_of("toolu_w");
+    stage.model.result_of("toolu_s");
     assert!([first.as_str(), second.as_str()].contains(&"toolu_s"), "{first} {second}");
     assert!(stage.work().join("below").exists());
 }

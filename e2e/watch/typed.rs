@@ -72,14 +72,14 @@ fn strange_labels_are_picked_as_they_are() {
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn an_option_with_a_preview_is_chosen_with_notes_and_without() {
-    let mut layout = question(
-        "Layout?",
-        false,
-        &["Grid", "A list with a label that takes more than one line of the screen"],
-    );
+    // Older versions draw a label over several lines in another way, which gets no keys.
+    let long = match crate::support::is_older_claude() {
+        true => "A list with a label",
+        false => "A list with a label that takes more than one line of the screen",
+    };
+    let mut layout = question("Layout?", false, &["Grid", long]);
     layout["options"][0]["preview"] = json!("+--+--+\n|  |  |\n+--+--+");
     layout["options"][1]["preview"] = json!("- a\n- b");
-    let long = layout["options"][1]["label"].as_str().unwrap().to_owned();
     let both = [layout.clone(), question("Colours?", false, &["few", "many"])];
     let stage = Stage::asking(vec![asks("toolu_1", &[layout]), asks("toolu_2", &both)]);
     stage.confirmed(json!({"answers": [{"selected": [long], "notes": "keep it; subtle"}]}));

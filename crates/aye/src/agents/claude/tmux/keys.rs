@@ -2,6 +2,7 @@
 
 /// Longer texts are not typed: they would not fit on the screen that they are checked on.
 const LONGEST: usize = 2000;
+const MOST_LINES: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
@@ -26,7 +27,9 @@ pub struct Typed(String);
 pub enum Untypeable {
     #[error("a text with control characters cannot be typed into the terminal")]
     Control,
-    #[error("a text of more than {LONGEST} characters cannot be typed into the terminal")]
+    #[error(
+        "a text of more than {LONGEST} characters or {MOST_LINES} lines cannot be typed into the terminal"
+    )]
     Long,
 }
 
@@ -37,7 +40,7 @@ impl Typed {
         if text.contains(controls) {
             return Err(Untypeable::Control);
         }
-        if text.chars().count() > LONGEST {
+        if text.chars().count() > LONGEST || text.lines().count() > MOST_LINES {
             return Err(Untypeable::Long);
         }
         Ok(Self(text.to_owned()))
@@ -99,6 +102,7 @@ mod tests {
             assert_eq!(Typed::new(text), Err(Untypeable::Control), "{text:?}");
         }
         assert_eq!(Typed::new(&"x".repeat(2001)), Err(Untypeable::Long));
+        assert_eq!(Typed::new(&"x\n".repeat(21)), Err(Untypeable::Long));
         assert_eq!(Typed::new("a\nb;").unwrap().to_paste().as_deref(), Some("a\nb\\;"));
         assert_eq!(Typed::new("a; b").unwrap().to_paste(), None);
     }

@@ -83,6 +83,8 @@ impl Prompt {
                 _ => (above[0], above[1..].concat(), Vec::new()),
             },
         };
+        // Of several dialogs that wait, the right end of the line counts them.
+        let title = title.split("  ").next().unwrap_or_default();
         let (title, by_sub_agent) = match title.split_once(" · from the ") {
             Some((title, _)) => (title, true),
             None => (title, false),

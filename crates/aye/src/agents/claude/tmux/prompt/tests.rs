@@ -80,7 +80,7 @@ fn a_command_is_recognized_only_if_all_of_it_is_shown() {
         }
         assert!(!prompt.is_for(&call("Read", json!({"file_path": "f$i"}))));
     }
-    let below = NEW.replace(" Bash command", " Bash command · from the general-purpose agent");
+    let below = NEW.replace(" Bash command", " Bash command · from the general-purpose agent      1 of 2");
     let below = Prompt::read(&screen(&below)).unwrap();
     assert!(!below.is_for(&ours) && below.is_for(&Call { by_sub_agent: true, ..ours }));
     let prompt = Prompt::read(&screen(UNNUMBERED)).unwrap();
