@@ -85,7 +85,7 @@ pub enum StoreError {
     #[error("{table} {id}: changed, and not by the hub, so it is ignored; run `aye verify`")]
     Foreign { table: &'static str, id: String },
     #[error(
-        "the database was changed by something other than the hub: {0}. Nothing is read or written; run `aye verify`"
+        "the database was changed, and not by the hub: {0}. Nothing is read or written; run `aye verify`"
     )]
     Schema(String),
     #[error(

@@ -104,7 +104,7 @@ async fn on_a_schema_that_somebody_changed_the_hub_neither_reads_nor_writes() {
             desk.hub.ask(&ask.id).await.map(drop),
             desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.map(drop),
         ] {
-            assert!(refused.unwrap_err().to_string().contains("other than the hub"), "{change}");
+            assert!(refused.unwrap_err().to_string().contains("not by the hub"), "{change}");
         }
         desk.forge(undo);
         desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.unwrap();
@@ -121,7 +121,7 @@ async fn an_approval_is_handed_out_for_what_was_approved_alone() {
     let mut again = raise("agent", "k", "x", None);
     again.body = desk.run("k2", "rm -rf build").await.body;
     let refused = desk.hub.raise(again).await.unwrap_err().to_string();
-    assert!(refused.contains("other than the hub"), "{refused}");
+    assert!(refused.contains("not by the hub"), "{refused}");
 }
 
 #[tokio::test]
@@ -328,10 +328,10 @@ async fn an_answer_that_only_the_database_has_reaches_no_agent() {
             "UPDATE asks SET state = 'answered', {ANSWER}, ended_at = created_at, receipt = '{receipt}'"
         ));
         let told = desk.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await;
-        assert!(told.unwrap_err().to_string().contains("other than the hub"));
+        assert!(told.unwrap_err().to_string().contains("not by the hub"));
         let mut again = raise("agent", "k", "x", None);
         again.body = ask.body.clone();
-        assert!(desk.hub.raise(again).await.unwrap_err().to_string().contains("other than the hub"));
+        assert!(desk.hub.raise(again).await.unwrap_err().to_string().contains("not by the hub"));
         desk.is_found("behind the trail's back");
     }
 }
@@ -343,7 +343,7 @@ async fn another_answer_than_the_persons_reaches_no_agent() {
     desk.decide(&ask, denial("no")).await.unwrap();
     desk.forge_rows(&format!("UPDATE asks SET {ANSWER}"));
     let told = desk.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await;
-    assert!(told.unwrap_err().to_string().contains("other than the hub"));
+    assert!(told.unwrap_err().to_string().contains("not by the hub"));
 }
 
 #[tokio::test]
@@ -352,7 +352,7 @@ async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
     let ask = desk.run("k", "rm -rf build").await;
     let list = async || desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await;
     desk.forge_rows("UPDATE asks SET body = replace(body, 'rm -rf build', 'ls')");
-    assert!(desk.hub.ask(&ask.id).await.unwrap_err().to_string().contains("other than the hub"));
+    assert!(desk.hub.ask(&ask.id).await.unwrap_err().to_string().contains("not by the hub"));
     assert!(list().await.unwrap().asks.is_empty());
     desk.hub.snapshot().await.unwrap();
     // With a digest that fits it is shown, and then cannot be answered.
@@ -365,7 +365,7 @@ async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
     ));
     let shown = desk.hub.ask(&ask.id).await.unwrap();
     let answered = desk.decide(&shown, json!({"decision": "allow", "scope": "once"})).await;
-    assert!(answered.unwrap_err().to_string().contains("other than the hub"));
+    assert!(answered.unwrap_err().to_string().contains("not by the hub"));
 }
 
 #[tokio::test]

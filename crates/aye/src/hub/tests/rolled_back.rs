@@ -5,7 +5,7 @@ use super::policy::decision;
 use super::*;
 use store::by_hand::{change_rows, edit_schema, keep_rows, set_schema_number};
 
-const CHANGED: &str = "other than the hub";
+const CHANGED: &str = "not by the hub";
 
 #[track_caller]
 fn refused<T>(result: Result<T, Problem>, words: &str) {
