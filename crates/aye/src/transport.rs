@@ -41,12 +41,12 @@ pub enum TransportError {
 }
 
 pub struct Transport {
-    place: Place,
+    endpoint: Endpoint,
     host: HeaderValue,
     kept: Mutex<Vec<Connection>>,
 }
 
-enum Place {
+enum Endpoint {
     Unix { socket: PathBuf, links: Links },
     Tcp { url: HubUrl, tls: Option<(TlsConnector, ServerName<'static>)> },
 }
@@ -66,7 +66,7 @@ struct Connection {
 impl Transport {
     pub fn unix(socket: PathBuf, links: Links) -> Self {
         let host = HeaderValue::from_static("localhost");
-        Self { place: Place::Unix { socket, links }, host, kept: Mutex::default() }
+        Self { endpoint: Endpoint::Unix { socket, links }, host, kept: Mutex::default() }
     }
 
     pub fn tcp(url: HubUrl) -> anyhow::Result<Self> {
@@ -80,19 +80,19 @@ impl Transport {
                 Some((connector.context("AYE_CA_FILE cannot be used")?, name))
             }
         };
-        Ok(Self { place: Place::Tcp { url, tls }, host, kept: Mutex::default() })
+        Ok(Self { endpoint: Endpoint::Tcp { url, tls }, host, kept: Mutex::default() })
     }
 
     /// Whether the system tells at once when the other end is gone; of a network it may never.
     pub fn is_local(&self) -> bool {
-        matches!(self.place, Place::Unix { .. })
+        matches!(self.endpoint, Endpoint::Unix { .. })
     }
 
     /// Where this goes, in words.
     pub fn at(&self) -> String {
-        match &self.place {
-            Place::Unix { socket, .. } => socket.display().to_string(),
-            Place::Tcp { url, .. } => url.to_string(),
+        match &self.endpoint {
+            Endpoint::Unix { socket, .. } => socket.display().to_string(),
+            Endpoint::Tcp { url, .. } => url.to_string(),
         }
     }
 
@@ -146,15 +146,15 @@ impl Transport {
     }
 
     async fn connect(&self) -> Result<Connection, TransportError> {
-        let (url, tls) = match &self.place {
-            Place::Unix { socket, links } => {
+        let (url, tls) = match &self.endpoint {
+            Endpoint::Unix { socket, links } => {
                 return talk(connect_to_our_own(socket, *links).await.map_err(|why| match why {
                     NotOurs::Unreadable(_, source) => TransportError::Unreachable(source),
                     why => TransportError::NotOurs(why),
                 })?)
                 .await;
             }
-            Place::Tcp { url, tls } => (url, tls),
+            Endpoint::Tcp { url, tls } => (url, tls),
         };
         let stream = TcpStream::connect(url.address()).await.map_err(TransportError::Unreachable)?;
         stream.set_nodelay(true).map_err(TransportError::Unreachable)?;

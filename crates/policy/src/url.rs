@@ -8,12 +8,12 @@ use http::Uri;
 pub struct UrlPattern {
     scheme: String,
     /// `None` if the pattern does not pin down the host; it then covers nothing.
-    place: Option<Place>,
+    authority: Option<Authority>,
     path: Path,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Authority {
     host: Vec<Label>,
     port: Port,
 }
@@ -54,29 +54,31 @@ impl UrlPattern {
         let scheme = scheme.to_ascii_lowercase();
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
-        Some(Self { place: Place::new(authority), path: Path::new(rest), scheme })
+        Some(Self { authority: Authority::new(authority), path: Path::new(rest), scheme })
     }
 
     pub fn matches(&self, address: &str) -> bool {
-        let (Some(place), Some(address)) = (&self.place, Address::read(address)) else { return false };
-        address.scheme == self.scheme && place.matches(&address) && self.path.matches(&address)
+        let (Some(authority), Some(address)) = (&self.authority, Address::read(address)) else {
+            return false;
+        };
+        address.scheme == self.scheme && authority.matches(&address) && self.path.matches(&address)
     }
 
     /// A warning about the pattern, if it covers more than it seems to.
     pub fn danger(&self) -> Option<String> {
-        let Some(place) = &self.place else {
+        let Some(authority) = &self.authority else {
             return Some(
                 "it covers no address: write the host out, or begin it with `*.`, as in `https://*.example.org/*`"
                     .to_owned(),
             );
         };
-        let written_out = place.host.iter().rev().take_while(|label| !label.has_star()).count();
-        let any_host = written_out < place.host.len() && written_out < OWNED_LABELS;
+        let written_out = authority.host.iter().rev().take_while(|label| !label.has_star()).count();
+        let any_host = written_out < authority.host.len() && written_out < OWNED_LABELS;
         any_host.then(|| "dangerous: its host covers addresses of anybody".to_owned())
     }
 }
 
-impl Place {
+impl Authority {
     fn new(authority: &str) -> Option<Self> {
         let authority = authority.to_ascii_lowercase();
         let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -391,7 +393,7 @@ mod tests {
             "https://ä.org/*",
         ] {
             let url = UrlPattern::new(pattern).unwrap();
-            assert!(url.place.is_none(), "{pattern}");
+            assert!(url.authority.is_none(), "{pattern}");
             assert!(url.danger().unwrap().starts_with("it covers no address"));
         }
         check("https://*rust-lang.org/*", &[], &["https://evilrust-lang.org/", "https://rust-lang.org/"]);
