@@ -21,15 +21,6 @@ fn ask_with(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn open_asks(hub: &Hub) -> Vec<Value> {
-    let list = hub.get("/api/asks?state=open", &hub.operator());
-    list.body["asks"].as_array().unwrap().clone()
-}
-
-fn only_open_ask(hub: &Hub) -> Value {
-    eventually("the ask", || open_asks(hub).pop())
-}
-
 fn exit_code_and_words(child: Child) -> (Option<i32>, String, String) {
     let mut child = child;
     ended(&mut child);
@@ -48,7 +39,7 @@ fn a_second_hub_on_the_same_home_is_refused_and_the_first_goes_on() {
     assert!(words.contains("AYE_HOME"), "{words}");
 
     let script = ask(&hub);
-    let id = only_open_ask(&hub)["id"].as_str().unwrap().to_owned();
+    let id = hub.open_ask()["id"].as_str().unwrap().to_owned();
     assert!(hub.aye(&["answer", &id, "yes"]).status.success());
     assert_eq!(exit_code_and_words(script), (Some(0), "yes\n".into(), String::new()));
     assert!(hub.stop().success());
@@ -68,7 +59,7 @@ fn stops_in_good_order_on(stop: Signal) {
     let Message::Text(snapshot) = socket.read().unwrap() else { panic!("no snapshot") };
     assert!(snapshot.contains("snapshot"));
     let mut script = ask(&hub);
-    let asked = eventually("the script's ask", || open_asks(&hub).into_iter().nth(1));
+    let asked = eventually("the script's ask", || hub.open_asks().into_iter().nth(1));
 
     signal(&hub.child, stop);
     assert_eq!(ended(&mut hub.child).code(), Some(0));
@@ -107,11 +98,11 @@ fn ctrl_c_stops_the_hub_in_good_order_while_clients_wait() {
 fn a_script_waits_through_kills_of_the_hub_and_then_gets_its_answer() {
     let mut hub = Hub::start();
     let mut script = ask(&hub);
-    let asked = only_open_ask(&hub);
+    let asked = hub.open_ask();
     for _ in 0..3 {
         hub.kill();
         hub.restart();
-        assert_eq!(open_asks(&hub), vec![asked.clone()]);
+        assert_eq!(hub.open_asks(), vec![asked.clone()]);
     }
     assert_eq!(script.try_wait().unwrap(), None);
     assert_eq!(hub.answer(&asked, saying("yes")).status, 200);
@@ -124,7 +115,7 @@ fn a_script_waits_through_kills_of_the_hub_and_then_gets_its_answer() {
 fn an_answer_given_while_its_script_cannot_reach_the_hub_arrives_later() {
     let mut hub = Hub::start();
     let script = ask(&hub);
-    let asked = only_open_ask(&hub);
+    let asked = hub.open_ask();
     signal(&script, Signal::STOP);
     assert_eq!(hub.answer(&asked, saying("yes")).status, 200);
     hub.kill();
@@ -137,7 +128,7 @@ fn an_answer_given_while_its_script_cannot_reach_the_hub_arrives_later() {
 fn a_killed_script_takes_its_ask_with_it() {
     let hub = Hub::start();
     let mut script = ask(&hub);
-    let asked = only_open_ask(&hub);
+    let asked = hub.open_ask();
     script.kill().unwrap();
     script.wait().unwrap();
     assert_eq!(gone(&hub, &asked)["note"], "the agent is gone");
@@ -153,7 +144,7 @@ fn gone(hub: &Hub, asked: &Value) -> Value {
 fn ctrl_c_ends_a_script_even_while_the_hub_is_away() {
     let mut hub = Hub::start();
     let script = ask(&hub);
-    let asked = only_open_ask(&hub);
+    let asked = hub.open_ask();
     hub.kill();
     signal(&script, Signal::INT);
     let (code, out, words) = exit_code_and_words(script);
@@ -196,7 +187,7 @@ fn a_script_that_has_printed_its_answer_succeeds_even_if_the_hub_dies_then() {
     let mut command = aye(&hub.home);
     command.env("AYE_URL", hub_that_dies_at(&hub, "\"ended\"")).env("AYE_TOKEN", hub.operator());
     let script = ask_with(command);
-    assert_eq!(hub.answer(&only_open_ask(&hub), saying("yes")).status, 200);
+    assert_eq!(hub.answer(&hub.open_ask(), saying("yes")).status, 200);
     assert_eq!(exit_code_and_words(script), (Some(0), "yes\n".into(), String::new()));
 }
 
@@ -213,7 +204,7 @@ fn ctrl_c_ends_a_script_that_tries_in_vain_to_raise_its_ask() {
     signal(&script, Signal::INT);
     let (code, out, _) = exit_code_and_words(script);
     assert_eq!((code, out.as_str()), (Some(130), ""));
-    assert_eq!(open_asks(&hub), Vec::<Value>::new());
+    assert_eq!(hub.open_asks(), Vec::<Value>::new());
 }
 
 #[test]

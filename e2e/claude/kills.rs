@@ -26,10 +26,10 @@ fn sqlite() -> Value {
 fn a_hub_that_is_killed_while_the_agent_waits_delivers_the_answer_after_its_restart() {
     let mut story = asking();
     let run = story.run(&[]);
-    let before = story.ask();
+    let before = story.hub.open_ask();
     story.hub.kill();
     story.hub.restart();
-    let ask = story.answer(sqlite());
+    let ask = story.hub.answer_next(sqlite());
     assert_eq!(ask["id"], before["id"]);
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
     story.confirmed(&ask);
@@ -42,7 +42,7 @@ fn a_hub_that_is_killed_right_after_the_answer_still_delivers_it_once() {
     let mut story = asking();
     let run = story.run(&[]);
     // The adapter hears of nothing until the hub that took the answer is gone.
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     signal(&run, Signal::STOP);
     assert_eq!(story.hub.answer(&ask, sqlite()).status, 200);
     story.hub.kill();
@@ -58,10 +58,10 @@ fn a_hub_that_is_killed_right_after_the_answer_still_delivers_it_once() {
 fn an_adapter_that_is_killed_while_the_ask_is_open_takes_it_back() {
     let story = asking();
     let mut run = story.run(&[]);
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     run.kill().unwrap();
     run.wait().unwrap();
-    let ended = story.once(&ask, "the ask to end", |ask| ask["state"] != "open");
+    let ended = story.hub.once(&ask, "the ask to end", |ask| ask["state"] != "open");
     assert_eq!((&ended["state"], &ended["note"]), (&json!("withdrawn"), &json!("the agent is gone")));
     assert_eq!(story.hub.answer(&ask, sqlite()).status, 409);
 }
@@ -71,7 +71,7 @@ fn an_adapter_that_is_killed_while_the_ask_is_open_takes_it_back() {
 fn an_adapter_that_is_killed_before_it_heard_the_answer_leaves_it_unknown_and_the_model_is_not_told() {
     let story = asking();
     let mut run = story.run(&[]);
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     signal(&run, Signal::STOP);
     assert_eq!(story.hub.answer(&ask, sqlite()).status, 200);
     run.kill().unwrap();
@@ -121,7 +121,7 @@ fn an_adapter_that_is_killed_between_writing_and_reporting_leaves_the_answer_unk
     let story = asking();
     let home = home_without_receipts(&story);
     let mut run = story.command(&[], "do it").env("AYE_HOME", home.path()).spawn().unwrap();
-    let ask = story.answer(sqlite());
+    let ask = story.hub.answer_next(sqlite());
     // The model was told, and nobody could report it.
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
     assert_eq!(story.hub.ask(&ask)["receipt"], "pending");
@@ -135,9 +135,9 @@ fn an_adapter_that_is_killed_between_writing_and_reporting_leaves_the_answer_unk
 fn an_adapter_that_is_killed_while_the_tool_runs_never_calls_it_confirmed() {
     let story = Story::new(vec![vec![tool("toolu_b", "Bash", bash("touch begun && sleep 20"))]]);
     let mut run = story.run(&[]);
-    let ask = story.answer(json!({"decision": "allow", "scope": "once"}));
+    let ask = story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     eventually("the command to run", || story.has("begun").then_some(()));
-    story.once(&ask, "delivery", |ask| ask["receipt"] == "delivered");
+    story.hub.once(&ask, "delivery", |ask| ask["receipt"] == "delivered");
     run.kill().unwrap();
     run.wait().unwrap();
     let agent = story.agent();

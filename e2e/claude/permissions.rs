@@ -23,11 +23,11 @@ fn rule<'a>(ask: &'a Value, scope: &str) -> &'a str {
 fn a_permission_for_once_is_for_once() {
     let story = running(&["touch first", "touch second"]);
     let run = story.run(&[]);
-    let first = story.answer(json!({"decision": "allow", "scope": "once"}));
+    let first = story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     assert_eq!(first["display"]["text"], "touch first");
     story.model.result_of("toolu_0");
     assert!(story.has("first"));
-    let second = story.answer(json!({"decision": "deny", "message": "once was enough"}));
+    let second = story.hub.answer_next(json!({"decision": "deny", "message": "once was enough"}));
     story.told("toolu_1", "once was enough");
     assert!(!story.has("second"));
     for ask in [first, second] {
@@ -41,13 +41,13 @@ fn a_permission_for_once_is_for_once() {
 fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
     let story = running(&["mkdir -p made/one && make -n x", "make -n x", "touch other"]);
     let run = story.run(&[]);
-    let first = story.ask();
+    let first = story.hub.open_ask();
     assert!(rule(&first, "session").contains("for this session"), "{first}");
-    story.answer(json!({"decision": "allow", "scope": "session"}));
+    story.hub.answer_next(json!({"decision": "allow", "scope": "session"}));
     // The second passes without anybody being asked.
     story.model.result_of("toolu_1");
     let asks = story.hub.get("/api/asks", &story.hub.operator()).body;
-    assert_eq!(asks["asks"].as_array().unwrap().len(), 1 + story.open_asks().len(), "{asks}");
+    assert_eq!(asks["asks"].as_array().unwrap().len(), 1 + story.hub.open_asks().len(), "{asks}");
     story.steer("stop", json!({}));
     run.wait_with_output().unwrap();
     story.confirmed(&first);
@@ -59,12 +59,12 @@ fn a_permission_for_the_session_lets_the_same_pass_and_writes_no_settings() {
 fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
     let story = running(&["make -n x"]);
     let run = story.run(&[]);
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     let shown = rule(&ask, "always").to_owned();
     let kept =
         shown.strip_prefix("allow ").and_then(|rule| rule.strip_suffix(" in this project's local settings"));
     let kept = kept.unwrap_or_else(|| panic!("{shown}")).to_owned();
-    story.answer(json!({"decision": "allow", "scope": "always"}));
+    story.hub.answer_next(json!({"decision": "allow", "scope": "always"}));
     story.model.result_of("toolu_0");
     ended(run);
     story.confirmed(&ask);
@@ -87,7 +87,7 @@ fn a_permission_for_always_writes_exactly_the_rule_that_was_shown() {
 fn an_edited_command_is_what_runs() {
     let story = running(&["touch wrong"]);
     let run = story.run(&[]);
-    let ask = story.answer(
+    let ask = story.hub.answer_next(
         json!({"decision": "allow", "scope": "once", "input": bash("touch edited && echo so be it")}),
     );
     story.told("toolu_0", "so be it");
@@ -102,12 +102,12 @@ fn a_file_is_shown_as_a_diff_and_written_as_edited() {
     let input = |content: &str| json!({"file_path": "note.txt", "content": content});
     let story = Story::new(vec![vec![tool("toolu_w", "Write", input("hello\n"))]]);
     let run = story.run(&[]);
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     assert_eq!(ask["display"]["kind"], "diff");
     assert!(ask["display"]["text"].as_str().unwrap().contains("+hello"));
     let mut edited = ask["body"]["input"].clone();
     edited["content"] = "good day\n".into();
-    story.answer(json!({"decision": "allow", "scope": "once", "input": edited}));
+    story.hub.answer_next(json!({"decision": "allow", "scope": "once", "input": edited}));
     story.model.result_of("toolu_w");
     assert_eq!(std::fs::read_to_string(story.work.path().join("note.txt")).unwrap(), "good day\n");
     story.confirmed(&ask);
@@ -119,7 +119,7 @@ fn a_file_is_shown_as_a_diff_and_written_as_edited() {
 fn a_refusal_carries_its_message_and_the_turn_goes_on() {
     let story = running(&["touch refused"]);
     let run = story.run(&[]);
-    let ask = story.answer(json!({"decision": "deny", "message": "not on a friday"}));
+    let ask = story.hub.answer_next(json!({"decision": "deny", "message": "not on a friday"}));
     story.told("toolu_0", "not on a friday");
     assert_eq!(story.model.result_of("toolu_0")["is_error"], true);
     assert!(!story.has("refused"));
@@ -132,7 +132,8 @@ fn a_refusal_carries_its_message_and_the_turn_goes_on() {
 fn a_refusal_that_interrupts_ends_the_turn() {
     let story = running(&["touch refused", "touch never"]);
     let run = story.run(&[]);
-    let ask = story.answer(json!({"decision": "deny", "message": "stop right there", "interrupt": true}));
+    let ask =
+        story.hub.answer_next(json!({"decision": "deny", "message": "stop right there", "interrupt": true}));
     run.wait_with_output().unwrap();
     story.confirmed(&ask);
     // The model was not asked to go on: it heard the prompt, and nothing since.
@@ -142,7 +143,7 @@ fn a_refusal_that_interrupts_ends_the_turn() {
     let session = story.agent()["session"].as_str().unwrap().to_owned();
     let again = story.command(&["--resume", &session], "go on").spawn().unwrap();
     assert_eq!(story.model.result_of("toolu_0")["is_error"], true);
-    story.ask();
-    story.answer(json!({"decision": "deny", "message": "no"}));
+    story.hub.open_ask();
+    story.hub.answer_next(json!({"decision": "deny", "message": "no"}));
     ended(again);
 }

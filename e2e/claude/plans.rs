@@ -18,7 +18,7 @@ fn planning(plans: &[&str]) -> Story {
 fn an_approved_plan_is_carried_out() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
-    let ask = story.answer(json!({"decision": "allow"}));
+    let ask = story.hub.answer_next(json!({"decision": "allow"}));
     assert_eq!((&ask["kind"], &ask["body"]), (&json!("plan"), &json!({"plan": "1. everything"})));
     story.told("toolu_0", "approved");
     assert!(!story.model.told("toolu_0").contains("edited"), "nobody edited it");
@@ -31,7 +31,7 @@ fn an_approved_plan_is_carried_out() {
 fn an_edited_plan_is_the_one_the_model_gets() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
-    let ask = story.answer(json!({"decision": "allow", "plan": "1. the very least"}));
+    let ask = story.hub.answer_next(json!({"decision": "allow", "plan": "1. the very least"}));
     story.told("toolu_0", "the very least");
     story.confirmed(&ask);
     ended(run);
@@ -42,9 +42,9 @@ fn an_edited_plan_is_the_one_the_model_gets() {
 fn a_refused_plan_comes_back_with_the_feedback() {
     let story = planning(&["1. everything", "1. less"]);
     let run = story.run(&["--mode", "plan"]);
-    let first = story.answer(json!({"decision": "deny", "message": "smaller steps"}));
+    let first = story.hub.answer_next(json!({"decision": "deny", "message": "smaller steps"}));
     story.told("toolu_0", "smaller steps");
-    let second = story.answer(json!({"decision": "allow"}));
+    let second = story.hub.answer_next(json!({"decision": "allow"}));
     assert_eq!(second["body"], json!({"plan": "1. less"}));
     for ask in [first, second] {
         story.confirmed(&ask);
@@ -57,7 +57,7 @@ fn a_refused_plan_comes_back_with_the_feedback() {
 fn an_outline_that_is_wanted_first_refuses_the_plan_and_says_so() {
     let story = planning(&["1. everything"]);
     let run = story.run(&["--mode", "plan"]);
-    let ask = story.answer(json!({"decision": "outline"}));
+    let ask = story.hub.answer_next(json!({"decision": "outline"}));
     story.told("toolu_0", "outline");
     assert_eq!(story.model.result_of("toolu_0")["is_error"], true);
     story.confirmed(&ask);

@@ -16,7 +16,7 @@ fn question(words: &str, multi: bool) -> Value {
 /// Answers and lets the run end; the story then tells what the model read.
 fn answered(story: &Story, answer: Value) -> Value {
     let run = story.run(&[]);
-    let ask = story.answer(answer);
+    let ask = story.hub.answer_next(answer);
     story.model.result_of("toolu_q");
     story.confirmed(&ask);
     ended(run);
@@ -29,7 +29,7 @@ fn a_question_is_answered_and_the_model_reads_the_answer() {
     let question = tool("toolu_q", "AskUserQuestion", which_database());
     let story = Story::new(vec![vec![text("I have a question."), question]]);
     let run = story.run(&[]);
-    let ask = story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    let ask = story.hub.answer_next(json!({"answers": [{"selected": ["SQLite"]}]}));
     assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("question"), &json!("toolu_q")));
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
     story.confirmed(&ask);
@@ -121,7 +121,7 @@ fn a_question_reaches_a_person_even_in_bypass_mode() {
         vec![tool("toolu_q", "AskUserQuestion", which_database())],
     ]);
     let run = story.run(&["--mode", "bypassPermissions"]);
-    let ask = story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    let ask = story.hub.answer_next(json!({"answers": [{"selected": ["SQLite"]}]}));
     assert_eq!(ask["kind"], "question");
     assert!(story.has("unasked"));
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");

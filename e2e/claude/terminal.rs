@@ -88,10 +88,10 @@ fn a_run_is_a_chat_that_survives_an_interrupt_and_can_be_resumed() {
     terminal.keys(&["second prompt", "Enter"]);
     model_reads(&story, "second prompt");
     terminal.shows("Type allow");
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     terminal.keys(&["C-c"]);
     terminal.shows("Ctrl-C again ends the run.");
-    let taken_back = story.once(&ask, "the request to be withdrawn", |ask| ask["state"] == "withdrawn");
+    let taken_back = story.hub.once(&ask, "the request to be withdrawn", |ask| ask["state"] == "withdrawn");
     assert_eq!(taken_back["receipt"], Value::Null);
     terminal.waits();
     assert!(!story.has("never") && !terminal.screen().contains("ended "));
@@ -129,9 +129,9 @@ fn commands_steer_a_detached_run_and_the_model_is_told() {
     until("idle");
     assert_eq!(code(&story.hub.aye(&["send", "begin here", "and now this"])), Some(0));
     model_reads(&story, "and now this");
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     assert_eq!(code(&story.hub.aye(&["interrupt", &id[..10]])), Some(0));
-    story.once(&ask, "the request to be withdrawn", |ask| ask["state"] == "withdrawn");
+    story.hub.once(&ask, "the request to be withdrawn", |ask| ask["state"] == "withdrawn");
     until("idle");
     assert_eq!(code(&story.hub.aye(&["send", &id, "go on"])), Some(0));
     model_reads(&story, "go on");
@@ -158,7 +158,7 @@ fn answers_and_prompts_typed_where_a_run_is_attached_reach_the_model() {
     model_reads(&story, "please go on");
     terminal.shows("Type allow");
     terminal.waits();
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     terminal.keys(&["allow", "Enter"]);
     terminal.shows("Second.");
     assert!(story.has("by-hand"));

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 fn an_interrupt_takes_an_open_ask_back_and_no_answer_is_sent() {
     let story = Story::new(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
     let run = story.run(&[]);
-    let ask = story.ask();
+    let ask = story.hub.open_ask();
     story.steer("interrupt", json!({}));
-    let taken_back = story.once(&ask, "the ask to be withdrawn", |ask| ask["state"] == "withdrawn");
+    let taken_back = story.hub.once(&ask, "the ask to be withdrawn", |ask| ask["state"] == "withdrawn");
     assert_eq!(taken_back["receipt"], Value::Null, "{taken_back}");
     assert_eq!(story.hub.answer(&ask, json!({"answers": [{"selected": ["SQLite"]}]})).status, 409);
     run.wait_with_output().unwrap();
@@ -32,7 +32,7 @@ fn an_interrupt_takes_an_open_ask_back_and_no_answer_is_sent() {
 fn a_resumed_session_remembers_what_was_answered() {
     let story = Story::new(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
     let run = story.run(&[]);
-    story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    story.hub.answer_next(json!({"answers": [{"selected": ["SQLite"]}]}));
     ended(run);
     let agent = story.agent();
     assert_eq!(agent["state"], "ended");
@@ -66,7 +66,7 @@ fn a_model_that_is_overloaded_once_is_asked_again() {
         json!([{"do": "fail", "status": 529}, [tool("toolu_q", "AskUserQuestion", which_database())]]);
     let story = Story::with(Model::playing(json!({ "steps": steps })));
     let run = story.run(&[]);
-    let ask = story.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    let ask = story.hub.answer_next(json!({"answers": [{"selected": ["SQLite"]}]}));
     story.told("toolu_q", "\"Which DB?\"=\"SQLite\"");
     story.confirmed(&ask);
     let said = said(run);
@@ -78,7 +78,7 @@ fn a_model_that_is_overloaded_once_is_asked_again() {
 fn a_tool_that_fails_says_why() {
     let story = Story::new(vec![vec![tool("toolu_b", "Bash", bash("cat /nowhere/nothing"))]]);
     let run = story.run(&[]);
-    story.answer(json!({"decision": "allow", "scope": "once"}));
+    story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     let said = said(run);
     assert!(
         said.contains("✗ Bash ") && said.contains(": Exit code 1 cat: /nowhere/nothing: No such file"),
@@ -109,7 +109,7 @@ fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
         vec![text("The sub-agent is done.")],
     ]);
     let run = story.run(&[]);
-    let ask = story.answer(json!({"decision": "allow", "scope": "once"}));
+    let ask = story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     assert_eq!(ask["sub_agent"], "general-purpose: look around", "{ask}");
     assert_eq!(story.model.result_of("toolu_s")["tool_use_id"], "toolu_s");
     assert!(story.has("by-a-sub-agent"));

@@ -12,12 +12,12 @@ fn an_agent_that_ends_in_the_middle_of_an_ask_takes_it_with_it() {
         {"do": "ask", "block": question("toolu_q"), "wait": false},
         {"do": "until", "file": "go"},
         {"do": "exit", "code": 3}]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     scene.make("go");
     let ended = scene.end(run);
     ended.says("ended with exit code 3");
     assert_eq!(ended.code(), Some(3));
-    let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
+    let gone = scene.hub.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
     assert_eq!(gone["note"], "the agent is gone");
     assert_eq!(scene.hub.answer(&ask, yes()).status, 409);
 }
@@ -29,7 +29,7 @@ fn an_agent_that_is_killed_in_the_middle_of_an_ask_takes_it_with_it() {
         {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
         {"do": "until", "file": "go"},
         {"do": "kill"}]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     scene.make("go");
     assert_eq!(scene.end(run).code(), Some(128 + 9), "as a shell tells it");
     assert_eq!(scene.hub.ask(&ask)["state"], "withdrawn");
@@ -42,14 +42,14 @@ fn an_agent_that_is_gone_before_its_answer_was_written_did_not_get_it() {
         {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
         {"do": "until", "file": "go"},
         {"do": "kill"}]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     // The adapter sees neither the answer nor the end until both have happened.
     signal(&run, Signal::STOP);
-    scene.answer(once());
+    scene.hub.answer_next(once());
     scene.make("go");
     signal(&run, Signal::CONT);
     scene.end(run);
-    let settled = scene.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
+    let settled = scene.hub.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
     // Into the pipe of an agent that never reads again it may still be written.
     let receipt = settled["receipt"].as_str().unwrap();
     assert!(matches!(receipt, "undelivered" | "unknown" | "delivered"), "{receipt}");
@@ -67,7 +67,7 @@ fn a_silent_agent_is_interrupted_through_the_hub() {
 fn an_interrupt_takes_an_open_ask_back_and_no_answer_is_sent() {
     let scene = Scene::new();
     let run = scene.run(json!([[bash("toolu_1", "ls")]]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     scene.steer("interrupt");
     scene.end(run);
     let ask = scene.hub.ask(&ask);
@@ -81,11 +81,11 @@ fn an_agent_that_reads_nothing_more_is_ended_and_its_answer_not_called_delivered
     let run = scene.run(json!([{"do": "ask", "block": write, "wait": false}, {"do": "deaf"}]));
     // More than a pipe holds.
     let input = json!({"file_path": "x", "content": "z".repeat(200_000)});
-    let ask = scene.answer(json!({"decision": "allow", "scope": "once", "input": input}));
-    scene.once(&ask, "the answer", |ask| ask["state"] == "answered");
+    let ask = scene.hub.answer_next(json!({"decision": "allow", "scope": "once", "input": input}));
+    scene.hub.once(&ask, "the answer", |ask| ask["state"] == "answered");
     scene.steer("stop");
     scene.end(run);
-    let settled = scene.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
+    let settled = scene.hub.once(&ask, "the receipt", |ask| ask["receipt"] != "pending");
     assert!(matches!(settled["receipt"].as_str(), Some("undelivered" | "unknown")), "{settled}");
 }
 
@@ -93,9 +93,9 @@ fn an_agent_that_reads_nothing_more_is_ended_and_its_answer_not_called_delivered
 fn a_killed_adapter_leaves_neither_an_agent_nor_an_ask_behind() {
     let scene = Scene::new();
     let mut run = scene.run(json!([[question("toolu_q")]]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     run.kill().unwrap();
-    let gone = scene.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
+    let gone = scene.hub.once(&ask, "the end of the ask", |ask| ask["state"] == "withdrawn");
     assert_eq!(gone["note"], "the agent is gone");
     let pid = aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0]["pid"].clone();
     eventually("the agent to end", || {
@@ -110,7 +110,7 @@ fn ctrl_c_once_interrupts_the_turn_and_twice_ends_the_run() {
     let mut run = scene.run(json!([
         {"do": "ask", "block": bash("toolu_1", "ls"), "wait": false},
         {"do": "silence", "stubborn": true}]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     signal(&run, Signal::INT);
     eventually("the agent to be interrupted", || {
         let lines = aye_testkit::agent::heard(&scene.file("heard.jsonl"));
@@ -133,12 +133,12 @@ fn session_of(pid: u64) -> u64 {
 fn an_agent_lives_in_a_session_of_its_own_and_cannot_type_into_our_terminal() {
     let scene = Scene::new();
     let run = scene.run(json!([{"do": "ask", "block": bash("toolu_1", "ls")}]));
-    scene.ask();
+    scene.hub.open_ask();
     let agent = aye_testkit::agent::heard(&scene.file("heard.jsonl"))[0]["pid"].as_u64().unwrap();
     let leader = session_of(agent);
     assert_eq!(session_of(leader), leader);
     assert_ne!(session_of(run.id().into()), leader);
-    scene.answer(once());
+    scene.hub.answer_next(once());
     scene.end(run);
 }
 
@@ -154,7 +154,7 @@ fn an_agent_that_has_ended_is_gone_although_what_it_started_holds_its_output() {
     std::fs::write(&agent, script).unwrap();
     std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let run = scene.command(json!([])).env("AYE_CLAUDE", &agent).spawn().unwrap();
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     scene.make("go");
     assert_eq!(scene.end(run).code(), Some(3));
     assert_eq!(scene.hub.ask(&ask)["note"], "the agent is gone");
@@ -170,12 +170,12 @@ fn a_reader_that_pauses_holds_up_neither_the_answer_nor_the_end() {
         [aye_testkit::scenario::text(&words)],
         {"do": "ask", "block": bash("toolu_1", "ls")},
         {"do": "silence"}]));
-    let ask = scene.answer(once());
-    scene.once(&ask, "the receipt", |ask| ask["receipt"] == "confirmed");
+    let ask = scene.hub.answer_next(once());
+    scene.hub.once(&ask, "the receipt", |ask| ask["receipt"] == "confirmed");
     signal(&run, Signal::TERM);
     signal(&run, Signal::TERM);
     let open = run.stdout.take();
-    scene.once(&ask, "the end of the agent", |_| {
+    scene.hub.once(&ask, "the end of the agent", |_| {
         let agents = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
         agents["agents"][0]["state"] == "ended"
     });

@@ -34,10 +34,10 @@ fn an_agents_own_token_moves_it_into_no_rules_folder() {
     let moved = scene.hub.register(token, &id, json!({"cwd": "/srv/work/a", "host": "elsewhere"}));
     assert_eq!(moved["cwd"], "/srv/work/a");
     scene.make("moved");
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     // Its adapter may have set the folder right again meanwhile; neither folder lets the rule allow it.
     assert_eq!((&ask["state"], &ask["tool_use_id"]), (&json!("open"), &json!("toolu_1")));
-    scene.answer(json!({"decision": "deny"}));
-    scene.answer(json!({"decision": "deny"}));
+    scene.hub.answer_next(json!({"decision": "deny"}));
+    scene.hub.answer_next(json!({"decision": "deny"}));
     scene.end(run);
 }

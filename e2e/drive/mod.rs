@@ -82,26 +82,6 @@ impl Scene {
         lists.concat()
     }
 
-    /// The open ask, once there is one.
-    fn ask(&self) -> Value {
-        eventually("an ask", || {
-            let list = self.hub.get("/api/asks?state=open", &self.hub.operator()).body;
-            list["asks"].get(0).cloned()
-        })
-    }
-
-    fn answer(&self, answer: Value) -> Value {
-        let ask = self.ask();
-        let recorded = self.hub.answer(&ask, answer);
-        assert_eq!(recorded.status, 200, "{}", recorded.body);
-        ask
-    }
-
-    /// The ask once this holds.
-    fn once(&self, ask: &Value, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        eventually(what, || Some(self.hub.ask(ask)).filter(|ask| holds(ask)))
-    }
-
     fn agent_id(&self) -> String {
         eventually("the agent to be registered", || {
             let list = self.hub.get("/api/agents", &self.hub.operator()).body;

@@ -16,7 +16,7 @@ fn garbage_is_named_and_the_next_ask_is_answered() {
         {"do": "write", "text": "[1,2,3]"},
         {"do": "write", "text": "\"control_request\""},
         [question("toolu_q")]]));
-    let ask = scene.answer(yes());
+    let ask = scene.hub.answer_next(yes());
     let ended = scene.end(run);
     ended.says("The agent wrote something that makes no sense");
     assert!(!ended.out.contains("\u{1b}[31m{"), "{:?}", ended.out);
@@ -41,10 +41,10 @@ fn half_a_line_and_then_silence_can_be_stopped() {
 fn a_line_of_fifty_megabytes_is_passed_by_and_takes_no_memory() {
     let scene = Scene::new();
     let run = scene.run(json!([{"do": "long_line", "bytes": 50 * MEGABYTE}, [question("toolu_q")]]));
-    let ask = scene.ask();
+    let ask = scene.hub.open_ask();
     let most = most_memory(run.id());
     assert!(most < 100, "{most} MB");
-    scene.answer(yes());
+    scene.hub.answer_next(yes());
     scene.end(run).says(&format!("a line of {} bytes, which is too long to be read", 50 * MEGABYTE));
     assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
 }
@@ -75,7 +75,7 @@ fn what_is_newer_than_this_program_passes_by() {
         {"do": "write", "text": "{\"type\":\"control_response\",\"response\":{}}"},
         {"do": "write", "text": "{\"type\":\"control_cancel_request\"}"},
         [question("toolu_q")]]));
-    let ask = scene.answer(yes());
+    let ask = scene.hub.answer_next(yes());
     assert_eq!(scene.end(run).code(), Some(0));
     assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
 }

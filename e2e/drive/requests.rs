@@ -67,14 +67,14 @@ fn asking_twice_with_one_id_is_one_ask_with_one_answer() {
     let mut again = ask.clone();
     again["wait"] = true.into();
     let run = scene.run(json!([ask, {"do": "until", "file": "go"}, again]));
-    let asked = scene.ask();
+    let asked = scene.hub.open_ask();
     scene.make("go");
     let account = format!("/api/agents/{}/events", scene.agent_id());
     eventually("the second request to be noticed", || {
         let events = scene.hub.get(&account, &scene.hub.operator()).body;
         events.to_string().contains("request id same twice").then_some(())
     });
-    scene.answer(once());
+    scene.hub.answer_next(once());
     let ended = scene.end(run);
     assert_eq!((scene.asks().len(), scene.replies().len()), (1, 1));
     assert_eq!(scene.hub.ask(&asked)["receipt"], "confirmed");
@@ -87,9 +87,9 @@ fn a_second_request_under_an_id_that_waits_never_gets_the_answer_to_the_first() 
     let run = scene.run(json!([
         {"do": "ask", "request": "same", "block": bash("toolu_1", "ls"), "wait": false},
         {"do": "ask", "request": "same", "block": bash("toolu_2", "rm -rf /"), "wait": true}]));
-    let asked = scene.ask();
+    let asked = scene.hub.open_ask();
     assert_eq!(asked["body"]["input"]["command"], "ls");
-    scene.answer(once());
+    scene.hub.answer_next(once());
     scene.end(run).says("used the request id same twice");
     let inputs: Vec<_> =
         scene.replies().into_iter().map(|(_, reply)| reply["response"]["updatedInput"].clone()).collect();
@@ -103,7 +103,7 @@ fn another_request_under_an_id_that_was_answered_is_refused() {
     let run = scene.run(json!([
         {"do": "ask", "request": "same", "block": bash("toolu_1", "ls")},
         {"do": "ask", "request": "same", "block": bash("toolu_2", "rm -rf /")}]));
-    scene.answer(once());
+    scene.hub.answer_next(once());
     scene.end(run);
     let replies: Vec<_> = scene.replies().into_iter().map(|(_, reply)| reply["subtype"].clone()).collect();
     assert_eq!((replies, scene.approvals()), (vec![json!("success"), json!("error")], 1));
@@ -115,7 +115,7 @@ fn the_same_request_again_after_its_answer_gets_no_old_approval() {
     let scene = Scene::new();
     let same = json!({"do": "ask", "request": "same", "block": bash("toolu_1", "ls")});
     let run = scene.run(json!([same.clone(), same]));
-    scene.answer(once());
+    scene.hub.answer_next(once());
     scene.end(run);
     assert_eq!((scene.replies().len(), scene.approvals(), scene.asks().len()), (2, 1, 1));
 }
@@ -132,7 +132,7 @@ fn a_flood_of_requests_is_answered_one_by_one_and_the_hub_stays_well() {
 fn a_flood_that_nobody_answers_ends_with_its_agent() {
     let scene = Scene::new();
     let run = scene.run(json!([{"do": "flood", "requests": 3000, "block": question("toolu_f")}]));
-    scene.ask();
+    scene.hub.open_ask();
     scene.steer("stop");
     scene.end(run);
     assert_eq!(scene.approvals(), 0);
@@ -147,7 +147,7 @@ fn questions_may_have_the_old_form_and_are_never_approved_by_a_rule() {
         json!({"question": "Go on?", "options": ["yes", "no"]}),
     );
     let run = scene.run(json!([[old]]));
-    let ask = scene.answer(yes());
+    let ask = scene.hub.answer_next(yes());
     scene.end(run);
     let reply = &scene.replies()[0].1["response"]["updatedInput"];
     assert_eq!((&reply["question"], &reply["answers"]), (&json!("Go on?"), &json!({"Go on?": "yes"})));
@@ -161,7 +161,7 @@ fn an_agent_that_may_not_ask_any_more_is_told_so_and_nothing_is_approved() {
         {"do": "ask", "block": bash("toolu_1", "ls")},
         {"do": "until", "file": "go"},
         {"do": "ask", "block": bash("toolu_2", "rm -r x")}]));
-    let first = scene.answer(once());
+    let first = scene.hub.answer_next(once());
     scene.hub.fill(first["agent"].as_str().unwrap());
     scene.make("go");
     scene.end(run);

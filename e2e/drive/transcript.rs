@@ -9,10 +9,10 @@ use serde_json::json;
 fn an_answer_is_delivered_first_and_confirmed_once_the_transcript_shows_it() {
     let scene = Scene::new();
     let run = scene.run(json!([{"do": "ask", "block": question("toolu_q"), "late": "go"}]));
-    let ask = scene.answer(yes());
-    scene.once(&ask, "delivery", |ask| ask["receipt"] == "delivered");
+    let ask = scene.hub.answer_next(yes());
+    scene.hub.once(&ask, "delivery", |ask| ask["receipt"] == "delivered");
     scene.make("go");
-    scene.once(&ask, "confirmation", |ask| ask["receipt"] == "confirmed");
+    scene.hub.once(&ask, "confirmation", |ask| ask["receipt"] == "confirmed");
     scene.end(run);
 }
 
@@ -21,7 +21,7 @@ fn an_agent_that_took_another_answer_is_disputed_and_the_person_told() {
     let scene = Scene::new();
     let claim = json!({"content": "Your questions have been answered: \"Go on?\"=\"yes\".", "tool_use_result": {"answers": {"Go on?": "no"}}});
     let run = scene.run(json!([{"do": "ask", "block": question("toolu_q"), "claims": claim}]));
-    let ask = scene.answer(yes());
+    let ask = scene.hub.answer_next(yes());
     let ended = scene.end(run);
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
     ended.says("ALARM: the agent's transcript shows something else");
@@ -32,7 +32,7 @@ fn a_tool_that_ran_although_it_was_refused_is_disputed() {
     let scene = Scene::new();
     let run =
         scene.run(json!([{"do": "ask", "block": bash("toolu_1", "rm x"), "claims": {"content": "removed"}}]));
-    let ask = scene.answer(json!({"decision": "deny", "message": "never that"}));
+    let ask = scene.hub.answer_next(json!({"decision": "deny", "message": "never that"}));
     scene.end(run).says("ALARM: the agent's transcript shows something else");
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
 }
@@ -42,7 +42,7 @@ fn an_agent_that_says_nothing_of_the_answer_leaves_it_delivered_only() {
     let scene = Scene::new();
     let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "toolu_1"});
     let run = scene.run(json!([{"do": "request", "id": "r", "request": request}]));
-    let ask = scene.answer(once());
+    let ask = scene.hub.answer_next(once());
     scene.end(run);
     let receipt = scene.hub.ask(&ask)["receipt"].clone();
     assert_ne!(receipt, "confirmed");
@@ -62,7 +62,7 @@ fn through_a_pseudo_terminal_an_agent_is_driven_just_the_same() {
     let other = format!("[agents.other]\ncommand = {:?}\nstdin = \"pty\"\n", scripted_agent());
     let scene = Scene::with_policy(&other);
     let run = scene.command(json!([[question("toolu_q")]])).args(["--agent", "other"]).spawn().unwrap();
-    let ask = scene.answer(yes());
+    let ask = scene.hub.answer_next(yes());
     assert_eq!(scene.end(run).code(), Some(0));
     assert_eq!(scene.hub.ask(&ask)["receipt"], "confirmed");
 }

@@ -20,7 +20,7 @@ fn without_a_hub_the_session_goes_on_as_always_and_a_hub_that_comes_later_is_ask
     stage.hub.restart();
     stage.press(&["2"]);
     assert!(stage.model.told("toolu_1").contains("\"Which DB?\"=\"SQLite\""));
-    let ask = stage.answer(sqlite());
+    let ask = stage.hub.answer_next(sqlite());
     assert_eq!(ask["tool_use_id"], "toolu_2");
     assert!(stage.model.told("toolu_2").contains("\"Which DB?\"=\"SQLite\""));
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -32,10 +32,10 @@ fn without_a_hub_the_session_goes_on_as_always_and_a_hub_that_comes_later_is_ask
 fn a_hub_that_is_killed_while_a_hook_waits_delivers_the_answer_after_its_restart() {
     let mut stage = Stage::new(two_questions());
     stage.aye_claude(&["do it"]);
-    let before = stage.ask();
+    let before = stage.hub.open_ask();
     stage.hub.kill();
     stage.hub.restart();
-    let ask = stage.answer(sqlite());
+    let ask = stage.hub.answer_next(sqlite());
     assert_eq!(ask["id"], before["id"]);
     assert!(stage.model.told("toolu_1").contains("\"Which DB?\"=\"SQLite\""));
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -47,7 +47,7 @@ fn the_terminal_answers_while_the_hub_is_away_and_the_hub_hears_of_it() {
     let mut stage =
         Stage::new(Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees(DIALOG);
     stage.hub.kill();
     stage.press(&["2"]);
@@ -62,7 +62,7 @@ fn the_terminal_answers_while_the_hub_is_away_and_the_hub_hears_of_it() {
 fn a_session_that_ends_ends_its_agent_and_takes_its_asks_along() {
     let stage = Stage::new(two_questions());
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees(DIALOG);
     stage.press(&["Escape"]);
     stage.ended(&ask);
@@ -79,7 +79,7 @@ fn a_session_that_ends_ends_its_agent_and_takes_its_asks_along() {
 fn a_session_that_is_killed_leaves_no_hook_and_no_ask_behind() {
     let stage = Stage::new(two_questions());
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.kill_the_session();
     stage.no_hook_waits();
     let ended = stage.ended(&ask);

@@ -18,7 +18,7 @@ fn in_the_mode_that_people_have_what_no_hook_is_called_for_is_asked_and_answered
     stage.aye_claude_as_it_comes(&["do it"]);
     // Older versions have no such mode, and call the hook.
     if !is_older_claude() {
-        let dialog = stage.ask();
+        let dialog = stage.hub.open_ask();
         assert_eq!(dialog["can"]["answer"], false);
         let words = dialog["body"]["questions"][0]["question"].as_str().unwrap();
         assert!(words.contains("Auto mode can't check actions"), "{words}");
@@ -27,9 +27,9 @@ fn in_the_mode_that_people_have_what_no_hook_is_called_for_is_asked_and_answered
         stage.press(&["Enter"]);
         assert_eq!(stage.ended(&dialog)["state"], "withdrawn");
     }
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     assert_eq!((&ask["kind"], &ask["tool_use_id"]), (&json!("permission"), &json!("toolu_b")));
-    stage.answer(allow());
+    stage.hub.answer_next(allow());
     stage.model.result_of("toolu_b");
     assert!(stage.work().join("made2").exists());
     let is_confirmed = || (stage.hub.ask(&ask)["receipt"] == "confirmed").then_some(());
@@ -43,14 +43,14 @@ fn the_ask_of_a_hook_that_is_killed_is_taken_back_and_asked_anew() {
     let model = Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
     let stage = Stage::new(model);
     stage.aye_claude(&["do it"]);
-    let first = stage.ask();
+    let first = stage.hub.open_ask();
     stage.sees(DIALOG);
     stage.kill_the_hooks();
     assert_eq!(stage.ended(&first)["state"], "withdrawn");
-    let again = stage.ask();
+    let again = stage.hub.open_ask();
     assert_eq!((&again["tool_use_id"], &again["body"]), (&first["tool_use_id"], &first["body"]));
     assert_ne!(again["key"], first["key"]);
-    stage.answer(sqlite());
+    stage.hub.answer_next(sqlite());
     assert!(stage.model.told("toolu_q").contains("\"Which DB?\"=\"SQLite\""));
 }
 
@@ -60,7 +60,7 @@ fn a_plan_without_a_file_is_asked_with_what_the_transcript_has() {
     let plan = vec![text("First this."), tool("toolu_p", "ExitPlanMode", json!({"plan": "1. everything"}))];
     let stage = Stage::new(Model::scripted(vec![plan]));
     stage.aye_claude(&["--permission-mode", "plan", "plan it"]);
-    let ask = stage.answer(json!({"decision": "allow"}));
+    let ask = stage.hub.answer_next(json!({"decision": "allow"}));
     assert_eq!((&ask["kind"], &ask["body"]["plan"]), (&json!("plan"), &json!("1. everything")));
     let told = stage.model.told("toolu_p");
     assert!(told.contains("approved"), "{told}");
@@ -73,7 +73,7 @@ fn a_plan_without_a_file_is_asked_with_what_the_transcript_has() {
 fn nobody_follows_a_session_that_has_ended() {
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]));
     stage.aye_claude(&["do it"]);
-    stage.ask();
+    stage.hub.open_ask();
     assert_eq!(stage.followers().len(), 1);
     stage.kill_the_session();
     crate::support::eventually("the follower to end", || stage.followers().is_empty().then_some(()));

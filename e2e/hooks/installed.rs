@@ -25,7 +25,7 @@ fn installed_hooks_work_in_a_session_that_knows_nothing_of_us() {
     assert!(printed(&stage.aye(&["hooks", "status"])).contains("installed, and calls this program"));
 
     stage.plain_claude(&["do it"]);
-    let ask = stage.answer(sqlite());
+    let ask = stage.hub.answer_next(sqlite());
     assert_eq!(ask["key"], "toolu_q");
     assert!(stage.model.told("toolu_q").contains("\"Which DB?\"=\"SQLite\""));
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -58,9 +58,9 @@ fn hooks_that_are_there_twice_ask_once() {
     fs::write(project, json!({ "hooks": hooks }).to_string()).unwrap();
 
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.two_hooks_wait();
-    stage.answer(sqlite());
+    stage.hub.answer_next(sqlite());
     assert!(stage.model.told("toolu_q").contains("\"Which DB?\"=\"SQLite\""));
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
     assert_eq!(stage.asks().len(), 1);
@@ -75,7 +75,7 @@ fn settings_of_the_persons_own_and_every_other_argument_still_count() {
     let hook = json!({"hooks": [{"type": "command", "command": format!("cat > {}/prompted", stage.work().display())}]});
     fs::write(&own, json!({"hooks": {"UserPromptSubmit": [hook]}}).to_string()).unwrap();
     stage.aye_claude(&["--settings", own.to_str().unwrap(), "do it"]);
-    let ask = stage.answer(sqlite());
+    let ask = stage.hub.answer_next(sqlite());
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
     let prompted: Value = serde_json::from_slice(&fs::read(stage.work().join("prompted")).unwrap()).unwrap();
     assert_eq!(prompted["prompt"], "do it");

@@ -155,32 +155,15 @@ impl Stage {
         self.press(&["Enter"]);
     }
 
-    /// The one ask that is open, once it is.
-    pub fn ask(&self) -> Value {
-        eventually("the agent's ask", || {
-            let list = self.hub.get("/api/asks?state=open", &self.hub.operator()).body;
-            list["asks"].get(0).cloned()
-        })
-    }
-
     pub fn asks(&self) -> Vec<Value> {
         let list = self.hub.get("/api/asks?state=all", &self.hub.operator()).body;
         list["asks"].as_array().cloned().unwrap_or_default()
     }
 
-    pub fn answer(&self, answer: Value) -> Value {
-        let ask = self.ask();
-        let recorded = self.hub.answer(&ask, answer);
-        assert_eq!(recorded.status, 200, "{}", recorded.body);
-        ask
-    }
-
     /// The ask, once its receipt is settled.
     pub fn settled(&self, ask: &Value) -> Value {
-        eventually("the receipt", || {
-            let ask = self.hub.ask(ask);
-            (!matches!(ask["receipt"].as_str(), Some("pending" | "delivered"))).then_some(ask)
-        })
+        self.hub
+            .once(ask, "the receipt", |ask| !matches!(ask["receipt"].as_str(), Some("pending" | "delivered")))
     }
 
     /// The ask, once it has ended.

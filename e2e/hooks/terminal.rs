@@ -10,7 +10,7 @@ use serde_json::json;
 fn an_answer_in_the_terminal_withdraws_the_ask_and_is_shown_with_it() {
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees(DIALOG);
     stage.press(&["2"]);
     let told = stage.model.told("toolu_q");
@@ -28,7 +28,7 @@ fn an_answer_in_the_terminal_withdraws_the_ask_and_is_shown_with_it() {
 fn escape_in_the_terminal_withdraws_the_ask_as_declined() {
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees(DIALOG);
     stage.press(&["Escape"]);
     let ended = stage.ended(&ask);
@@ -47,7 +47,7 @@ fn a_tool_allowed_in_the_terminal_is_no_longer_asked_for_while_it_runs() {
         json!({"command": "touch begun; while [ ! -e stop ]; do sleep 0.1; done", "description": "waits"});
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_b", "Bash", run)]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees("Do you want to proceed?");
     stage.says_that_it_waits();
     stage.press(&["1"]);
@@ -67,7 +67,7 @@ fn words_beside_a_refusal_in_the_terminal_are_shown_with_it() {
     let touch = json!({"command": "touch made", "description": "x"});
     let stage = Stage::new(Model::scripted(vec![vec![tool("toolu_b", "Bash", touch)]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     stage.sees("Do you want to proceed?");
     stage.press(&["Up"]);
     crate::support::eventually("the last row to be highlighted", || {
@@ -91,7 +91,7 @@ fn when_nobody_answers_in_time_the_terminal_still_decides() {
     let model = Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
     let stage = Stage::with_config(model, "[policy]\ntimeout = { question = \"1s\" }\n");
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     assert_eq!(stage.ended(&ask)["state"], "expired");
     stage.no_hook_waits();
     stage.sees(DIALOG);

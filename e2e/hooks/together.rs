@@ -16,7 +16,7 @@ fn an_answer_from_elsewhere_reaches_the_model_and_closes_the_terminals_dialog() 
     let model = Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]);
     let stage = Stage::new(model);
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     assert_eq!(
         (&ask["kind"], &ask["key"], &ask["tool_use_id"]),
         (&json!("question"), &json!("toolu_q"), &json!("toolu_q"))
@@ -27,7 +27,7 @@ fn an_answer_from_elsewhere_reaches_the_model_and_closes_the_terminals_dialog() 
         (&json!("claude"), &json!("hooked"), &json!("do it"))
     );
     stage.sees(DIALOG);
-    stage.answer(sqlite());
+    stage.hub.answer_next(sqlite());
     let told = stage.model.told("toolu_q");
     assert!(told.contains("\"Which DB?\"=\"SQLite\""), "{told}");
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -41,7 +41,7 @@ fn an_answer_from_elsewhere_reaches_the_model_and_closes_the_terminals_dialog() 
 fn a_permission_is_denied_with_a_message_from_elsewhere() {
     let stage = Stage::new(Model::scripted(vec![vec![touch("toolu_b", "made")]]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.answer(json!({"decision": "deny", "message": "not on a friday"}));
+    let ask = stage.hub.answer_next(json!({"decision": "deny", "message": "not on a friday"}));
     assert_eq!(ask["display"]["text"], "touch made");
     assert!(stage.model.told("toolu_b").contains("not on a friday"));
     assert_eq!(stage.model.result_of("toolu_b")["is_error"], true);
@@ -55,7 +55,7 @@ fn a_permission_is_allowed_edited() {
     let stage = Stage::new(Model::scripted(vec![vec![touch("toolu_b", "wrong")]]));
     stage.aye_claude(&["do it"]);
     let edited = json!({"command": "touch right", "description": "x"});
-    let ask = stage.answer(json!({"decision": "allow", "scope": "once", "input": edited}));
+    let ask = stage.hub.answer_next(json!({"decision": "allow", "scope": "once", "input": edited}));
     stage.model.result_of("toolu_b");
     assert!(stage.work().join("right").exists() && !stage.work().join("wrong").exists());
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -70,14 +70,14 @@ fn a_permission_for_the_session_is_kept_by_the_agent_as_it_suggested() {
         vec![write("toolu_2", "two.txt")],
     ]));
     stage.aye_claude(&["do it"]);
-    let ask = stage.ask();
+    let ask = stage.hub.open_ask();
     let offered = ask["body"]["scopes"].as_array().unwrap();
     let session = offered.iter().find(|offer| offer["scope"] == "session").expect("a rule for the session");
     assert_eq!(
         (&session["kept_by"], &session["rule"]),
         (&json!("agent"), &json!("switch to the mode acceptEdits for this session"))
     );
-    stage.answer(json!({"decision": "allow", "scope": "session"}));
+    stage.hub.answer_next(json!({"decision": "allow", "scope": "session"}));
     stage.model.result_of("toolu_2");
     assert!(stage.work().join("one.txt").exists() && stage.work().join("two.txt").exists());
     assert_eq!(stage.settled(&ask)["receipt"], "confirmed");
@@ -112,12 +112,12 @@ fn a_plan_is_refused_with_feedback_and_then_approved() {
     fs::write(path, "# The plan\n\n1. everything\n").unwrap();
     stage.model.release();
 
-    let first = stage.answer(json!({"decision": "deny", "message": "smaller steps"}));
+    let first = stage.hub.answer_next(json!({"decision": "deny", "message": "smaller steps"}));
     assert_eq!(first["body"]["plan"], "# The plan\n\n1. everything\n");
     assert!(stage.model.told("toolu_1").contains("smaller steps"));
     fs::write(path, "# The plan\n\n1. less\n").unwrap();
     stage.model.release();
-    let second = stage.answer(json!({"decision": "allow"}));
+    let second = stage.hub.answer_next(json!({"decision": "allow"}));
     assert_eq!(second["body"]["plan"], "# The plan\n\n1. less\n");
     let told = stage.model.told("toolu_2");
     assert!(told.contains("approved your plan"), "{told}");

@@ -218,6 +218,30 @@ impl Hub {
         self.post(&path_of(ask, "/answer"), &self.operator(), call)
     }
 
+    pub fn open_asks(&self) -> Vec<Value> {
+        let list = self.get("/api/asks?state=open", &self.operator());
+        list.body["asks"].as_array().unwrap().clone()
+    }
+
+    /// The open ask, once there is one.
+    pub fn open_ask(&self) -> Value {
+        eventually("an ask", || self.open_asks().into_iter().next())
+    }
+
+    /// Answers the open ask, once there is one, and returns it as it was.
+    #[track_caller]
+    pub fn answer_next(&self, answer: Value) -> Value {
+        let ask = self.open_ask();
+        let recorded = self.answer(&ask, answer);
+        assert_eq!(recorded.status, 200, "{}", recorded.body);
+        ask
+    }
+
+    /// The ask once this holds.
+    pub fn once(&self, ask: &Value, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        eventually(what, || Some(self.ask(ask)).filter(|ask| holds(ask)))
+    }
+
     /// Runs a command against this hub.
     pub fn aye(&self, arguments: &[&str]) -> Output {
         aye(&self.home).args(arguments).output().unwrap()

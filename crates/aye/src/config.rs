@@ -223,7 +223,7 @@ impl Config {
         if let Some((name, _)) = file.projects.iter().find(|(_, folder)| !folder.is_absolute()) {
             return Err(ConfigError(format!("projects.{name}: must be a whole path, or begin with ~/")));
         }
-        let problems = |problems: Vec<aye_policy::Problem>| {
+        let problems = |problems: Vec<aye_policy::Mistake>| {
             let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
             ConfigError(lines.join("\n"))
         };

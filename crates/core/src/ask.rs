@@ -1,4 +1,4 @@
-//! Asks: what a person must decide, and its state.
+//! Asks: what a person must decide, and how it stands.
 
 use crate::answer::Answer;
 use crate::body::{Body, Kind};
@@ -12,13 +12,13 @@ use crate::proof::Proof;
 use crate::who::By;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
+use std::ops::Deref;
 
-/// An ask as everybody sees it: what was raised, and its state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+/// What was raised, but for the body. It never changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskHead {
     pub id: AskId,
     pub key: Key,
     pub agent: AgentId,
@@ -28,20 +28,48 @@ pub struct Ask {
     pub tool_use_id: Option<String>,
     /// Which of the agent's sub-agents asks, in words; none where the agent itself does.
     pub sub_agent: Option<String>,
-    pub body: Body,
-    /// Shown beside it while it is open; outside the digest.
-    pub extras: Extras,
     pub digest: Digest,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
-    /// What allowing it takes, as it was when the ask was raised. Outside the digest.
+    /// What allowing it takes, as it stood when the ask was raised; left out where that is nothing. Outside the digest.
+    #[serde(default, skip_serializing_if = "Proof::is_none")]
     pub proof: Proof,
-    /// The system itself told that the agent's process works in the folder; else that is the agent's word.
+    /// The system itself told that the agent's process works in the folder; left out where that is the agent's word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cwd_checked: bool,
+}
+
+impl AskHead {
+    pub fn new(id: AskId, key: Key, agent: AgentId, cwd: &str, body: &Body, created_at: Timestamp) -> Self {
+        let (digest, cwd) = (Digest::of(cwd, body), cwd.to_owned());
+        let (tool_use_id, sub_agent, deadline, proof, cwd_checked) = Default::default();
+        Self { id, key, agent, cwd, tool_use_id, sub_agent, digest, created_at, deadline, proof, cwd_checked }
+    }
+}
+
+/// An ask: what was raised, and how it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub head: AskHead,
+    pub body: Body,
+    /// Shown beside it while it is open; outside the digest.
+    pub extras: Extras,
     pub state: State,
 }
 
+impl Deref for Ask {
+    type Target = AskHead;
+
+    fn deref(&self) -> &AskHead {
+        &self.head
+    }
+}
+
 impl Ask {
+    pub fn open(head: AskHead, body: Body) -> Self {
+        Self { head, body, extras: Extras::default(), state: State::Open }
+    }
+
     /// What a person sees of a permission.
     pub fn display(&self) -> Option<Display> {
         match &self.body {
@@ -53,136 +81,88 @@ impl Ask {
 
 impl Serialize for Ask {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut ask = serializer.serialize_struct("Ask", 21)?;
-        ask.serialize_field("id", &self.id)?;
-        ask.serialize_field("key", &self.key)?;
-        ask.serialize_field("agent", &self.agent)?;
-        ask.serialize_field("cwd", &self.cwd)?;
-        ask.serialize_field("tool_use_id", &self.tool_use_id)?;
-        ask.serialize_field("sub_agent", &self.sub_agent)?;
-        ask.serialize_field("kind", &self.body.kind())?;
-        ask.serialize_field("digest", &self.digest)?;
-        ask.serialize_field("created_at", &self.created_at)?;
-        ask.serialize_field("deadline", &self.deadline)?;
-        match self.proof {
-            Proof::None => ask.skip_field("proof")?,
-            Proof::Passkey => ask.serialize_field("proof", &self.proof)?,
-        }
-        match self.cwd_checked {
-            false => ask.skip_field("cwd_checked")?,
-            true => ask.serialize_field("cwd_checked", &true)?,
-        }
-        match self.extras.can.is_everything() {
-            true => ask.skip_field("can")?,
-            false => ask.serialize_field("can", &self.extras.can)?,
-        }
-        ask.serialize_field("body", &self.body)?;
-        ask.serialize_field("display", &self.display())?;
-        ask.serialize_field("state", self.state.name())?;
-        ask.serialize_field("receipt", &self.state.receipt())?;
-        ask.serialize_field("answer", &self.state.answer())?;
-        ask.serialize_field("by", &self.state.by())?;
-        ask.serialize_field("ended_at", &self.state.ended_at())?;
-        ask.serialize_field("note", &self.state.note())?;
-        ask.end()
+        let view = AskView {
+            head: &self.head,
+            kind: self.body.kind(),
+            can: self.extras.can.clone(),
+            body: &self.body,
+            display: self.display(),
+            status: AskStatus {
+                state: AskState::from(&self.state),
+                receipt: self.state.receipt(),
+                answer: self.state.answer(),
+                by: self.state.by().cloned(),
+                ended_at: self.state.ended_at(),
+                note: self.state.note().map(str::to_owned),
+            },
+        };
+        view.serialize(serializer)
     }
 }
 
 /// An [`Ask`] as it is written for others, and as they read it.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Ask")]
-pub struct AskView {
-    pub id: AskId,
-    pub key: Key,
-    pub agent: AgentId,
-    pub cwd: String,
-    pub tool_use_id: Option<String>,
-    pub sub_agent: Option<String>,
+pub struct AskView<H = AskHead, B = Body, A = Answer> {
+    #[serde(flatten)]
+    pub head: H,
     pub kind: Kind,
-    pub digest: Digest,
-    pub created_at: Timestamp,
-    pub deadline: Option<Timestamp>,
-    /// What allowing it takes; left out where that is nothing.
-    #[schemars(default)]
-    pub proof: Proof,
-    /// The system itself told that the agent's process works in the folder; left out where that is the agent's word.
-    #[schemars(default)]
-    pub cwd_checked: bool,
     /// What its agent can take from here; left out where that is everything.
-    #[schemars(default)]
+    #[serde(default, skip_serializing_if = "Can::is_everything")]
     pub can: Can,
-    pub body: Body,
+    pub body: B,
     /// What a person sees of a permission, made by the hub from tool and input; null for questions and plans.
     pub display: Option<Display>,
+    #[serde(flatten)]
+    pub status: AskStatus<A>,
+}
+
+/// How an ask stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskStatus<A = Answer> {
     pub state: AskState,
     pub receipt: Option<Receipt>,
-    pub answer: Option<Answer>,
+    pub answer: Option<A>,
     pub by: Option<By>,
     pub ended_at: Option<Timestamp>,
     pub note: Option<String>,
 }
 
-/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub are ignored.
+impl Deref for AskView {
+    type Target = AskHead;
+
+    fn deref(&self) -> &AskHead {
+        &self.head
+    }
+}
+
+/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub pass by.
 #[derive(Deserialize)]
 struct AskDraft {
-    id: AskId,
-    key: Key,
-    agent: AgentId,
-    cwd: String,
-    tool_use_id: Option<String>,
-    sub_agent: Option<String>,
+    #[serde(flatten)]
+    head: AskHead,
     kind: Kind,
-    digest: Digest,
-    created_at: Timestamp,
-    deadline: Option<Timestamp>,
-    #[serde(default)]
-    proof: Proof,
-    #[serde(default)]
-    cwd_checked: bool,
     #[serde(default)]
     can: Can,
     body: Value,
     display: Option<Value>,
-    state: AskState,
-    receipt: Option<Receipt>,
-    answer: Option<Value>,
-    by: Option<By>,
-    ended_at: Option<Timestamp>,
-    note: Option<String>,
+    #[serde(flatten)]
+    status: AskStatus<Value>,
 }
 
 impl AskView {
     pub fn from_json(value: Value) -> Result<Self, Invalid> {
-        let draft: AskDraft = decode(value)?;
-        let answer = draft.answer.map(|answer| Answer::decode(draft.kind, answer)).transpose();
-        let body = Body::decode(draft.kind, draft.body).map_err(|invalid| invalid.under("body"))?;
+        let AskDraft { head, kind, can, body, display, status } = decode(value)?;
+        let AskStatus { state, receipt, answer, by, ended_at, note } = status;
+        let answer = answer.map(|answer| Answer::decode(kind, answer)).transpose();
+        let answer = answer.map_err(|invalid| invalid.under("answer"))?;
+        let body = Body::decode(kind, body).map_err(|invalid| invalid.under("body"))?;
         let display = match &body {
-            Body::Permission(permission) => Some(Display::checked(draft.display, permission)),
+            Body::Permission(permission) => Some(Display::checked(display, permission)),
             Body::Question(_) | Body::Plan(_) => None,
         };
-        Ok(Self {
-            id: draft.id,
-            key: draft.key,
-            agent: draft.agent,
-            cwd: draft.cwd,
-            tool_use_id: draft.tool_use_id,
-            sub_agent: draft.sub_agent,
-            kind: draft.kind,
-            digest: draft.digest,
-            created_at: draft.created_at,
-            deadline: draft.deadline,
-            proof: draft.proof,
-            cwd_checked: draft.cwd_checked,
-            can: draft.can,
-            body,
-            display,
-            state: draft.state,
-            receipt: draft.receipt,
-            answer: answer.map_err(|invalid| invalid.under("answer"))?,
-            by: draft.by,
-            ended_at: draft.ended_at,
-            note: draft.note,
-        })
+        let status = AskStatus { state, receipt, answer, by, ended_at, note };
+        Ok(Self { head, kind, can, body, display, status })
     }
 }
 
@@ -202,17 +182,20 @@ mod tests {
     fn what_is_written_for_others_is_read_back_whole() {
         let body = Body::decode(Kind::Plan, json!({"plan": "1. x"})).unwrap();
         let ask = Ask {
-            id: AskId::from_random(1),
-            key: Key::try_from("k").unwrap(),
-            agent: AgentId::try_from("a").unwrap(),
-            cwd: "/src".into(),
-            tool_use_id: Some("toolu_1".into()),
-            sub_agent: Some("Explore: tests".into()),
-            digest: Digest::of("/src", &body),
-            created_at: Timestamp::from_second(1).unwrap(),
-            deadline: None,
-            proof: Proof::Passkey,
-            cwd_checked: true,
+            head: AskHead {
+                tool_use_id: Some("toolu_1".into()),
+                sub_agent: Some("Explore: tests".into()),
+                proof: Proof::Passkey,
+                cwd_checked: true,
+                ..AskHead::new(
+                    AskId::from_random(1),
+                    Key::try_from("k").unwrap(),
+                    AgentId::try_from("a").unwrap(),
+                    "/src",
+                    &body,
+                    Timestamp::from_second(1).unwrap(),
+                )
+            },
             state: State::Answered {
                 answer: Answer::read(&body, json!({"decision": "outline"})).unwrap(),
                 by: By::Rule { rule: Text::try_from("r").unwrap() },
@@ -228,27 +211,19 @@ mod tests {
         };
         let view = AskView::from_json(serde_json::to_value(&ask).unwrap()).unwrap();
         let expected = AskView {
-            id: ask.id.clone(),
-            key: ask.key.clone(),
-            agent: ask.agent.clone(),
-            cwd: ask.cwd.clone(),
-            tool_use_id: ask.tool_use_id.clone(),
-            sub_agent: ask.sub_agent.clone(),
+            head: ask.head.clone(),
             kind: Kind::Plan,
-            digest: ask.digest.clone(),
-            created_at: ask.created_at,
-            deadline: None,
-            proof: Proof::Passkey,
-            cwd_checked: true,
             can: ask.extras.can.clone(),
             body,
             display: None,
-            state: AskState::Answered,
-            receipt: Some(Receipt::Unknown),
-            answer: ask.state.answer().cloned(),
-            by: ask.state.by().cloned(),
-            ended_at: Some(Timestamp::from_second(2).unwrap()),
-            note: Some("died".into()),
+            status: AskStatus {
+                state: AskState::Answered,
+                receipt: Some(Receipt::Unknown),
+                answer: ask.state.answer().cloned(),
+                by: ask.state.by().cloned(),
+                ended_at: Some(Timestamp::from_second(2).unwrap()),
+                note: Some("died".into()),
+            },
         };
         assert_eq!(view, expected);
     }

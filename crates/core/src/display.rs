@@ -40,6 +40,13 @@ pub struct Display {
     pub before: bool,
     /// What of the input is not shown by the fields above. With several edits, `edits` has what else each of them says.
     pub rest: Map<String, Value>,
+    #[serde(flatten)]
+    pub remarks: Remarks,
+}
+
+/// What the hub says of a permission beside its input.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Remarks {
     /// The commands that a compound command consists of, each for itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
@@ -91,12 +98,8 @@ pub struct Extras {
     pub can: Can,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caution: Option<String>,
-    #[serde(default, skip_serializing_if = "Grants::is_empty")]
-    pub grants: Grants,
+    #[serde(flatten)]
+    pub remarks: Remarks,
 }
 
 /// What the agent's machine says of the file that would change: the places that change, and no more.
@@ -177,7 +180,7 @@ impl Display {
         let Permission { tool, input, .. } = permission;
         let command =
             input.get("command").and_then(Value::as_str).filter(|_| Tool::named(tool) == Some(Tool::Command));
-        let display = match (command, Change::read(tool, input)) {
+        let mut display = match (command, Change::read(tool, input)) {
             (Some(command), _) => {
                 let rest = without(input, &["command"]);
                 Self { rest, ..Self::new(DisplayKind::Command, "Run a command".into(), command.to_owned()) }
@@ -188,17 +191,16 @@ impl Display {
                 Self::new(DisplayKind::Json, format!("Use {}", one_line(tool)), text)
             }
         };
-        Self {
-            parts: extras.parts.clone(),
-            caution: extras.caution.clone().or_else(|| caution(tool).map(Into::into)),
-            grants: extras.grants.clone(),
-            ..display
+        display.remarks = extras.remarks.clone();
+        if let Some(caution) = caution(tool) {
+            display.remarks.caution.get_or_insert_with(|| caution.into());
         }
+        display
     }
 
     fn new(kind: DisplayKind, title: String, text: String) -> Self {
-        let (rest, parts, grants) = Default::default();
-        Self { kind, title, text, file: None, hunks: None, before: false, rest, parts, caution: None, grants }
+        let (file, hunks, before, rest, remarks) = Default::default();
+        Self { kind, title, text, file, hunks, before, rest, remarks }
     }
 
     /// The display that a hub sent, if it shows all of the input; else one made from the input here.

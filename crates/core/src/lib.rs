@@ -25,7 +25,7 @@ pub mod who;
 
 pub use agent::{Agent, AgentState, Reach, Report};
 pub use answer::{Answer, Choice, Decision, PlanVerdict, Reply, Verdict};
-pub use ask::{Ask, AskView};
+pub use ask::{Ask, AskHead, AskStatus, AskView};
 pub use body::{
     Body, Keeper, Kind, Offer, Permission, Plan, Question, QuestionDraft, Questions, RaisedBody, Scope,
     ScopeOffer,
@@ -33,10 +33,10 @@ pub use body::{
 pub use bounded::{Bounded, Evidence, FolderText, ShortText};
 pub use can::Can;
 pub use digest::Digest;
-pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place};
+pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place, Remarks};
 pub use ids::{AgentId, AgentKind, AnswerKey, AskId, Key, Text};
 pub use invalid::Invalid;
-pub use lifecycle::{AskState, Delivery, Event, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
+pub use lifecycle::{AskEvent, AskState, Delivery, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
 pub use outline::{Outline, Pause};
 pub use proof::Proof;
 pub use tool::{Act, Tool};

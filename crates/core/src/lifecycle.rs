@@ -148,7 +148,7 @@ pub enum Withdrawal {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum AskEvent {
     Answer { answer: Answer, by: By, key: Option<AnswerKey> },
     Expire(Expiry),
     Withdraw { why: Withdrawal, answer: Option<Answer> },
@@ -182,36 +182,36 @@ pub enum Refused {
 pub fn step(
     state: &State,
     deadline: Option<Timestamp>,
-    event: Event,
+    event: AskEvent,
     now: Timestamp,
 ) -> Result<Step, Refused> {
     let due = deadline.is_some_and(|deadline| now >= deadline);
     match (state, event) {
-        (State::Open, Event::Answer { .. }) if due => Err(Refused::Expired),
-        (State::Open, Event::Answer { answer, by, key }) => {
+        (State::Open, AskEvent::Answer { .. }) if due => Err(Refused::Expired),
+        (State::Open, AskEvent::Answer { answer, by, key }) => {
             Ok(Step::Changed(State::Answered { answer, by, key, at: now, delivery: Delivery::pending() }))
         }
-        (State::Open, Event::Expire(Expiry::Deadline)) if !due => Err(Refused::NotDue),
-        (State::Open, Event::Expire(why)) => {
+        (State::Open, AskEvent::Expire(Expiry::Deadline)) if !due => Err(Refused::NotDue),
+        (State::Open, AskEvent::Expire(why)) => {
             Ok(Step::Changed(State::Expired { why, at: now, delivery: Delivery::pending() }))
         }
-        (State::Open, Event::Withdraw { why, answer }) => {
+        (State::Open, AskEvent::Withdraw { why, answer }) => {
             Ok(Step::Changed(State::Withdrawn { why, answer, at: now }))
         }
-        (State::Open | State::Withdrawn { .. }, Event::Receipt(_)) => Err(Refused::NothingSent),
+        (State::Open | State::Withdrawn { .. }, AskEvent::Receipt(_)) => Err(Refused::NothingSent),
 
         (
             State::Answered { answer, key: Some(key), .. },
-            Event::Answer { answer: again, key: Some(same), .. },
+            AskEvent::Answer { answer: again, key: Some(same), .. },
         ) if *key == same && *answer == again => Ok(Step::Unchanged),
-        (State::Withdrawn { why, .. }, Event::Withdraw { why: same, .. }) if *why == same => {
+        (State::Withdrawn { why, .. }, AskEvent::Withdraw { why: same, .. }) if *why == same => {
             Ok(Step::Unchanged)
         }
-        (State::Expired { .. }, Event::Expire(_)) => Ok(Step::Unchanged),
-        (State::Expired { .. }, Event::Answer { .. }) => Err(Refused::Expired),
+        (State::Expired { .. }, AskEvent::Expire(_)) => Ok(Step::Unchanged),
+        (State::Expired { .. }, AskEvent::Answer { .. }) => Err(Refused::Expired),
 
-        (State::Answered { answer, by, key, at, delivery }, Event::Receipt(next)) => deliver(delivery, next)
-            .map(|change| match change {
+        (State::Answered { answer, by, key, at, delivery }, AskEvent::Receipt(next)) => {
+            deliver(delivery, next).map(|change| match change {
                 None => Step::Unchanged,
                 Some(delivery) => Step::Changed(State::Answered {
                     answer: answer.clone(),
@@ -220,18 +220,19 @@ pub fn step(
                     at: *at,
                     delivery,
                 }),
-            }),
-        (State::Expired { why, at, delivery }, Event::Receipt(next)) => {
+            })
+        }
+        (State::Expired { why, at, delivery }, AskEvent::Receipt(next)) => {
             deliver(delivery, next).map(|change| match change {
                 None => Step::Unchanged,
                 Some(delivery) => Step::Changed(State::Expired { why: *why, at: *at, delivery }),
             })
         }
 
-        (State::Answered { .. } | State::Withdrawn { .. }, Event::Answer { .. } | Event::Expire(_))
+        (State::Answered { .. } | State::Withdrawn { .. }, AskEvent::Answer { .. } | AskEvent::Expire(_))
         | (
             State::Answered { .. } | State::Expired { .. } | State::Withdrawn { .. },
-            Event::Withdraw { .. },
+            AskEvent::Withdraw { .. },
         ) => Err(Refused::Ended),
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::call::COMMAND_FIELD;
 use crate::command::CommandPattern;
+use crate::mistake::{Flaw, Mistake};
 use crate::pattern::{BadPattern, FolderGlob, Glob};
 use crate::policy::Policy;
-use crate::problem::{Flaw, Problem};
 use crate::rule::{Example, Field, Rule, RuleDraft, RuleId, Syntax, Verb};
 use crate::url::UrlPattern;
 use aye_core::body::Kind;
@@ -136,7 +136,7 @@ impl PolicyFile {
     }
 
     /// Returns all problems at once, so that they can be fixed at once.
-    pub fn check(self) -> Result<Policy, Vec<Problem>> {
+    pub fn check(self) -> Result<Policy, Vec<Mistake>> {
         let mut problems = vec![];
         let mut auto_approve = vec![];
         for pattern in self.auto_approve {
@@ -151,7 +151,7 @@ impl PolicyFile {
             match check_rule(id.clone(), draft) {
                 Ok(rule) => rules.push(rule),
                 Err(flaws) => {
-                    problems.extend(flaws.into_iter().map(|flaw| Problem::Rule { rule: id.clone(), flaw }));
+                    problems.extend(flaws.into_iter().map(|flaw| Mistake::Rule { rule: id.clone(), flaw }));
                 }
             }
         }
@@ -171,11 +171,11 @@ impl PolicyFile {
 }
 
 /// Accepts `*`, or a pattern that matches no tool whose purpose is to ask a person.
-fn approvable(pattern: String) -> Result<Glob, Problem> {
+fn approvable(pattern: String) -> Result<Glob, Mistake> {
     match Glob::new(&pattern) {
-        Err(source) => Err(Problem::AutoApprovePattern { pattern, source }),
+        Err(source) => Err(Mistake::AutoApprovePattern { pattern, source }),
         Ok(glob) => match person_only(&glob) {
-            Some(tool) => Err(Problem::AutoApprovePersonOnly { pattern, tool }),
+            Some(tool) => Err(Mistake::AutoApprovePersonOnly { pattern, tool }),
             None => Ok(glob),
         },
     }

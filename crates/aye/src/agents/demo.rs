@@ -2,6 +2,7 @@
 
 use super::script::Script;
 use crate::home::Home;
+use crate::protocol::ConversationEvent;
 use aye_core::{AskState, Body, Kind, Receipt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,13 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
             script.receipt(&ask, Receipt::Confirmed, "the demo agent repeated it").await?;
         }
         script
-            .report(json!({ "type": "text", "text": format!("I was told: {}", json!(resolution.outcome)) }))
+            .report(&ConversationEvent::Text {
+                id: String::new(),
+                delta: None,
+                text: Some(format!("I was told: {}", json!(resolution.outcome))),
+                partial: false,
+                left_out: 0,
+            })
             .await?;
     }
     script.end().await;

@@ -4,7 +4,7 @@ use super::random_name;
 use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::processes::host;
-use crate::protocol::{NewAsk, Registration, Resolution};
+use crate::protocol::{ConversationEvent, NewAsk, Registration, Resolution};
 use aye_core::{AgentId, AgentKind, AskView, Body, Key, Reach, Receipt, Report, Withdrawal};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Script {
         self.client.withdraw(&ask.id, Withdrawal::Cancelled.into(), Try::Once).await
     }
 
-    pub async fn report(&self, event: Value) -> Result<(), CallError> {
+    pub async fn report(&self, event: &ConversationEvent) -> Result<(), CallError> {
         self.client.event(event, Try::UntilHeard).await
     }
 

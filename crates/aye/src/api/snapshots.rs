@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-pub struct Snapshot {
+pub struct SnapshotText {
     pub seq: u64,
     pub text: Utf8Bytes,
     /// When reading it began.
@@ -18,12 +18,12 @@ pub struct Snapshot {
 /// The last one made; the text of what was open then is kept until the next is made.
 #[derive(Default)]
 pub struct Snapshots {
-    last: Mutex<Option<Arc<Snapshot>>>,
+    last: Mutex<Option<Arc<SnapshotText>>>,
 }
 
 impl Snapshots {
     /// A snapshot that is no older than this call, or as good as new.
-    pub async fn take(&self, hub: &Hub) -> Result<Arc<Snapshot>, Problem> {
+    pub async fn take(&self, hub: &Hub) -> Result<Arc<SnapshotText>, Problem> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
         if let Some(last) = &*last
@@ -43,7 +43,7 @@ impl Snapshots {
         });
         let text =
             serde_json::to_string(&frame).map_err(|_| Problem::Fault("the snapshot cannot be written"))?;
-        let snapshot = Arc::new(Snapshot { seq, text: text.into(), begun });
+        let snapshot = Arc::new(SnapshotText { seq, text: text.into(), begun });
         *last = Some(snapshot.clone());
         Ok(snapshot)
     }

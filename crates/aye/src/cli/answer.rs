@@ -95,7 +95,7 @@ impl Answer {
         let (_, ask) = client.find_ask(&self.id).await?;
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
-            Err(_) if ask.state != AskState::Open => {
+            Err(_) if ask.status.state != AskState::Open => {
                 anstream::eprintln!("{}\naye: this request has already ended", whole(&ask, Timestamp::now()));
                 return Ok(ExitCode::from(ALREADY_ENDED));
             }
@@ -109,7 +109,7 @@ impl Answer {
         let recorded = client.post(&calls::ANSWER.at(ask.id.as_str()), call).await?;
         let view = AskView::from_json(recorded.clone())?;
         if !self.json {
-            let lines = view.answer.as_ref().map(answer_lines).unwrap_or_default();
+            let lines = view.status.answer.as_ref().map(answer_lines).unwrap_or_default();
             say(&format!("Recorded: {}\n", visible(&lines.join(" · "))))?;
         }
         let (latest, receipt) = became(&client, recorded, &view).await;
@@ -201,7 +201,7 @@ impl Answer {
 
 /// The request once its answer has arrived, or a moment later, and what became of the answer by then.
 async fn became(client: &Client, recorded: Value, view: &AskView) -> (Value, Option<Receipt>) {
-    let (mut latest, mut receipt) = (recorded, view.receipt);
+    let (mut latest, mut receipt) = (recorded, view.status.receipt);
     let until = Instant::now() + MOMENT;
     while matches!(receipt, Some(Receipt::Pending | Receipt::Delivered)) && Instant::now() < until {
         tokio::time::sleep(LOOK_AGAIN).await;

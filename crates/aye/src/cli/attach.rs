@@ -223,7 +223,7 @@ impl Conversation {
     }
 
     async fn ask(&mut self, ask: AskView) {
-        match ask.state {
+        match ask.status.state {
             AskState::Open => {
                 if self.open.insert(ask.id.clone()) {
                     self.tell(RunEvent::Asked(Box::new(ask))).await;
@@ -232,7 +232,7 @@ impl Conversation {
             AskState::Answered | AskState::Expired | AskState::Withdrawn => {
                 let known = self.open.remove(&ask.id);
                 if let Some(resolution) = Resolution::of_view(&ask).filter(|_| known) {
-                    self.tell(RunEvent::AskEnded { ask: ask.id, resolution }).await;
+                    self.tell(RunEvent::AskEnded { ask: ask.head.id, resolution }).await;
                 }
             }
         }

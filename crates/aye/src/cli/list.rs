@@ -60,9 +60,11 @@ fn table(asks: &[AskView], titles: &HashMap<AgentId, String>, now: Timestamp) ->
 
 /// What is asked on one line, and who asks on a second.
 fn entry(ask: &AskView, title: Option<&String>, now: Timestamp) -> String {
-    let state = match ask.state {
+    let state = match ask.status.state {
         AskState::Open => String::new(),
-        AskState::Answered | AskState::Expired | AskState::Withdrawn => format!("{} ", ask.state.as_str()),
+        AskState::Answered | AskState::Expired | AskState::Withdrawn => {
+            format!("{} ", ask.status.state.as_str())
+        }
     };
     let (kind, age, what) = (ask.kind.to_string(), age(ask.created_at, now), summary(&ask.body, 60));
     let title = title.map(|title| shorten(&one_line(title), 40)).filter(|title| !title.is_empty());

@@ -3,11 +3,11 @@
 use super::{CallError, Client, Try};
 use crate::home::Home;
 use crate::protocol::{
-    AskReceipt, Command, CommandsQuery, Late, NewAsk, NewReport, RaisedAsk, Registration, Reported,
-    Resolution, Withdraw, calls,
+    AskReceipt, Command, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaisedAsk, Registration,
+    Reported, Resolution, Withdraw, calls,
 };
 use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
-use serde_json::Value;
+use serde_json::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -137,8 +137,8 @@ impl AgentClient {
         }
     }
 
-    pub async fn event(&self, event: Value, how: Try) -> Result<(), CallError> {
-        self.report(&NewReport { events: vec![event], ..NewReport::default() }, how).await
+    pub async fn event(&self, event: &ConversationEvent, how: Try) -> Result<(), CallError> {
+        self.report(&NewReport { events: vec![json!(event)], ..NewReport::default() }, how).await
     }
 
     async fn try_report(&self, report: &NewReport, how: Try) -> Result<Vec<AskId>, CallError> {

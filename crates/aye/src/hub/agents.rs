@@ -7,7 +7,7 @@ use crate::processes::Process;
 use crate::protocol::{Command, Registration};
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, Ask, AskId, Event, Reach, Receipt, Report, Withdrawal};
+use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, Report, Withdrawal};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Hub {
 
     /// Ends an agent whose process is gone, and whose adapter can have died at any moment with it.
     /// Its token stays: should the adapter live after all, it can still say what it knows.
-    pub(super) async fn bury(&self, id: AgentId, process: (u32, u64)) -> Result<(), Problem> {
+    pub(super) async fn end_dead_agent(&self, id: AgentId, process: (u32, u64)) -> Result<(), Problem> {
         let now = self.inner.clock.now();
         let agent = id.clone();
         let work = move |tx: &mut Tx| {
@@ -285,12 +285,12 @@ fn settle_all(
 ) -> Result<(), Problem> {
     for id in tx.open_asks_of(agent)? {
         let ask = tx.ask(&id)?.ok_or(Problem::NoSuchAsk)?;
-        change(tx, ask, Event::Withdraw { why: Withdrawal::Gone, answer: None }, who, now)?;
+        change(tx, ask, AskEvent::Withdraw { why: Withdrawal::Gone, answer: None }, who, now)?;
     }
     for id in tx.undelivered_asks_of(agent)? {
         let pending = |ask: &Ask| ask.state.receipt() == Some(Receipt::Pending);
         let Some(ask) = tx.ask(&id)?.filter(pending) else { continue };
-        change(tx, ask, Event::Receipt(undelivered.clone()), who, now)?;
+        change(tx, ask, AskEvent::Receipt(undelivered.clone()), who, now)?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ use super::{Hub, Problem, grants, outline};
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{
-    Answer, AnswerKey, Ask, AskId, By, Decision, Digest, Event, Expiry, Invalid, Proof, Refused, State, step,
+    Answer, AnswerKey, Ask, AskEvent, AskId, By, Decision, Digest, Expiry, Invalid, Proof, Refused, State,
+    step,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -115,7 +116,7 @@ fn record(
     let proof = proof.max(ask.proof);
     let subject = allow_subject(&ask, &answer);
     let allows = was_open && answer.decision() == Decision::Allow;
-    let event = Event::Answer { answer, by: call.by, key: call.key };
+    let event = AskEvent::Answer { answer, by: call.by, key: call.key };
     let comes_late = matches!(step(&ask.state, ask.deadline, event.clone(), now), Err(Refused::Expired));
     if allows && proof == Proof::Passkey && !comes_late {
         let (agent, ask) = (Some(&ask.agent), Some(&ask.id));
@@ -123,7 +124,7 @@ fn record(
     }
     match change(tx, ask, event, &who, now) {
         Err(Problem::Refused { refused: Refused::Expired, ask }) if ask.state.is_open() => {
-            let ask = change(tx, *ask, Event::Expire(Expiry::Deadline), "hub", now)?;
+            let ask = change(tx, *ask, AskEvent::Expire(Expiry::Deadline), "hub", now)?;
             Ok(Err(Problem::Refused { refused: Refused::Expired, ask: Box::new(ask) }))
         }
         Ok(ask) if was_open => {

@@ -3,11 +3,11 @@
 
 use super::Problem;
 use crate::store::{StoreError, Tx};
-use aye_core::{AgentId, Answer, Ask, Event, Extras, Receipt, State, Step, step};
+use aye_core::{AgentId, Answer, Ask, AskEvent, Extras, Receipt, State, Step, step};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
+pub fn change(tx: &mut Tx, ask: Ask, event: AskEvent, who: &str, now: Timestamp) -> Result<Ask, Problem> {
     let was_open = ask.state.is_open();
     let ask = apply(tx, ask, event, who, now)?;
     if was_open && !ask.state.is_open() && !tx.has_open_asks(&ask.agent)? {
@@ -17,7 +17,7 @@ pub fn change(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) ->
 }
 
 /// The change alone, for an ask that nobody has seen open: its agent never stopped working.
-pub fn apply(tx: &mut Tx, ask: Ask, event: Event, who: &str, now: Timestamp) -> Result<Ask, Problem> {
+pub fn apply(tx: &mut Tx, ask: Ask, event: AskEvent, who: &str, now: Timestamp) -> Result<Ask, Problem> {
     let state = match step(&ask.state, ask.deadline, event, now) {
         Ok(Step::Changed(state)) => state,
         Ok(Step::Unchanged) => return Ok(ask),

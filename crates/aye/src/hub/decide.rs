@@ -2,12 +2,12 @@
 
 use super::Problem;
 use super::change::{apply, publish_agent};
-use super::folder::Standing;
+use super::folder::AgentFolder;
 use crate::processes::host;
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::answer::Yes;
 use aye_core::outline::Fate;
-use aye_core::{Answer, Ask, Body, By, Event, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
+use aye_core::{Answer, Ask, AskEvent, Body, By, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
 use aye_policy::{Action, Names, Policy, Source, ToolCall, tool_and_input};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Lookup {
     /// `told` is the folder that was named with the ask.
     pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> Reading {
         let profile = &agent.profile;
-        let standing = Standing::of(profile, told);
+        let standing = AgentFolder::of(profile, told);
         let (tool, input) = tool_and_input(body);
         let call = ToolCall {
             agent_kind: &profile.kind,
@@ -135,7 +135,7 @@ impl Reading {
 /// An answer given by a rule, and the name recorded for it.
 #[derive(Clone)]
 pub struct ByRule {
-    pub event: Event,
+    pub event: AskEvent,
     pub who: String,
     pub rule: String,
 }
@@ -149,7 +149,7 @@ impl ByRule {
     fn new(answer: Answer, rule: &str) -> Self {
         let by = By::Rule { rule: Text::from_displayed(&rule) };
         let who = by.to_string();
-        Self { event: Event::Answer { answer, by, key: None }, who, rule: rule.to_owned() }
+        Self { event: AskEvent::Answer { answer, by, key: None }, who, rule: rule.to_owned() }
     }
 }
 

@@ -5,7 +5,7 @@ use super::Hub;
 use super::grants::{ALWAYS, SESSION};
 use crate::store::{AgentRow, StoreError, Tx};
 use aye_core::visible::one_line;
-use aye_core::{Before, Body, Extras, Grants, Keeper, Permission, Scope};
+use aye_core::{Before, Body, Extras, Grants, Keeper, Permission, Remarks, Scope};
 use aye_policy::{Exactly, Folder, Grant, ToolCall};
 
 /// A longer command is not repeated: it is shown above.
@@ -21,15 +21,16 @@ pub fn of(body: &Body, before: Option<Before>, agent: &AgentRow, places: &aye_po
         input: &permission.input,
         places,
     };
-    let mut extras = Extras { before, grants: grants(permission, &call), ..Extras::default() };
+    let remarks = Remarks { grants: grants(permission, &call), ..Remarks::default() };
+    let mut extras = Extras { before, remarks, ..Extras::default() };
     if let Some(script) = call.script() {
         match script.plain {
             // Taken apart only where every shell takes it apart like this.
             Ok(_) if script.parts.len() > 1 => {
-                extras.parts = script.parts.into_iter().map(|part| part.line).collect();
+                extras.remarks.parts = script.parts.into_iter().map(|part| part.line).collect();
             }
             Ok(_) => {}
-            Err(why) => extras.caution = Some(why.to_string()),
+            Err(why) => extras.remarks.caution = Some(why.to_string()),
         }
     }
     extras

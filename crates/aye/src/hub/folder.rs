@@ -7,14 +7,14 @@ use aye_policy::Folder;
 
 /// The folder an agent is in, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct AgentFolder {
     /// None if the agent's word does not fit what is known.
     folder: Option<String>,
     /// Where its process works, as the system itself tells.
     seen: Option<String>,
 }
 
-impl Standing {
+impl AgentFolder {
     /// `told` is the folder that was named with an ask.
     pub fn of(agent: &Profile, told: Option<&str>) -> Self {
         let seen = agent.process.and_then(folder_of_process);
@@ -69,22 +69,22 @@ mod tests {
 
     #[test]
     fn without_a_process_the_first_word_counts_and_no_later_one() {
-        let standing = Standing::of(&profile("/src/web", "/src/web"), None);
+        let standing = AgentFolder::of(&profile("/src/web", "/src/web"), None);
         assert_eq!((standing.folder(), standing.is_checked()), (Folder::Known("/src/web"), false));
         assert_eq!(
-            Standing::of(&profile("/src/web/sub", "/src/web"), None).folder(),
+            AgentFolder::of(&profile("/src/web/sub", "/src/web"), None).folder(),
             Folder::Known("/src/web")
         );
         for elsewhere in ["/work", "/src", "/src/webs", "/src/web/../../work", "/src/web//x", ""] {
-            assert_eq!(Standing::of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
+            assert_eq!(AgentFolder::of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
         }
     }
 
     #[test]
     fn a_folder_named_with_an_ask_must_be_the_one_that_is_registered() {
         let agent = profile("/src/web", "/src/web");
-        assert_eq!(Standing::of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
-        assert_eq!(Standing::of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
+        assert_eq!(AgentFolder::of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
+        assert_eq!(AgentFolder::of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
     }
 
     #[cfg(target_os = "linux")]
@@ -94,12 +94,12 @@ mod tests {
         let here = here.to_str().unwrap();
         let me = std::process::id();
         let process = super::super::this_process(me);
-        let at = |cwd: &str| Standing::of(&Profile { process, ..profile(cwd, cwd) }, None);
+        let at = |cwd: &str| AgentFolder::of(&Profile { process, ..profile(cwd, cwd) }, None);
         assert_eq!((at(here).folder(), at(here).is_checked()), (Folder::Known(here), true));
         assert_eq!(at(&format!("{here}/below")).folder(), Folder::Known(here));
         assert_eq!((at("/work").folder(), at("/work").is_checked()), (Folder::Disputed, false));
         // The same number under another start is another process.
         let gone = Profile { process: Some((me, 1)), ..profile("/work", "/work") };
-        assert!(!Standing::of(&gone, None).is_checked());
+        assert!(!AgentFolder::of(&gone, None).is_checked());
     }
 }

@@ -9,7 +9,7 @@ use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::digest::canonical;
 use aye_core::trail::ChainKey;
-use aye_core::{Ask, AskId, Body, Digest, Event, Invalid, Proof, Withdrawal};
+use aye_core::{Ask, AskEvent, AskId, Body, Digest, Invalid, Proof, Withdrawal};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ fn record(
         None => {
             let ask = raise.open_in(own_id, &agent.profile.cwd, false, Proof::None, now);
             let who = ask.agent.to_string();
-            (ask, Event::Withdraw { why: Withdrawal::Reported, answer: None }, who)
+            (ask, AskEvent::Withdraw { why: Withdrawal::Reported, answer: None }, who)
         }
     };
     enter(tx, &ask, now)?;

@@ -4,7 +4,7 @@ use super::decide::{Lookup, Reading, decide};
 use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{AgentRow, Tx};
-use aye_core::{AgentId, Ask, AskId, Before, Body, Can, Digest, Extras, Grants, Key, Proof, Report, State};
+use aye_core::{AgentId, Ask, AskHead, AskId, Before, Body, Can, Digest, Extras, Grants, Key, Proof, Report};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -66,22 +66,15 @@ impl Raise {
         let deadline = self.timeout.and_then(|timeout| now.saturating_add(timeout).ok());
         let deadline =
             deadline.and_then(|deadline| Timestamp::from_millisecond(deadline.as_millisecond()).ok());
-        Ask {
-            id,
-            digest: Digest::of(cwd, &self.body),
-            key: self.key,
-            agent: self.agent,
-            cwd: cwd.to_owned(),
+        let head = AskHead {
             cwd_checked,
             tool_use_id: self.tool_use_id,
             sub_agent: self.sub_agent,
-            body: self.body,
-            extras: Extras::default(),
-            created_at: now,
             deadline,
             proof,
-            state: State::Open,
-        }
+            ..AskHead::new(id, self.key, self.agent, cwd, &self.body, now)
+        };
+        Ask::open(head, self.body)
     }
 }
 
@@ -122,7 +115,7 @@ impl Look {
         if self.allowed.take().is_some() {
             self.extras = extras::of(&self.raise.body, self.extras.before, &self.agent, places);
         }
-        self.extras.grants = Grants::default();
+        self.extras.remarks.grants = Grants::default();
         self
     }
 }
@@ -210,7 +203,7 @@ fn record(
     let asking = reading.rule_that_asks();
     let proof = reading.proof_for(&raise.body);
     if !reading.is_about(&agent) {
-        extras.grants = Grants::default();
+        extras.remarks.grants = Grants::default();
     }
     extras.can = raise.can.clone();
     let ask = Ask { extras, ..raise.open(id, &agent, &reading, proof, now) };

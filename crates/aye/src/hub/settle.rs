@@ -6,7 +6,7 @@ use super::{Hub, Problem, alarms};
 use crate::protocol::Resolution;
 use crate::store::Tx;
 use aye_core::lifecycle::Delivery;
-use aye_core::{AgentId, Answer, Ask, AskId, Can, Event, Invalid, Receipt, Refused, Withdrawal};
+use aye_core::{AgentId, Answer, Ask, AskEvent, AskId, Can, Invalid, Receipt, Refused, Withdrawal};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Hub {
             let ask = own_ask(tx, &id, &agent)?;
             let answer = answer.map(|answer| Answer::read(&ask.body, answer)).transpose();
             let answer = answer.map_err(|invalid| invalid.under("answer"))?;
-            change(tx, ask, Event::Withdraw { why, answer }, agent.as_str(), now)
+            change(tx, ask, AskEvent::Withdraw { why, answer }, agent.as_str(), now)
         };
         self.inner.store.write(work).await
     }
@@ -86,7 +86,7 @@ pub fn take_receipt(
     if delivery.receipt == Receipt::Confirmed && !says_from_what {
         return Err(Invalid::new("evidence", "must say what the confirmation was concluded from").into());
     }
-    let ask = change(tx, ask, Event::Receipt(delivery), agent.as_str(), now)?;
+    let ask = change(tx, ask, AskEvent::Receipt(delivery), agent.as_str(), now)?;
     alarms::note(tx, &ask)?;
     Ok(ask)
 }

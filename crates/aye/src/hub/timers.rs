@@ -4,7 +4,7 @@ use super::change::{change, publish_agent};
 use super::{Hub, Problem};
 use crate::processes::Process;
 use crate::store::{AgentRow, Reader, Tx};
-use aye_core::{AgentId, AskId, Event, Expiry, Reach, Report};
+use aye_core::{AgentId, AskEvent, AskId, Expiry, Reach, Report};
 use aye_policy::WhenUnattended;
 use futures_util::future::join_all;
 use jiff::SignedDuration;
@@ -50,7 +50,7 @@ impl Hub {
         let done = [
             self.expire_due().await,
             self.reject_unattended().await,
-            self.bury_the_dead().await,
+            self.end_dead_agents().await,
             self.mark_lost().await,
         ];
         done.into_iter().collect()
@@ -85,7 +85,7 @@ impl Hub {
         let expire = |id: AskId| {
             self.inner.store.write(move |tx: &mut Tx| {
                 let open = tx.ask(&id)?.filter(|ask| ask.state.is_open());
-                open.map(|ask| change(tx, ask, Event::Expire(why), "hub", now)).transpose()
+                open.map(|ask| change(tx, ask, AskEvent::Expire(why), "hub", now)).transpose()
             })
         };
         let ended = join_all(asks.into_iter().map(expire)).await;
@@ -114,12 +114,12 @@ impl Hub {
     }
 
     /// An agent whose process is gone has ended, whether or not its adapter could still say so.
-    async fn bury_the_dead(&self) -> Result<(), Problem> {
+    async fn end_dead_agents(&self) -> Result<(), Problem> {
         let agents = self.inner.store.read(|db| db.agents(false)).await?;
         let is_gone = |process: (u32, u64)| !Process::from(process).is_alive();
         for agent in agents {
             match agent.profile.process {
-                Some(process) if is_gone(process) => self.bury(agent.profile.id, process).await?,
+                Some(process) if is_gone(process) => self.end_dead_agent(agent.profile.id, process).await?,
                 // Nobody speaks for it between two steps of its session; that its process is there must do.
                 Some(_) if agent.profile.reach == Reach::Hooked => self.heard(&agent.profile.id).await?,
                 Some(_) | None => {}

@@ -1,5 +1,6 @@
 //! Agents on the wire: what their adapters say of them, and what they are told to do.
 
+use super::conversation::ConversationEvent;
 use aye_core::{Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, Report, ShortText, Text};
 use data_encoding::BASE64;
 use schemars::JsonSchema;
@@ -110,6 +111,7 @@ pub struct AgentsQuery {
 #[serde(deny_unknown_fields)]
 pub struct NewReport {
     /// Each an object.
+    #[schemars(with = "Vec<ConversationEvent>")]
     #[serde(default)]
     pub events: Vec<Value>,
     /// One that is not taken leaves the others alone.
@@ -140,6 +142,7 @@ pub struct Events {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NumberedEvent {
     pub seq: u64,
+    #[schemars(with = "ConversationEvent")]
     pub event: Value,
 }
 

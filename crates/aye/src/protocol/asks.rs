@@ -202,23 +202,23 @@ impl Resolution {
 
     /// How an ask ended, as everybody sees it.
     pub fn of_view(ask: &AskView) -> Option<Self> {
-        let outcome = match (ask.state, &ask.answer) {
+        let outcome = match (ask.status.state, &ask.status.answer) {
             (AskState::Open, _) => return None,
             (AskState::Answered, Some(answer)) => Outcome::answered(answer),
             (AskState::Answered | AskState::Expired, _) => {
-                Outcome { decision: Decision::Expired, answer: None, message: ask.note.clone() }
+                Outcome { decision: Decision::Expired, answer: None, message: ask.status.note.clone() }
             }
             (AskState::Withdrawn, _) => {
-                Outcome { decision: Decision::Withdrawn, answer: None, message: ask.note.clone() }
+                Outcome { decision: Decision::Withdrawn, answer: None, message: ask.status.note.clone() }
             }
         };
-        Some(Self { state: ask.state, outcome, by: ask.by.clone() })
+        Some(Self { state: ask.status.state, outcome, by: ask.status.by.clone() })
     }
 
     /// What a rule decided at once, which nobody needs to wait for.
     pub fn by_rule(ask: &AskView) -> Option<Self> {
-        let (Some(By::Rule { .. }), Some(answer)) = (&ask.by, &ask.answer) else { return None };
-        Some(Self { state: ask.state, outcome: Outcome::answered(answer), by: ask.by.clone() })
+        let (Some(By::Rule { .. }), Some(answer)) = (&ask.status.by, &ask.status.answer) else { return None };
+        Some(Self { state: ask.status.state, outcome: Outcome::answered(answer), by: ask.status.by.clone() })
     }
 
     /// As the hub sent it. What does not fit the ask is no approval.

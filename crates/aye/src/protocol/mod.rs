@@ -5,6 +5,7 @@ pub mod agents;
 pub mod asks;
 pub mod call;
 pub mod calls;
+pub mod conversation;
 pub mod frames;
 
 pub use agents::{
@@ -16,4 +17,5 @@ pub use asks::{
     Withdraw,
 };
 pub use call::Call;
+pub use conversation::{ConversationEvent, Tokens, Turn};
 pub use frames::{FollowQuery, Frame, Snapshot};

@@ -2,8 +2,8 @@ use super::row_mac::{ASKS, check_ours, of_params, pass_by};
 use super::{AgentRow, Reader, StoreError, Tx, one};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    AgentId, Answer, AnswerKey, Ask, AskId, Body, By, Digest, Evidence, Expiry, Extras, Key, Kind, Proof,
-    Receipt, State, Withdrawal,
+    AgentId, Answer, AnswerKey, Ask, AskHead, AskId, Body, By, Digest, Evidence, Expiry, Extras, Key, Kind,
+    Proof, Receipt, State, Withdrawal,
 };
 use jiff::Timestamp;
 use rusqlite::types::{FromSql, Null};
@@ -187,7 +187,7 @@ impl Reader {
         while ids.len() < most
             && let Some(row) = rows.next()?
         {
-            ids.extend(pass_by("asks", read_own(row))?.map(|ask| ask.id));
+            ids.extend(pass_by("asks", read_own(row))?.map(|ask| ask.head.id));
         }
         Ok(ids)
     }
@@ -349,7 +349,7 @@ pub(super) fn read_shown(row: &Row) -> Result<Ask, StoreError> {
 pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
     let kind: Kind = row.get::<_, String>("kind")?.parse().map_err(unreadable)?;
     let body = Body::decode(kind, json(&row.get::<_, String>("body")?)?).map_err(unreadable)?;
-    Ok(Ask {
+    let head = AskHead {
         id: name(row, "id")?,
         key: name(row, "key")?,
         agent: name(row, "agent")?,
@@ -357,17 +357,16 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
         tool_use_id: row.get("tool_use_id")?,
         cwd_checked: newer(row, "cwd_checked")?.unwrap_or(false),
         sub_agent: newer(row, "sub_agent")?,
-        extras: match newer::<String>(row, "extras")? {
-            Some(extras) => serde_json::from_str(&extras).map_err(unreadable)?,
-            None => Extras::default(),
-        },
         digest: Digest::from(row.get::<_, String>("digest")?),
         created_at: time(row.get("created_at")?)?,
         deadline: row.get::<_, Option<i64>>("deadline")?.map(time).transpose()?,
         proof: newer::<String>(row, "proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
-        state: read_state(row, kind)?,
-        body,
-    })
+    };
+    let extras = match newer::<String>(row, "extras")? {
+        Some(extras) => serde_json::from_str(&extras).map_err(unreadable)?,
+        None => Extras::default(),
+    };
+    Ok(Ask { head, body, extras, state: read_state(row, kind)? })
 }
 
 /// A column that a database of an older version, opened only to look, does not have.

@@ -139,22 +139,10 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
         for (id, agent) in [("b7", "x"), ("aa", "x"), ("b", "y"), ("bz9", "x"), ("c", "y")] {
             let body = json!({"plan": "Go on"});
             let body = aye_core::Body::decode(aye_core::Kind::Plan, body).unwrap();
-            tx.insert_ask(&aye_core::Ask {
-                id: id.try_into().unwrap(),
-                agent: agent.try_into().unwrap(),
-                key: id.try_into().unwrap(),
-                cwd: String::new(),
-                tool_use_id: None,
-                sub_agent: None,
-                cwd_checked: false,
-                digest: aye_core::Digest::of("", &body),
-                body,
-                extras: aye_core::Extras::default(),
-                created_at: now(),
-                deadline: None,
-                proof: aye_core::Proof::None,
-                state: aye_core::State::Open,
-            })?;
+            let (id, agent, key) =
+                (id.try_into().unwrap(), agent.try_into().unwrap(), id.try_into().unwrap());
+            let head = aye_core::AskHead::new(id, key, agent, "", &body, now());
+            tx.insert_ask(&aye_core::Ask::open(head, body))?;
         }
         let gone = aye_core::State::Withdrawn { why: aye_core::Withdrawal::Gone, answer: None, at: now() };
         let end = |id: &str| tx.end_ask(&tx.ask(&id.try_into().unwrap())?.unwrap(), &gone);
@@ -173,7 +161,7 @@ async fn lists_find_by_state_by_agent_and_by_how_an_id_begins() {
             ..AskFilter::default()
         };
         let found: Vec<_> =
-            database.asks(&filter).unwrap().asks.into_iter().map(|ask| String::from(ask.id)).collect();
+            database.asks(&filter).unwrap().asks.into_iter().map(|ask| String::from(ask.head.id)).collect();
         assert_eq!(found, expected, "{filter:?}");
     };
     check(None, None, None, &["c", "bz9", "b", "aa", "b7"]);

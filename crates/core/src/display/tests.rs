@@ -95,15 +95,17 @@ fn a_tool_that_looks_like_another_is_not_shown_as_that_one_and_says_so() {
     for tool in ["B\u{430}sh", "Bash ", "Bash\u{200b}"] {
         let display = shown(tool, json!({"command": "ls"}));
         assert_eq!(display.kind, DisplayKind::Json);
-        assert_eq!(display.caution.as_deref(), Some(ODD_NAME));
+        assert_eq!(display.remarks.caution.as_deref(), Some(ODD_NAME));
     }
-    assert_eq!(shown("mcp__plugin_x-1__y", json!({})).caution, None);
+    assert_eq!(shown("mcp__plugin_x-1__y", json!({})).remarks.caution, None);
 }
 
 #[test]
 fn a_display_that_does_not_show_its_input_is_not_taken_from_a_hub() {
     let permission = permission("Bash", json!({"command": "bash evil.sh"}));
-    let honest = Display::of(&permission, &Extras { caution: Some("x".into()), ..Extras::default() });
+    let mut extras = Extras::default();
+    extras.remarks.caution = Some("x".into());
+    let honest = Display::of(&permission, &extras);
     let sent = serde_json::to_value(&honest).unwrap();
     assert_eq!(Display::checked(Some(sent.clone()), &permission), honest);
     let mut lie = sent;

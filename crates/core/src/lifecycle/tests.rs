@@ -16,20 +16,20 @@ fn saying(words: &str) -> Answer {
     Answer::Plan(PlanVerdict::Deny { message: Some(Text::try_from(words).unwrap()) })
 }
 
-fn answer(name: &str, words: &str, key: Option<&str>) -> Event {
-    Event::Answer {
+fn answer(name: &str, words: &str, key: Option<&str>) -> AskEvent {
+    AskEvent::Answer {
         answer: saying(words),
         by: person(name),
         key: key.map(|key| AnswerKey::try_from(key).unwrap()),
     }
 }
 
-fn receipt(receipt: Receipt) -> Event {
-    Event::Receipt(Delivery { receipt, evidence: None })
+fn receipt(receipt: Receipt) -> AskEvent {
+    AskEvent::Receipt(Delivery { receipt, evidence: None })
 }
 
 #[track_caller]
-fn changed(state: &State, event: Event) -> State {
+fn changed(state: &State, event: AskEvent) -> State {
     match step(state, None, event, at(1)) {
         Ok(Step::Changed(state)) => state,
         other => panic!("expected a change, got {other:?}"),
@@ -58,10 +58,10 @@ fn an_answer_a_moment_before_the_deadline_wins_and_one_at_it_is_too_late() {
     let words = || answer("ann", "yes", None);
     assert!(matches!(step(&State::Open, deadline, words(), at(9)), Ok(Step::Changed(_))));
     assert_eq!(step(&State::Open, deadline, words(), at(10)), Err(Refused::Expired));
-    assert_eq!(step(&State::Open, deadline, Event::Expire(Expiry::Deadline), at(9)), Err(Refused::NotDue));
-    assert_eq!(step(&State::Open, None, Event::Expire(Expiry::Deadline), at(9)), Err(Refused::NotDue));
+    assert_eq!(step(&State::Open, deadline, AskEvent::Expire(Expiry::Deadline), at(9)), Err(Refused::NotDue));
+    assert_eq!(step(&State::Open, None, AskEvent::Expire(Expiry::Deadline), at(9)), Err(Refused::NotDue));
     assert!(matches!(
-        step(&State::Open, deadline, Event::Expire(Expiry::Deadline), at(10)),
+        step(&State::Open, deadline, AskEvent::Expire(Expiry::Deadline), at(10)),
         Ok(Step::Changed(State::Expired { .. }))
     ));
 }
@@ -86,14 +86,14 @@ fn receipts_only_ever_say_more() {
 
 #[test]
 fn what_was_withdrawn_has_no_receipt() {
-    let gone = Event::Withdraw { why: Withdrawal::Gone, answer: None };
+    let gone = AskEvent::Withdraw { why: Withdrawal::Gone, answer: None };
     let withdrawn = changed(&State::Open, gone.clone());
     assert_eq!(step(&withdrawn, None, gone, at(2)), Ok(Step::Unchanged));
     assert_eq!(step(&withdrawn, None, receipt(Receipt::Delivered), at(2)), Err(Refused::NothingSent));
     assert_eq!(step(&State::Open, None, receipt(Receipt::Delivered), at(2)), Err(Refused::NothingSent));
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+fn any_event() -> impl Strategy<Value = AskEvent> {
     let receipts = prop_oneof![
         Just(Receipt::Pending),
         Just(Receipt::Delivered),
@@ -106,9 +106,9 @@ fn any_event() -> impl Strategy<Value = Event> {
     let keys = prop_oneof![Just(None), Just(Some("k1")), Just(Some("k2"))];
     prop_oneof![
         3 => ("[ab]", "[yn]", keys).prop_map(|(name, words, key)| answer(&name, &words, key)),
-        1 => prop_oneof![Just(Expiry::Deadline), Just(Expiry::Unattended)].prop_map(Event::Expire),
+        1 => prop_oneof![Just(Expiry::Deadline), Just(Expiry::Unattended)].prop_map(AskEvent::Expire),
         1 => prop_oneof![Just(Withdrawal::Terminal), Just(Withdrawal::Cancelled), Just(Withdrawal::Gone)]
-            .prop_map(|why| Event::Withdraw { why, answer: None }),
+            .prop_map(|why| AskEvent::Withdraw { why, answer: None }),
         3 => receipts.prop_map(receipt),
     ]
 }
@@ -127,7 +127,7 @@ proptest! {
         for (event, pause) in events {
             now += pause;
             let was_open = state.is_open();
-            let is_answer = matches!(event, Event::Answer { .. });
+            let is_answer = matches!(event, AskEvent::Answer { .. });
             if let Ok(Step::Changed(next)) = step(&state, deadline, event, at(now)) {
                 prop_assert!(!is_answer || was_open, "an ended ask took an answer");
                 prop_assert!(!(is_answer && deadline.is_some_and(|d| at(now) >= d)), "a late answer was taken");

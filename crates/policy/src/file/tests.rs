@@ -1,5 +1,5 @@
 use super::*;
-use crate::problem::Flaw;
+use crate::mistake::Flaw;
 use serde_json::{Value, json};
 
 fn read(file: Value) -> Result<PolicyFile, String> {
@@ -12,7 +12,7 @@ fn flaws(rule: Value) -> Vec<Flaw> {
         Ok(_) => vec![],
         Err(problems) => problems,
     };
-    let flaw = |problem| if let Problem::Rule { flaw, .. } = problem { flaw } else { panic!("{problem}") };
+    let flaw = |problem| if let Mistake::Rule { flaw, .. } = problem { flaw } else { panic!("{problem}") };
     problems.into_iter().map(flaw).collect()
 }
 
@@ -70,7 +70,7 @@ fn a_timeout_leaves_time_to_answer() {
 fn auto_approve_never_answers_for_a_person() {
     let problems = |entry: &str| read(json!({"auto_approve": [entry]})).unwrap().check().unwrap_err();
     for entry in ["AskUserQuestion", "Ask*"] {
-        let expected = Problem::AutoApprovePersonOnly { pattern: entry.into(), tool: "AskUserQuestion" };
+        let expected = Mistake::AutoApprovePersonOnly { pattern: entry.into(), tool: "AskUserQuestion" };
         assert_eq!(problems(entry), [expected]);
     }
     assert_eq!(
@@ -78,7 +78,7 @@ fn auto_approve_never_answers_for_a_person() {
         "auto_approve: \"ExitPlanMode\" would answer ExitPlanMode in a person's place; \
          questions and plans always go to a person"
     );
-    let empty = Problem::AutoApprovePattern { pattern: String::new(), source: BadPattern::Empty };
+    let empty = Mistake::AutoApprovePattern { pattern: String::new(), source: BadPattern::Empty };
     assert_eq!(problems(""), [empty]);
     assert!(read(json!({"auto_approve": ["*"]})).unwrap().check().is_ok());
 }

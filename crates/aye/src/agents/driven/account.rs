@@ -1,8 +1,9 @@
 //! The account of a run, in the order of events: for the terminal it runs in, and for every other surface.
 
-use crate::protocol::{Image, Resolution};
+pub use crate::protocol::{Tokens, Turn};
+
+use crate::protocol::{ConversationEvent, Image, Resolution};
 use aye_core::{AskId, AskView, Decision, Receipt};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -71,94 +72,70 @@ pub enum RunEvent {
     },
 }
 
-/// The end of a turn, as far as the agent tells.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn {
-    pub failed: bool,
-    pub text: Option<String>,
-    /// In dollars.
-    pub cost: Option<f64>,
-    pub turns: Option<u64>,
-    pub duration_ms: Option<u64>,
-    pub tokens: Tokens,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Tokens {
-    pub input: u64,
-    pub output: u64,
-    pub cache_read: u64,
-    pub cache_written: u64,
-}
-
 impl RunEvent {
     /// What another surface was told by [`RunEvent::event`]; none where that is newer than this program.
     pub fn read(event: &Value) -> Option<Self> {
-        let text = |field: &str| event[field].as_str().map(str::to_owned);
-        let missing = match event["left_out"].as_u64() {
-            None | Some(0) => String::new(),
-            Some(left_out) => format!("\n… {left_out} characters are left out here"),
+        let whole = |text: String, left_out: usize| match left_out {
+            0 => text,
+            left_out => format!("{text}\n… {left_out} characters are left out here"),
         };
-        let whole = |field: &str| text(field).map(|text| text + &missing);
-        Some(match event["type"].as_str()? {
-            "prompt" => RunEvent::Prompt(whole("text")?),
-            "text" => match text("delta") {
-                Some(delta) => RunEvent::Speaks { id: text("id")?, delta },
-                None => RunEvent::Said { id: text("id")?, text: whole("text")? },
-            },
-            "tool" => RunEvent::ToolStarted {
-                id: text("id")?,
-                name: text("name")?,
-                input: event["input"].clone(),
-                sub_agent: text("sub_agent"),
-            },
-            "tool_result" => RunEvent::ToolEnded {
-                id: text("id")?,
-                failed: event["failed"] == true,
-                text: text("text").unwrap_or_default(),
-                images: Vec::new(),
-                took: event["duration_ms"].as_u64().map(Duration::from_millis),
-            },
-            "turn" => RunEvent::Turn(Turn {
-                failed: event["error"] == true,
-                text: whole("text"),
-                cost: event["cost"].as_f64(),
-                turns: event["turns"].as_u64(),
-                duration_ms: event["duration_ms"].as_u64(),
-                tokens: serde_json::from_value(event["tokens"].clone()).unwrap_or_default(),
-            }),
-            "trouble" => RunEvent::Trouble(whole("text")?),
-            "ended" => {
-                RunEvent::Ended { code: event["code"].as_i64().and_then(|code| i32::try_from(code).ok()) }
+        Some(match ConversationEvent::read(event) {
+            ConversationEvent::Prompt { text, left_out } => RunEvent::Prompt(whole(text, left_out)),
+            ConversationEvent::Text { id, delta: Some(delta), .. } => RunEvent::Speaks { id, delta },
+            ConversationEvent::Text { id, text: Some(text), left_out, .. } => {
+                RunEvent::Said { id, text: whole(text, left_out) }
             }
-            _ => return None,
+            ConversationEvent::Tool { id, name, input, sub_agent, .. } => {
+                RunEvent::ToolStarted { id, name, input, sub_agent }
+            }
+            ConversationEvent::ToolResult { id, failed, text, duration_ms, .. } => {
+                let (images, took) = (Vec::new(), duration_ms.map(Duration::from_millis));
+                RunEvent::ToolEnded { id, failed, text, images, took }
+            }
+            ConversationEvent::Turn { mut turn, left_out } => {
+                turn.text = turn.text.map(|text| whole(text, left_out));
+                RunEvent::Turn(turn)
+            }
+            ConversationEvent::Trouble { text, left_out } => RunEvent::Trouble(whole(text, left_out)),
+            ConversationEvent::Ended { code } => RunEvent::Ended { code },
+            ConversationEvent::Text { .. } | ConversationEvent::Other => return None,
         })
     }
 
     /// As other surfaces get it; asks they see by themselves.
-    pub fn event(&self) -> Option<Value> {
+    pub fn event(&self) -> Option<ConversationEvent> {
         Some(match self {
-            RunEvent::Prompt(text) => cut(json!({ "type": "prompt" }), "text", text, LONGEST_TEXT),
+            RunEvent::Prompt(text) => {
+                let (text, left_out) = beginning(text, LONGEST_TEXT);
+                ConversationEvent::Prompt { text, left_out }
+            }
             RunEvent::Speaks { id, delta } => {
-                cut(json!({ "type": "text", "id": id }), "delta", delta, LONGEST_TEXT)
+                let (delta, left_out) = beginning(delta, LONGEST_TEXT);
+                ConversationEvent::Text {
+                    id: id.clone(),
+                    delta: Some(delta),
+                    text: None,
+                    partial: false,
+                    left_out,
+                }
             }
             RunEvent::Said { id, text } => {
-                cut(json!({ "type": "text", "id": id }), "text", text, LONGEST_TEXT)
+                let (text, left_out) = beginning(text, LONGEST_TEXT);
+                ConversationEvent::Text {
+                    id: id.clone(),
+                    delta: None,
+                    text: Some(text),
+                    partial: false,
+                    left_out,
+                }
             }
             RunEvent::ToolStarted { id, name, input, sub_agent } => {
-                let mut event = json!({ "type": "tool", "id": id, "name": name });
-                if let Some(sub_agent) = sub_agent {
-                    event["sub_agent"] = sub_agent.as_str().into();
-                }
-                match beginning(&input.to_string(), LONGEST_TEXT) {
-                    (_, 0) => event["input"] = input.clone(),
-                    (start, left_out) => {
-                        event["input"] = json!({ "cut": start });
-                        event["left_out"] = left_out.into();
-                    }
-                }
-                event
+                let (id, name, sub_agent) = (id.clone(), name.clone(), sub_agent.clone());
+                let (input, left_out) = match beginning(&input.to_string(), LONGEST_TEXT) {
+                    (_, 0) => (input.clone(), 0),
+                    (start, left_out) => (json!({ "cut": start }), left_out),
+                };
+                ConversationEvent::Tool { id, name, input, sub_agent, left_out }
             }
             RunEvent::ToolEnded { id, failed, text, images, took } => {
                 let (text, left_out) = beginning(text, LONGEST_RESULT);
@@ -168,30 +145,27 @@ impl RunEvent {
                     room = room.saturating_sub(image.data.len());
                     fits
                 });
-                let shown: Vec<_> = shown.collect();
-                json!({
-                    "type": "tool_result", "id": id, "failed": failed, "text": text, "left_out": left_out,
-                    "images_left_out": images.len() - shown.len(), "images": shown,
-                    "duration_ms": took.map(|took| took.as_millis() as u64),
-                })
-            }
-            RunEvent::Turn(turn) => {
-                let Tokens { input, output, cache_read, cache_written } = turn.tokens;
-                let event = json!({
-                    "type": "turn", "error": turn.failed, "cost": turn.cost, "turns": turn.turns,
-                    "duration_ms": turn.duration_ms, "text": null,
-                    "tokens": {
-                        "input": input, "output": output, "cache_read": cache_read,
-                        "cache_written": cache_written,
-                    },
-                });
-                match &turn.text {
-                    Some(text) => cut(event, "text", text, LONGEST_TEXT),
-                    None => event,
+                let shown: Vec<_> = shown.cloned().collect();
+                ConversationEvent::ToolResult {
+                    id: id.clone(),
+                    failed: *failed,
+                    text,
+                    left_out,
+                    images_left_out: images.len() - shown.len(),
+                    images: shown,
+                    duration_ms: took.map(|took| took.as_millis() as u64),
                 }
             }
-            RunEvent::Trouble(words) => cut(json!({ "type": "trouble" }), "text", words, LONGEST_TEXT),
-            RunEvent::Ended { code } => json!({ "type": "ended", "code": code }),
+            RunEvent::Turn(turn) => {
+                let said = turn.text.as_ref().map(|text| beginning(text, LONGEST_TEXT));
+                let (text, left_out) = said.map_or((None, 0), |(text, left_out)| (Some(text), left_out));
+                ConversationEvent::Turn { turn: Turn { text, ..turn.clone() }, left_out }
+            }
+            RunEvent::Trouble(words) => {
+                let (text, left_out) = beginning(words, LONGEST_TEXT);
+                ConversationEvent::Trouble { text, left_out }
+            }
+            RunEvent::Ended { code } => ConversationEvent::Ended { code: *code },
             RunEvent::Asked(_)
             | RunEvent::AskEnded { .. }
             | RunEvent::Withdrawn { .. }
@@ -202,20 +176,11 @@ impl RunEvent {
     }
 }
 
-/// The event with this text in it; `left_out` says how many characters of it are missing, if any.
-fn cut(mut event: Value, field: &str, text: &str, longest: usize) -> Value {
-    let (text, left_out) = beginning(text, longest);
-    event[field] = text.into();
-    if left_out > 0 {
-        event["left_out"] = left_out.into();
-    }
-    event
-}
-
-fn beginning(text: &str, longest: usize) -> (&str, usize) {
+/// As much of a text as is told, and how many characters are missing then.
+fn beginning(text: &str, longest: usize) -> (String, usize) {
     match text.char_indices().nth(longest) {
-        Some((end, _)) => (&text[..end], text[end..].chars().count()),
-        None => (text, 0),
+        Some((end, _)) => (text[..end].to_owned(), text[end..].chars().count()),
+        None => (text.to_owned(), 0),
     }
 }
 
@@ -240,7 +205,7 @@ mod tests {
             images: pictures(),
             took: None,
         };
-        let event = told.event().unwrap();
+        let event = json!(told.event().unwrap());
         assert_eq!((event["images"].as_array().unwrap().len(), &event["images_left_out"]), (2, &json!(1)));
     }
 
@@ -266,7 +231,7 @@ mod tests {
             RunEvent::Turn(turn),
             RunEvent::Trouble(long.clone()),
         ] {
-            let event = told.event().unwrap();
+            let event = json!(told.event().unwrap());
             assert!(event.to_string().len() < MOST_BYTES, "{}", event["type"]);
             assert!(event["left_out"].as_u64() >= Some(380_000), "{}", event["type"]);
         }
@@ -305,11 +270,11 @@ mod tests {
             RunEvent::Trouble("no".into()),
             RunEvent::Ended { code: None },
         ] {
-            assert_eq!(RunEvent::read(&told.event().unwrap()), Some(told));
+            assert_eq!(RunEvent::read(&json!(told.event())), Some(told));
         }
         let cut = RunEvent::Prompt("x".repeat(LONGEST_TEXT + 5)).event().unwrap();
         assert!(
-            matches!(RunEvent::read(&cut), Some(RunEvent::Prompt(text)) if text.ends_with("… 5 characters are left out here"))
+            matches!(RunEvent::read(&json!(cut)), Some(RunEvent::Prompt(text)) if text.ends_with("… 5 characters are left out here"))
         );
         assert_eq!(RunEvent::read(&json!({"type": "newer"})), None);
     }
@@ -321,8 +286,8 @@ mod tests {
             RunEvent::ToolStarted { id: "t".into(), name: "Bash".into(), input, sub_agent: Some("s".into()) };
         let whole =
             json!({"type": "tool", "id": "t", "name": "Bash", "input": {"command": "ls"}, "sub_agent": "s"});
-        assert_eq!(told.event(), Some(whole));
+        assert_eq!(json!(told.event()), whole);
         let said = RunEvent::Said { id: "x".into(), text: "é".repeat(LONGEST_TEXT) };
-        assert_eq!(said.event().unwrap().get("left_out"), None);
+        assert_eq!(json!(said.event()).get("left_out"), None);
     }
 }

@@ -3,10 +3,10 @@
 use super::driver::Event;
 use crate::client::{AgentClient, CallError, Try, Waits};
 use crate::home::Home;
-use crate::protocol::{AskReceipt, Command, NewAsk, NewReport, Registration, Resolution};
+use crate::protocol::{AskReceipt, Command, ConversationEvent, NewAsk, NewReport, Registration, Resolution};
 use aye_core::{AskId, Body, Receipt, Withdrawal};
 use hyper::StatusCode;
-use serde_json::Value;
+use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -22,13 +22,13 @@ const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the hub is told, one after another, each until it got through.
 #[derive(Debug)]
-pub enum Report {
+pub enum HubReport {
     /// What is new of the agent.
     Register(Registration),
     /// An ask is taken back; an answer that was faster than that is reported as not delivered.
     Withdraw { ask: AskId, why: Withdrawal },
     /// Part of the account.
-    Event(Value),
+    Event(ConversationEvent),
     /// What became of an outcome.
     Receipt {
         ask: AskId,
@@ -54,19 +54,20 @@ pub struct Raising {
     pub ask: NewAsk,
 }
 
-pub fn reports(client: AgentClient, tasks: &mut JoinSet<()>) -> mpsc::Sender<Report> {
+pub fn reports(client: AgentClient, tasks: &mut JoinSet<()>) -> mpsc::Sender<HubReport> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     tasks.spawn(report(client, receiver));
     sender
 }
 
-async fn report(client: AgentClient, mut reports: mpsc::Receiver<Report>) {
+async fn report(client: AgentClient, mut reports: mpsc::Receiver<HubReport>) {
     let mut came = Vec::with_capacity(QUEUE);
     let mut reporter = Reporter { client, gathered: NewReport::default() };
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
-        let urgent = |report: &Report| {
-            let awaited = matches!(report, Report::Receipt { awaited: true, .. });
-            awaited || matches!(report, Report::Register(_) | Report::Withdraw { .. } | Report::Ended)
+        let urgent = |report: &HubReport| {
+            let awaited = matches!(report, HubReport::Receipt { awaited: true, .. });
+            awaited
+                || matches!(report, HubReport::Register(_) | HubReport::Withdraw { .. } | HubReport::Ended)
         };
         if !came.iter().any(urgent) && came.len() < MOST_TOGETHER {
             sleep(GATHERING).await;
@@ -82,23 +83,23 @@ async fn report(client: AgentClient, mut reports: mpsc::Receiver<Report>) {
 }
 
 impl Reporter {
-    async fn take(&mut self, report: Report) {
+    async fn take(&mut self, report: HubReport) {
         match report {
-            Report::Event(event) => self.gathered.events.push(event),
-            Report::Receipt { ask, receipt, evidence, awaited: _ } => {
+            HubReport::Event(event) => self.gathered.events.push(json!(event)),
+            HubReport::Receipt { ask, receipt, evidence, awaited: _ } => {
                 self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence.into()) });
             }
-            Report::Withdraw { ask, why } => {
+            HubReport::Withdraw { ask, why } => {
                 self.tell_gathered().await;
                 let otherwise =
                     (Receipt::Undelivered, "the agent no longer wanted to know when the answer came");
                 heard(self.client.withdraw_or(&ask, why, otherwise, Try::UntilHeard).await);
             }
-            Report::Register(what) => {
+            HubReport::Register(what) => {
                 self.tell_gathered().await;
                 heard(self.client.register(&what, Try::UntilHeard).await);
             }
-            Report::Ended => {
+            HubReport::Ended => {
                 self.tell_gathered().await;
                 heard(self.client.end().await);
             }
@@ -114,7 +115,8 @@ impl Reporter {
             // Each by itself: only what is too long by itself is left out.
             Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
                 for event in report.events {
-                    heard(self.client.event(event, Try::UntilHeard).await);
+                    let alone = NewReport { events: vec![event], ..NewReport::default() };
+                    heard(self.client.report(&alone, Try::UntilHeard).await);
                 }
                 let receipts = NewReport { receipts: report.receipts, ..NewReport::default() };
                 heard(self.client.report(&receipts, Try::UntilHeard).await);

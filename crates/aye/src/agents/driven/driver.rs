@@ -288,10 +288,10 @@ impl<P: AgentProtocol> Driver<P> {
     fn raised(&mut self, request: &str, ask: AskView) -> Effects<P> {
         let Some(waiting) = self.waiting.get_mut(request) else {
             // Taken back before the hub had recorded it.
-            return vec![Effect::Withdraw { ask: ask.id, why: Withdrawal::Cancelled }];
+            return vec![Effect::Withdraw { ask: ask.head.id, why: Withdrawal::Cancelled }];
         };
         waiting.ask = Some(ask.id.clone());
-        match (Resolution::by_rule(&ask), &ask.by, &ask.body) {
+        match (Resolution::by_rule(&ask), &ask.status.by, &ask.body) {
             (Some(resolution), Some(By::Rule { rule }), body) => {
                 let tool = aye_policy::tool_and_input(body).0.into_owned();
                 let decision = resolution.outcome.decision;

@@ -3,7 +3,7 @@
 
 use super::account::RunEvent;
 use super::activity::Rest;
-use super::courier::{self, Raising, Report};
+use super::courier::{self, HubReport, Raising};
 use super::driver::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Start, read_lines};
 use super::{AgentProtocol, Writer};
@@ -101,7 +101,7 @@ struct RunLoop<P: AgentProtocol> {
     /// None once the agent's input is closed.
     outgoing: Option<mpsc::Sender<Outgoing<P::Message>>>,
     asks: mpsc::Sender<Raising>,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<HubReport>,
     account: mpsc::Sender<RunEvent>,
     /// Cancelled when the person quits: then nothing waits, not even for the hub.
     quit: CancellationToken,
@@ -324,15 +324,15 @@ impl<P: AgentProtocol> RunLoop<P> {
             }
             Effect::Withdraw { ask, why } => {
                 self.flush_text().await;
-                self.report(Report::Withdraw { ask, why }).await;
+                self.report(HubReport::Withdraw { ask, why }).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
                 self.flush_text().await;
-                self.report(Report::Receipt { ask, receipt, evidence, awaited: false }).await;
+                self.report(HubReport::Receipt { ask, receipt, evidence, awaited: false }).await;
             }
             Effect::Register(what) => {
                 self.flush_text().await;
-                self.report(Report::Register(what)).await;
+                self.report(HubReport::Register(what)).await;
             }
             Effect::Tell(event) => self.tell(event).await,
             Effect::End => return true,
@@ -366,7 +366,7 @@ impl<P: AgentProtocol> RunLoop<P> {
             other => {
                 self.flush_text().await;
                 if let Some(event) = other.event() {
-                    self.report(Report::Event(event)).await;
+                    self.report(HubReport::Event(event)).await;
                 }
             }
         }
@@ -378,7 +378,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         }
     }
 
-    async fn report(&self, report: Report) {
+    async fn report(&self, report: HubReport) {
         tokio::select! {
             biased;
             // The reporter outlives everything that reports.
@@ -392,7 +392,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         if let Some((_, id, delta)) = self.unsent_text.take()
             && let Some(event) = (RunEvent::Speaks { id, delta }).event()
         {
-            self.report(Report::Event(event)).await;
+            self.report(HubReport::Event(event)).await;
         }
     }
 
@@ -460,9 +460,9 @@ impl<P: AgentProtocol> RunLoop<P> {
         let ended = RunEvent::Ended { code: status.code() };
         let last_words = async {
             if let Some(event) = ended.event() {
-                drop(reports.send(Report::Event(event)).await);
+                drop(reports.send(HubReport::Event(event)).await);
             }
-            drop(reports.send(Report::Ended).await);
+            drop(reports.send(HubReport::Ended).await);
             drop(reports);
             reporter.join_next().await
         };
@@ -483,7 +483,7 @@ fn failed() -> ExitStatus {
 async fn write_agent<M: Send>(
     mut writer: impl Writer<M>,
     mut messages: mpsc::Receiver<Outgoing<M>>,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<HubReport>,
 ) {
     while let Some(Outgoing { message, delivers }) = messages.recv().await {
         let (receipt, evidence) = match writer.write(message).await {
@@ -491,7 +491,7 @@ async fn write_agent<M: Send>(
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some((ask, awaited)) = delivers {
-            drop(reports.send(Report::Receipt { ask, receipt, evidence, awaited }).await);
+            drop(reports.send(HubReport::Receipt { ask, receipt, evidence, awaited }).await);
         }
     }
 }

@@ -84,7 +84,7 @@ pub fn hint(ask: &AskView) -> String {
 /// For how long it can be allowed beyond this once: what the agent keeps, and what the hub would grant.
 fn lasting(permission: &Permission, ask: &AskView) -> Vec<Scope> {
     let granted = |scope| {
-        let grants = ask.display.as_ref().map(|display| &display.grants);
+        let grants = ask.display.as_ref().map(|display| &display.remarks.grants);
         grants.is_some_and(|grants| match scope {
             Scope::Once => false,
             Scope::Session => grants.session.is_some(),
@@ -307,7 +307,8 @@ mod tests {
             (Kind::Permission, call, ["deny no", "stop"]),
             (Kind::Plan, json!({"plan": "1. x"}), ["deny no", "outline"]),
         ] {
-            let strict = AskView { proof: Proof::Passkey, ..ask(kind, body) };
+            let mut strict = ask(kind, body);
+            strict.head.proof = Proof::Passkey;
             for line in refusals {
                 assert!(matches!(read(line, &strict), Reading::Answer(_)), "{line}");
             }
@@ -326,7 +327,7 @@ mod tests {
         );
         assert_eq!(hint(&body), "Type allow, deny [why], or stop [why].");
         is_unclear(&body, "allow session");
-        body.display.as_mut().unwrap().grants.session = Some("run it".into());
+        body.display.as_mut().unwrap().remarks.grants.session = Some("run it".into());
         assert_eq!(hint(&body), "Type allow, allow session, deny [why], or stop [why].");
         answer(&body, "allow session", json!({"decision": "allow", "scope": "session"}));
         is_unclear(&body, "allow always");

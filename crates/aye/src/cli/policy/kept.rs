@@ -92,11 +92,11 @@ pub async fn by_agents(client: &Client) -> Result<Vec<Kept>, CallError> {
 
 fn of(ask: &AskView, agent: &Agent, here: &str) -> Vec<Kept> {
     let (Body::Permission(permission), Some(Answer::Permission(Verdict::Allow { scope, .. }))) =
-        (&ask.body, &ask.answer)
+        (&ask.body, &ask.status.answer)
     else {
         return Vec::new();
     };
-    let arrived = matches!(ask.receipt, Some(Receipt::Delivered | Receipt::Confirmed));
+    let arrived = matches!(ask.status.receipt, Some(Receipt::Delivered | Receipt::Confirmed));
     let offer = permission.scopes.iter().find(|offer| offer.scope == *scope && *scope != Scope::Once);
     let words = offer.filter(|offer| offer.keeper() == Keeper::Agent).and_then(|offer| offer.rule.as_deref());
     let Some(words) = words.filter(|_| arrived) else { return Vec::new() };

@@ -11,7 +11,7 @@ async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen
     }
     desk.crash_and_restart().await;
     let alarms = async |desk: &Desk| -> Vec<AskId> {
-        desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.id).collect()
+        desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.head.id).collect()
     };
     assert_eq!(alarms(&desk).await, std::slice::from_ref(&disputed.id));
     let mut changes = desk.hub.follow();

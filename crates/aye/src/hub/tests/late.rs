@@ -100,7 +100,8 @@ async fn without_a_voucher_of_ours_it_is_only_what_the_agent_says_and_approves_n
     }
     verify(&desk);
     let question = Body::decode(Kind::Plan, json!({ "plan": "x" })).unwrap();
-    let refused = desk.hub.record_late(ask.id, Raise { body: question, ..raise }, None).await.unwrap_err();
+    let refused =
+        desk.hub.record_late(ask.head.id, Raise { body: question, ..raise }, None).await.unwrap_err();
     assert!(matches!(refused, Problem::Invalid(_)));
 }
 

@@ -25,7 +25,7 @@ async fn the_counts_kept_are_the_counts_that_are_through_every_change() {
     desk.answer(&answered, "again").await.unwrap_err();
     let delivered = Delivery { receipt: Receipt::Delivered, evidence: None };
     desk.hub.receipt(answered.id.clone(), agent("agent"), delivered).await.unwrap();
-    desk.hub.withdraw(withdrawn.id, agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
+    desk.hub.withdraw(withdrawn.head.id, agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
     desk.pass(6).await;
     assert_eq!(desk.hub.ask(&expired.id).await.unwrap().state.name(), "expired");
     assert!(desk.hub.ask(&open.id).await.unwrap().state.is_open());
@@ -46,7 +46,7 @@ async fn only_a_persons_answer_is_timed_and_only_once() {
     desk.hub.answer(answer.clone()).await.unwrap();
     desk.hub.answer(answer).await.unwrap();
     let delivered = Delivery { receipt: Receipt::Delivered, evidence: None };
-    desk.hub.receipt(ask.id, agent("agent"), delivered).await.unwrap();
+    desk.hub.receipt(ask.head.id, agent("agent"), delivered).await.unwrap();
     desk.hub.inner.store.close().await;
 
     let counted = desk.hub.inner.meters.counted();

@@ -95,7 +95,7 @@ async fn asks_of_the_version_before_keep_body_and_digest_and_are_shown_by_their_
         assert!(!shown["display"].to_string().contains("git status"), "{shown}");
     }
     let open_one = hub.snapshot().await.unwrap().asks.pop().unwrap();
-    let words = open_one.display().unwrap().grants.always.unwrap();
+    let words = open_one.display().unwrap().remarks.grants.always.unwrap();
     assert!(words.starts_with("run exactly `bash evil.sh` in /src"), "{words}");
     // Its adapter, which has not been restarted, raises it again.
     let (body, before) = RaisedBody::decode(Kind::Permission, lying()).unwrap();

@@ -71,7 +71,7 @@ impl BotLoop {
             let is_new = !asks.contains(&id) && self.memory.showing(&id, chat).is_empty();
             if is_new && !self.memory.is_listed(&id, Some(chat)) {
                 let found = self.find_ask(&id).await?.filter(|ask| ask.state.is_open());
-                asks.extend(found.filter(|ask| self.is_for(&ask.agent, chat)).map(|ask| ask.id));
+                asks.extend(found.filter(|ask| self.is_for(&ask.agent, chat)).map(|ask| ask.head.id));
             }
         }
         Ok(Some(asks).filter(|asks| asks.len() >= MANY))
@@ -144,7 +144,7 @@ impl BotLoop {
     pub(super) async fn list_open(&mut self, chat: i64, status: String) -> Result<(), Problem> {
         let open = self.hub.whole_snapshot().await?.asks;
         let of_chat = open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, chat));
-        let asks: Vec<_> = of_chat.map(|ask| ask.id).collect();
+        let asks: Vec<_> = of_chat.map(|ask| ask.head.id).collect();
         if asks.is_empty() {
             self.say(chat, None, &status);
             return Ok(());
@@ -236,8 +236,8 @@ impl BotLoop {
             memos.push(self.memory.put(message));
             shown += 1;
             match asks.len() {
-                1 => self.put_reaction(chat, Job::Ask(ask.id)),
-                _ => self.put(chat, Job::Ask(ask.id)),
+                1 => self.put_reaction(chat, Job::Ask(ask.head.id)),
+                _ => self.put(chat, Job::Ask(ask.head.id)),
             }
         }
         self.save(memos).await?;

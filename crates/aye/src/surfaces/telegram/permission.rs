@@ -71,8 +71,8 @@ fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &Asker)
     let offer = permission.offer(scope)?;
     let (words, granted) = match scope {
         Scope::Once => return None,
-        Scope::Session => ("For the session", &display.grants.session),
-        Scope::Always => ("Always", &display.grants.always),
+        Scope::Session => ("For the session", &display.remarks.grants.session),
+        Scope::Always => ("Always", &display.remarks.grants.always),
     };
     let page = Page::default().text(words).text(": ");
     match offer.keeper() {
@@ -99,10 +99,10 @@ fn what_runs(display: &Display) -> Page {
         (DisplayKind::Json, _) => page = page.dim("Input, as JSON:").line().pre(&display.text).line(),
         (DisplayKind::Command, _) | (DisplayKind::Diff, None) => page = page.pre(&display.text).line(),
     }
-    for (n, part) in display.parts.iter().enumerate() {
+    for (n, part) in display.remarks.parts.iter().enumerate() {
         page = page.dim(&format!("Part {}: ", n + 1)).code(part).line();
     }
-    if let Some(caution) = &display.caution {
+    if let Some(caution) = &display.remarks.caution {
         page = page.bold(&format!("⚠️ Look closely: {caution}")).line();
     }
     for (field, value) in &display.rest {

@@ -2,6 +2,7 @@
 
 use super::exact::prose;
 use super::html::{LONGEST, Page, cut, label, length};
+use crate::protocol::{ConversationEvent, Turn};
 use crate::surfaces::words;
 use aye_core::visible::visible;
 use aye_core::{Agent, AgentState};
@@ -45,47 +46,38 @@ impl Progress {
             return;
         }
         self.seen = seq;
-        let words = |field: &str| event[field].as_str().unwrap_or_default();
-        match words("type") {
-            "text" => self.add_text(words("id"), event),
-            "tool" => {
+        match ConversationEvent::read(event) {
+            ConversationEvent::Text { id, text: Some(so_far), partial: true, .. } => {
+                self.text.insert(id, so_far);
+            }
+            ConversationEvent::Text { text: Some(whole), .. } => {
+                self.text.clear();
+                self.last_text = Some(whole);
+            }
+            ConversationEvent::Tool { name, input, .. } => {
                 self.count += 1;
-                self.steps.push_back(step(words("name"), &event["input"]));
+                self.steps.push_back(step(&name, &input));
                 if self.steps.len() > STEPS {
                     self.steps.pop_front();
                 }
             }
-            "trouble" => self.trouble = Some(words("text").to_owned()),
-            "turn" => {
-                let said = match words("text") {
-                    "" => self.said().unwrap_or_default(),
-                    text => text.to_owned(),
-                };
-                self.end = Some(End {
-                    failed: event["error"] == true,
-                    words: said,
-                    cost: event["cost"].as_f64(),
-                    turns: event["turns"].as_u64(),
-                    duration_ms: event["duration_ms"].as_u64(),
-                });
+            ConversationEvent::Trouble { text, .. } => self.trouble = Some(text),
+            ConversationEvent::Turn { turn, .. } => self.end = Some(self.end_of(turn)),
+            ConversationEvent::Ended { code } => {
+                let failed = code.unwrap_or(0) != 0;
+                self.end = Some(self.end_of(Turn { failed, ..Turn::default() }));
             }
-            "ended" => {
-                let failed = event["code"].as_i64().unwrap_or(0) != 0;
-                let words = self.said().unwrap_or_default();
-                self.end = Some(End { failed, words, cost: None, turns: None, duration_ms: None });
-            }
-            _ => {}
+            ConversationEvent::Text { .. }
+            | ConversationEvent::Prompt { .. }
+            | ConversationEvent::ToolResult { .. }
+            | ConversationEvent::Other => {}
         }
     }
 
-    fn add_text(&mut self, id: &str, event: &Value) {
-        let Some(text) = event["text"].as_str() else { return };
-        if event["partial"] == true {
-            self.text.insert(id.to_owned(), text.to_owned());
-            return;
-        }
-        self.text.clear();
-        self.last_text = Some(text.to_owned());
+    fn end_of(&self, turn: Turn) -> End {
+        let Turn { failed, text, cost, turns, duration_ms, .. } = turn;
+        let words = text.filter(|text| !text.is_empty()).or_else(|| self.said()).unwrap_or_default();
+        End { failed, words, cost, turns, duration_ms }
     }
 
     fn said(&self) -> Option<String> {

@@ -13,6 +13,7 @@ use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
 use crate::hub::{Command, EventPage, Image, Memo, NewRun, Problem};
+use crate::protocol::ConversationEvent;
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -343,5 +344,11 @@ impl BotLoop {
 
 /// A prompt that came in the middle of a turn, or a sub-agent that is done, can begin one without a further prompt.
 fn begins_turn(event: &Value) -> bool {
-    matches!(event["type"].as_str(), Some("prompt" | "text" | "tool" | "turn"))
+    matches!(
+        ConversationEvent::read(event),
+        ConversationEvent::Prompt { .. }
+            | ConversationEvent::Text { .. }
+            | ConversationEvent::Tool { .. }
+            | ConversationEvent::Turn { .. }
+    )
 }

@@ -69,9 +69,9 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         out.push_str(&text);
         out.push('\n');
     };
-    let state = match ask.receipt {
-        Some(receipt) => format!("{}, {}", ask.state.as_str(), receipt.as_str()),
-        None => ask.state.as_str().to_owned(),
+    let state = match ask.status.receipt {
+        Some(receipt) => format!("{}, {}", ask.status.state.as_str(), receipt.as_str()),
+        None => ask.status.state.as_str().to_owned(),
     };
     line(format!("{}  {} · {state} · {} ago", paint(NAME, &ask.id), ask.kind, age(ask.created_at, now)));
     let folder = match (ask.cwd.as_str(), ask.cwd_checked) {
@@ -84,14 +84,14 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         None => one_line(ask.agent.as_str()).into_owned(),
     };
     line(paint(DIM, format!("asked by {who}{folder}")));
-    if let Some(deadline) = ask.deadline.filter(|_| ask.state == AskState::Open) {
+    if let Some(deadline) = ask.deadline.filter(|_| ask.status.state == AskState::Open) {
         let left = deadline.duration_since(now).as_secs().max(0);
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
     line(body_text(ask, Place::Command).trim_end().to_owned());
     line(String::new());
-    if ask.state == AskState::Open {
+    if ask.status.state == AskState::Open {
         line(paint(DIM, how_to_answer(ask)));
     } else {
         line(outcome(ask));
@@ -199,18 +199,18 @@ pub fn how_to_answer(ask: &AskView) -> String {
 
 fn outcome(ask: &AskView) -> String {
     let mut out = String::new();
-    let by = ask.by.as_ref().map(|by| format!(" by {}", one_line(&words::by(by)))).unwrap_or_default();
-    put(&mut out, format_args!("{}{by}", paint(HEAD, ask.state.as_str())));
-    if let Some(answer) = &ask.answer {
+    let by = ask.status.by.as_ref().map(|by| format!(" by {}", one_line(&words::by(by)))).unwrap_or_default();
+    put(&mut out, format_args!("{}{by}", paint(HEAD, ask.status.state.as_str())));
+    if let Some(answer) = &ask.status.answer {
         for line in answer_lines(answer) {
             put(&mut out, format_args!("  {}", visible(&line)));
         }
         edits(&mut out, answer);
     }
-    if let Some(note) = &ask.note {
+    if let Some(note) = &ask.status.note {
         put(&mut out, format_args!("  {}", paint(DIM, one_line(note))));
     }
-    if let Some(receipt) = ask.receipt {
+    if let Some(receipt) = ask.status.receipt {
         put(&mut out, format_args!("  {}", receipt_words(receipt)));
     }
     out.trim_end().to_owned()

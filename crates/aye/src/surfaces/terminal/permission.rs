@@ -60,10 +60,10 @@ pub fn whole(ask: &AskView, permission: &Permission, place: Place) -> String {
         put(&mut out, format_args!("{}", paint(DIM, "exactly, as JSON:")));
         json(&mut out, &permission.input);
     }
-    for (n, part) in display.parts.iter().enumerate() {
+    for (n, part) in display.remarks.parts.iter().enumerate() {
         put(&mut out, format_args!("{}", paint(DIM, format_args!("part {}: {}", n + 1, one_line(part)))));
     }
-    if let Some(caution) = &display.caution {
+    if let Some(caution) = &display.remarks.caution {
         put(&mut out, format_args!("{}", paint(BAD, format_args!("look closely: {}", one_line(caution)))));
     }
     put(&mut out, format_args!("{}", paint(DIM, "to allow:")));
@@ -90,8 +90,8 @@ pub fn edited(out: &mut String, input: &Map<String, Value>) {
 fn words(offer: &ScopeOffer, display: &Display, agent: &str) -> Option<String> {
     match (offer.scope, offer.keeper()) {
         (Scope::Once, _) => Some("this time only".into()),
-        (Scope::Session, Keeper::Hub) => display.grants.session.clone(),
-        (Scope::Always, Keeper::Hub) => display.grants.always.clone(),
+        (Scope::Session, Keeper::Hub) => display.remarks.grants.session.clone(),
+        (Scope::Always, Keeper::Hub) => display.remarks.grants.always.clone(),
         (Scope::Session | Scope::Always, Keeper::Agent) => Some(format!(
             "by {agent}'s own rule: {}",
             offer.rule.as_deref().unwrap_or("it does not say which")

@@ -1,5 +1,5 @@
 use super::*;
-use aye_core::{AgentId, AskId, Before, Digest, Display, Extras, Grants, Key, Kind, Permission};
+use aye_core::{AskStatus, Before, Digest, Display, Extras, Grants, Kind, Permission, Remarks};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -9,29 +9,11 @@ fn at(second: i64) -> Timestamp {
 
 fn view(kind: Kind, body: Value) -> AskView {
     let body = Body::decode(kind, body).unwrap();
-    AskView {
-        id: AskId::try_from("k3v9m2pqxx").unwrap(),
-        key: Key::try_from("k").unwrap(),
-        agent: AgentId::try_from("claude-1").unwrap(),
-        cwd: "/src/web".into(),
-        tool_use_id: None,
-        sub_agent: None,
-        cwd_checked: false,
-        can: aye_core::Can::default(),
-        kind,
-        digest: Digest::of("/src/web", &body),
-        created_at: at(0),
-        deadline: None,
-        proof: aye_core::Proof::None,
-        display: None,
-        body,
-        state: AskState::Open,
-        receipt: None,
-        answer: None,
-        by: None,
-        ended_at: None,
-        note: None,
-    }
+    let view = json!({
+        "id": "k3v9m2pqxx", "key": "k", "agent": "claude-1", "cwd": "/src/web", "kind": kind,
+        "digest": Digest::of("/src/web", &body), "created_at": at(0), "body": body, "state": "open",
+    });
+    AskView::from_json(view).unwrap()
 }
 
 fn plain(ask: &AskView) -> String {
@@ -93,11 +75,12 @@ fn a_permission_shows_the_change_the_whole_input_and_the_scopes() {
 #[test]
 fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
     let mut ask = view(Kind::Plan, json!({"plan": "# Do it\n\n1. now"}));
-    ask.state = AskState::Answered;
-    ask.receipt = Some(Receipt::Disputed);
-    ask.answer = Some(Answer::read(&ask.body, json!({"decision": "deny", "message": "not now"})).unwrap());
-    ask.by = Some(serde_json::from_value(json!({"name": "ann", "surface": "terminal"})).unwrap());
-    ask.note = Some("the transcript says: approved".into());
+    ask.status.state = AskState::Answered;
+    ask.status.receipt = Some(Receipt::Disputed);
+    ask.status.answer =
+        Some(Answer::read(&ask.body, json!({"decision": "deny", "message": "not now"})).unwrap());
+    ask.status.by = Some(serde_json::from_value(json!({"name": "ann", "surface": "terminal"})).unwrap());
+    ask.status.note = Some("the transcript says: approved".into());
     insta::assert_snapshot!(plain(&ask), @r#"
     k3v9m2pqxx  plan · answered, disputed · 1m ago
     asked by claude-1 in /src/web (as the agent says)
@@ -149,7 +132,10 @@ fn what_the_hub_would_grant_is_in_its_own_words_and_what_it_would_not_is_not_off
     let mut ask = view(Kind::Permission, body);
     let Body::Permission(permission) = &ask.body else { panic!("{ask:?}") };
     let grants = Grants { session: Some("run exactly `git push`".into()), always: None };
-    ask.display = Some(Display::of(permission, &Extras { grants, ..Extras::default() }));
+    ask.display = Some(Display::of(
+        permission,
+        &Extras { remarks: Remarks { grants, ..Remarks::default() }, ..Extras::default() },
+    ));
     let shown = plain(&ask);
     assert!(shown.contains("--scope session  run exactly `git push`\n"), "{shown}");
     assert!(!shown.contains("--scope always") && !shown.contains("git status"), "{shown}");
@@ -342,7 +328,7 @@ fn what_an_input_or_a_plan_was_edited_to_is_shown() {
     let allowed = |kind, body, answer| {
         let ask = view(kind, body);
         let answer = Some(Answer::read(&ask.body, answer).unwrap());
-        plain(&AskView { state: AskState::Answered, answer, ..ask })
+        plain(&AskView { status: AskStatus { state: AskState::Answered, answer, ..ask.status }, ..ask })
     };
     let command = json!({"tool": "Bash", "input": {"command": "make"}});
     let shown = allowed(

@@ -97,7 +97,7 @@ pub async fn ask(
     };
     let (id, end) = match early {
         Ok(ask) => {
-            let mut id = ask.id;
+            let mut id = ask.head.id;
             let end = loop {
                 asking.note(&id, None)?;
                 match asking.end_of(&id, process.as_ref(), &mut signals).await {
@@ -156,7 +156,7 @@ async fn gone(process: Option<&Process>) {
 
 impl Asking<'_> {
     async fn raise_again(&self, raise: &NewAsk) -> anyhow::Result<AskId> {
-        Ok(tokio::time::timeout(LONGEST_GOODBYE, self.client.raise(raise)).await??.ask.id)
+        Ok(tokio::time::timeout(LONGEST_GOODBYE, self.client.raise(raise)).await??.ask.head.id)
     }
 
     async fn resolution(&self, id: &AskId) -> Result<Resolution, CallError> {

@@ -13,7 +13,7 @@ use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::open_calls;
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
-use crate::protocol::{NewAsk, Resolution, Withdraw};
+use crate::protocol::{ConversationEvent, NewAsk, Resolution, Withdraw};
 use aye_core::{Answer, AskId, AskState, Body, Can, Decision, Key, Question, Receipt, Withdrawal};
 use serde_json::json;
 use std::convert::Infallible;
@@ -91,9 +91,9 @@ impl Asked {
         };
         let new = NewAsk::new(key, self.client.agent().clone(), &self.body);
         let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;
-        let id = &ask.id;
+        let id = &ask.head.id;
         self.note(id);
-        let (state, answer, message) = match ask.state {
+        let (state, answer, message) = match ask.status.state {
             AskState::Open => {
                 let resolution = tokio::select! {
                     resolution = self.resolution(id) => resolution?,
@@ -106,9 +106,9 @@ impl Asked {
                 };
                 (resolution.state, resolution.outcome.answer, resolution.outcome.message)
             }
-            ended => (ended, ask.answer, None),
+            ended => (ended, ask.status.answer, None),
         };
-        let again = match (state, answer, ask.receipt) {
+        let again = match (state, answer, ask.status.receipt) {
             (AskState::Withdrawn, _, _) => false,
             (_, None, _) => {
                 let evidence = "nobody answered; it was left to the terminal";
@@ -262,7 +262,8 @@ impl Asked {
             }
             Typed::Perhaps(why) => {
                 let words = format!("Whether the answer was submitted is not known: {why}.");
-                self.client.event(json!({ "type": "trouble", "text": words }), Try::UntilHeard).await?;
+                let trouble = ConversationEvent::Trouble { text: words, left_out: 0 };
+                self.client.event(&trouble, Try::UntilHeard).await?;
                 self.prove(id, &plan.meant, true, ending).await?;
             }
         }

@@ -39,7 +39,7 @@ pub async fn of(person: Client, client: AgentClient) -> Result<Past, CallError> 
 }
 
 fn is_unsettled(ask: &AskView) -> bool {
-    match ask.receipt {
+    match ask.status.receipt {
         None | Some(Receipt::Pending | Receipt::Delivered | Receipt::Unknown) => true,
         Some(Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered) => false,
     }

@@ -14,12 +14,11 @@ use crate::agents::claude::transcript::plans::plan_in;
 use crate::agents::claude::transcript::scan::all_open_calls;
 use crate::agents::claude::translate::{self, PLAN, QUESTIONS};
 use crate::agents::claude::wire::CanUseTool;
-use crate::agents::driven::courier::Report;
+use crate::agents::driven::courier::HubReport;
 use crate::client::{AgentClient, CallError, Try};
 use crate::processes::Process;
-use crate::protocol::Registration;
+use crate::protocol::{ConversationEvent, Registration};
 use aye_core::{AgentId, Body, Key};
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +42,7 @@ pub struct Watched {
     pub transcript: Transcript,
     client: AgentClient,
     /// Told to the hub, one after another.
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<HubReport>,
     heard: Instant,
     /// Calls that were raised, by their ids.
     endings: HashMap<String, OpenCall>,
@@ -65,7 +64,7 @@ impl Watched {
         session: Session,
         transcript: Transcript,
         client: AgentClient,
-        reports: mpsc::Sender<Report>,
+        reports: mpsc::Sender<HubReport>,
         screens: mpsc::Sender<Screen>,
         notes: Option<Notes>,
     ) -> Self {
@@ -89,7 +88,7 @@ impl Watched {
 
     /// What the hub shall know of the agent. A queue that is full means that the hub is away, and hears the rest later.
     pub fn register(&mut self, what: Registration) {
-        if self.reports.try_send(Report::Register(what)).is_err() {
+        if self.reports.try_send(HubReport::Register(what)).is_err() {
             tracing::debug!(agent = %self.agent, "the hub is away");
         }
         self.heard = Instant::now();
@@ -247,10 +246,10 @@ impl Watched {
                 self.follow_in(transcript, Made { tool_use_id: id, tool, call }, body, None);
             }
             Err(why) => {
-                let words =
+                let text =
                     format!("It asks something that cannot be shown here, so look at its terminal: {why}");
-                let event = json!({ "type": "trouble", "text": words });
-                drop(self.reports.try_send(Report::Event(event)));
+                let event = ConversationEvent::Trouble { text, left_out: 0 };
+                drop(self.reports.try_send(HubReport::Event(event)));
             }
         }
     }

@@ -85,8 +85,8 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     let permission = json!({"tool": "Bash", "input": {"command": "rm -rf \u{202e}x && echo '<b>'", "timeout": 5},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(rm:*) for this session"}]});
     let mut asked = ask(Kind::Permission, permission);
-    asked.extras.parts = vec!["rm -rf \u{202e}x".into(), "echo '<b>'".into()];
-    asked.extras.caution = Some("it hides something".into());
+    asked.extras.remarks.parts = vec!["rm -rf \u{202e}x".into(), "echo '<b>'".into()];
+    asked.extras.remarks.caution = Some("it hides something".into());
     insta::assert_snapshot!(picture(&open(&asked, &Draft::default(), &asker())), @r"
     🔐 <b>Run a command</b>
     <i>claude in /src/web</i>
@@ -125,7 +125,8 @@ fn what_is_too_long_and_takes_a_passkey_names_the_page_alone() {
     let long = "x".repeat(LONGEST * 20);
     let permission = json!({"tool": "Bash", "input": {"command": long}});
     for ask in [ask(Kind::Permission, permission), ask(Kind::Plan, json!({"plan": long}))] {
-        let strict = Ask { proof: Proof::Passkey, ..ask };
+        let mut strict = ask;
+        strict.head.proof = Proof::Passkey;
         let shown = picture(&open(&strict, &Draft::default(), &asker()));
         assert!(shown.contains("takes a passkey") && !shown.contains("aye answer"), "{shown}");
     }
@@ -187,7 +188,7 @@ fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
         ask(Kind::Permission, permission),
         ask(Kind::Plan, json!({"plan": huge})),
     ];
-    asks.iter_mut().for_each(|ask| ask.cwd = huge.clone());
+    asks.iter_mut().for_each(|ask| ask.head.cwd = huge.clone());
     for ask in asks {
         let waiting = match press(&ask.body, Draft::default(), &Action::DenyWhy, ANN) {
             Next::Draft(draft) => draft,

@@ -11,9 +11,7 @@ use super::render::{Asker, Button, Shown};
 use super::settings::{Pace, Settings, Token};
 use crate::url::HubUrl;
 use aye_core::lifecycle::Delivery;
-use aye_core::{
-    AgentId, Answer, Ask, AskId, Body, By, Digest, Key, Kind, Proof, Receipt, State, Surface, Text,
-};
+use aye_core::{Answer, Ask, AskHead, Body, By, Kind, Receipt, State, Surface, Text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -39,22 +37,10 @@ pub fn ask(kind: Kind, body: Value) -> Ask {
 }
 
 pub fn ask_with(body: Body) -> Ask {
-    Ask {
-        id: AskId::try_from("k3f9").unwrap(),
-        key: Key::try_from("k").unwrap(),
-        agent: AgentId::try_from("claude-1").unwrap(),
-        cwd: "/src/web".into(),
-        tool_use_id: None,
-        sub_agent: None,
-        cwd_checked: false,
-        digest: Digest::of("/src/web", &body),
-        body,
-        extras: aye_core::Extras::default(),
-        created_at: Timestamp::UNIX_EPOCH,
-        deadline: None,
-        proof: Proof::None,
-        state: State::Open,
-    }
+    let (id, key, agent) = ("k3f9".try_into(), "k".try_into(), "claude-1".try_into());
+    let (id, key, agent) = (id.unwrap(), key.unwrap(), agent.unwrap());
+    let head = AskHead::new(id, key, agent, "/src/web", &body, Timestamp::UNIX_EPOCH);
+    Ask::open(head, body)
 }
 
 const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };

@@ -4,7 +4,7 @@ use crate::pattern::BadPattern;
 use crate::rule::RuleId;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum Mistake {
     #[error("auto_approve: {pattern:?}: {source}")]
     AutoApprovePattern { pattern: String, source: BadPattern },
     #[error(
