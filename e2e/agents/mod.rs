@@ -93,5 +93,28 @@ pub static CODEX: Agent = Agent {
     cannot: &[],
 };
 
+pub static QWEN: Agent = Agent {
+    kind: "qwen",
+    name: "Qwen Code",
+    version: "0.24.4",
+    set_up: |command, work, model| {
+        let home = work.join(".qwen");
+        std::fs::create_dir_all(&home).unwrap();
+        let settings = json!({"security": {"auth": {"selectedType": "openai"}}});
+        std::fs::write(home.join("settings.json"), settings.to_string()).unwrap();
+        command.env("AYE_QWEN", program("AYE_TEST_QWEN")).env("OPENAI_API_KEY", "fake");
+        command.env("OPENAI_BASE_URL", format!("{model}/v1")).env("OPENAI_MODEL", "scripted");
+    },
+    runs: |id, command| tool(id, "run_shell_command", json!({"command": command, "is_background": false})),
+    asks: Some(|id| {
+        let option = |label: &str| json!({"label": label, "description": "."});
+        let options = [option("PostgreSQL"), option("SQLite")];
+        let question =
+            json!({"question": "Which DB?", "header": "DB", "multiSelect": false, "options": options});
+        tool(id, "ask_user_question", json!({"questions": [question]}))
+    }),
+    cannot: &[("two requests at once", "it asks one after the other")],
+};
+
 /// Every agent that stories are told with.
-pub static AGENTS: [&Agent; 2] = [&CLAUDE, &CODEX];
+pub static AGENTS: [&Agent; 3] = [&CLAUDE, &CODEX, &QWEN];

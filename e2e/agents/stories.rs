@@ -1,6 +1,6 @@
 //! The stories that are told with every agent.
 
-use super::{Agent, CLAUDE, CODEX, Stage};
+use super::{Agent, CLAUDE, CODEX, QWEN, Stage};
 use crate::support::eventually;
 use aye_testkit::model::Model;
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,7 +60,7 @@ macro_rules! stories {
     )*};
 }
 
-stories!(claude_code: CLAUDE, codex: CODEX);
+stories!(claude_code: CLAUDE, codex: CODEX, qwen: QWEN);
 
 fn running(agent: &'static Agent, steps: &[&[&str]]) -> Stage {
     let mut calls = 0;
@@ -99,10 +99,8 @@ fn allowed(agent: &'static Agent) {
     let stage = running(agent, &[&["touch allowed && echo it ran"]]);
     let run = stage.run(&[]);
     let ask = stage.answer(once());
-    assert_eq!(
-        (&ask["body"]["tool"], &ask["display"]["text"]),
-        (&json!("Bash"), &json!("touch allowed && echo it ran"))
-    );
+    let shown = (&ask["body"]["tool"], &ask["body"]["input"]["command"]);
+    assert_eq!(shown, (&json!("Bash"), &json!("touch allowed && echo it ran")));
     stage.told("call_1", "it ran");
     assert!(stage.has("allowed"));
     stage.confirmed(&ask);

@@ -85,7 +85,7 @@ impl AgentProtocol for Served {
         vec![Post { path: "/prompt".into(), body: json!({ "text": text }) }]
     }
 
-    fn interrupt(&mut self) -> Vec<Post> {
+    fn interrupt(&mut self) -> Vec<Meaning<Self>> {
         Vec::new()
     }
 

@@ -1,5 +1,6 @@
 //! Where asks come from: one folder an agent, or a way to reach one.
 
+pub mod acp;
 pub mod before;
 pub mod claude;
 pub mod codex;

@@ -10,6 +10,8 @@ pub enum ProtocolName {
     #[default]
     ClaudeCode,
     Codex,
+    /// The Agent Client Protocol.
+    Acp,
 }
 
 /// A kind of agent that needs no entry in config.toml.
@@ -20,11 +22,20 @@ pub struct KnownAgent {
     pub protocol: ProtocolName,
     /// The environment variable that names another program.
     pub variable: &'static str,
+    /// What makes it speak its protocol, where the protocol alone does not say it.
+    pub arguments: &'static [&'static str],
 }
 
-pub const KNOWN_AGENTS: [KnownAgent; 2] = [
-    KnownAgent { kind: "claude", protocol: ProtocolName::ClaudeCode, variable: "AYE_CLAUDE" },
-    KnownAgent { kind: "codex", protocol: ProtocolName::Codex, variable: "AYE_CODEX" },
+pub const KNOWN_AGENTS: [KnownAgent; 4] = [
+    KnownAgent { kind: "claude", protocol: ProtocolName::ClaudeCode, variable: "AYE_CLAUDE", arguments: &[] },
+    KnownAgent { kind: "codex", protocol: ProtocolName::Codex, variable: "AYE_CODEX", arguments: &[] },
+    KnownAgent { kind: "gemini", protocol: ProtocolName::Acp, variable: "AYE_GEMINI", arguments: &["--acp"] },
+    KnownAgent {
+        kind: "qwen",
+        protocol: ProtocolName::Acp,
+        variable: "AYE_QWEN",
+        arguments: &["--acp", "--approval-mode", "default"],
+    },
 ];
 
 impl KnownAgent {
@@ -60,12 +71,22 @@ const CODEX: [(&str, Asks); 4] = [
     ("full-access", Asks::Bypass),
 ];
 
+/// Agents name their modes themselves; those of Gemini CLI and Qwen Code.
+const ACP: [(&str, Asks); 5] = [
+    ("default", Asks::Everything),
+    ("plan", Asks::Everything),
+    ("autoEdit", Asks::Less),
+    ("auto-edit", Asks::Less),
+    ("yolo", Asks::Bypass),
+];
+
 impl ProtocolName {
     /// The permission modes that a run may be started in from afar.
     pub const fn modes(self) -> &'static [(&'static str, Asks)] {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
             Self::Codex => &CODEX,
+            Self::Acp => &ACP,
         }
     }
 }

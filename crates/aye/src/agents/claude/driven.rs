@@ -91,8 +91,8 @@ impl AgentProtocol for ClaudeCode {
         vec![wire::prompt_line(text, image)]
     }
 
-    fn interrupt(&mut self) -> Vec<String> {
-        vec![wire::interrupt_line(&self.next_request())]
+    fn interrupt(&mut self) -> Meanings {
+        vec![Meaning::Write(wire::interrupt_line(&self.next_request()))]
     }
 
     fn read(&mut self, input: Line) -> Meanings {

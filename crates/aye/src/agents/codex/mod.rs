@@ -114,9 +114,9 @@ impl AgentProtocol for Codex {
         self.start_turns()
     }
 
-    fn interrupt(&mut self) -> Vec<String> {
+    fn interrupt(&mut self) -> Meanings {
         self.interrupts = true;
-        self.interrupt_turn().into_iter().collect()
+        self.interrupt_turn().map(Meaning::Write).into_iter().collect()
     }
 
     fn read(&mut self, input: Line) -> Meanings {

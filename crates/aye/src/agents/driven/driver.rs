@@ -169,7 +169,7 @@ impl<P: AgentProtocol> Driver<P> {
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
             Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
             Event::Interrupt if self.rest() == Rest::Idle => Vec::new(),
-            Event::Interrupt => written(self.protocol.interrupt()),
+            Event::Interrupt => self.interrupt(),
             Event::LastPrompt => Vec::new(),
             Event::HubAway => {
                 vec![hint(
@@ -179,7 +179,7 @@ impl<P: AgentProtocol> Driver<P> {
             Event::HubBack => vec![hint("The hub is back.")],
             Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
             Event::Stop => {
-                let mut effects = written(self.protocol.interrupt());
+                let mut effects = self.interrupt();
                 effects.push(Effect::End);
                 effects
             }
@@ -196,6 +196,11 @@ impl<P: AgentProtocol> Driver<P> {
             Event::Closing => self.withdraw_all(),
             Event::Closed => self.closed(),
         }
+    }
+
+    fn interrupt(&mut self) -> Effects<P> {
+        let meanings = self.protocol.interrupt();
+        meanings.into_iter().flat_map(|meaning| self.means(meaning)).collect()
     }
 
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Effects<P> {

@@ -54,7 +54,8 @@ pub trait AgentProtocol: Send + Sized + 'static {
 
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<Self::Message>;
 
-    fn interrupt(&mut self) -> Vec<Self::Message>;
+    /// What is written to end the turn, and which requests end with it.
+    fn interrupt(&mut self) -> Vec<Meaning<Self>>;
 
     /// What the agent's input means, in the order in which it shall count.
     fn read(&mut self, input: Line) -> Vec<Meaning<Self>>;

@@ -2,6 +2,7 @@ mod detach;
 
 use super::conversation::{self, Beginning, Keyboard, Person, Printer};
 use super::{Done, ERROR, named, say};
+use crate::agents::acp::{self, Acp};
 use crate::agents::claude::driven::ClaudeCode;
 use crate::agents::codex::{self, Codex};
 use crate::agents::driven::{self, AgentProtocol};
@@ -47,7 +48,7 @@ With --detach the agent stays in the background and takes further prompts, by `a
 pub struct Run {
     /// What the agent should do; - reads it from standard input. Without it, you are asked for it
     prompt: Option<String>,
-    /// Kind of agent: claude, codex, or an [agents.KIND] in config.toml
+    /// Kind of agent: claude, codex, gemini, qwen, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     /// The agent's working folder (default: the current one)
@@ -114,6 +115,13 @@ impl Run {
                 let protocol = ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by);
                 let protocol = protocol.started(mode, resume);
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
+            }
+            ProtocolName::Acp => {
+                let (kind, places) = (self.agent.clone(), home.places());
+                let arguments = KnownAgent::of(&kind).map_or(&[][..], |known| known.arguments);
+                let start = acp::Start { kind, arguments, cwd: cwd.clone(), places, mode, resume };
+                drive(home, self.described(id, profile, cwd, Acp::new(start), prompt)?, keyboard, signals)
+                    .await
             }
             ProtocolName::Codex => {
                 let (kind, places) = (self.agent.clone(), home.places());
