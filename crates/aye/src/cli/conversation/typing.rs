@@ -55,30 +55,52 @@ fn unclear(line: &str, ask: &AskView) -> String {
 
 /// What can be typed, and where the rest can be done.
 pub fn hint(ask: &AskView) -> String {
+    let can = &ask.can;
+    let deny = match (can.reason, can.deny_ends_turn) {
+        (true, false) => "deny [why]",
+        (false, false) => "deny",
+        (true, true) => "deny [why] (which ends the turn)",
+        (false, true) => "deny (which ends the turn)",
+    };
+    let mut ways: Vec<String> = Vec::new();
     match &ask.body {
         Body::Question(questions) => {
-            let picks = match questions.questions.as_slice() {
-                [only] if only.options.is_empty() => return "Type =your words, or skip.".into(),
-                [only] if only.multi_select => "numbers (1,3)",
-                [_] => "a number",
-                _ => "a number for each question (1 2,3 -)",
-            };
-            let words = if takes_words(&questions.questions) { ", =your words" } else { "" };
-            format!("Type {picks}{words}, or skip.")
-        }
-        Body::Permission(_) if ask.proof == Proof::Passkey => {
-            format!("Type deny [why], or stop [why]. {TAKES_A_PASSKEY}.")
-        }
-        Body::Plan(_) if ask.proof == Proof::Passkey => {
-            format!("Type deny [why], or outline. {TAKES_A_PASSKEY}.")
+            match questions.questions.as_slice() {
+                [only] if only.options.is_empty() => {}
+                [only] if only.multi_select => ways.push("numbers (1,3)".into()),
+                [_] => ways.push("a number".into()),
+                _ => ways.push("a number for each question (1 2,3 -)".into()),
+            }
+            let words = if questions.questions.len() == 1 { can.text } else { can.response };
+            ways.extend((words && takes_words(&questions.questions)).then(|| "=your words".into()));
+            ways.extend(can.skip.then(|| "skip".into()));
         }
         Body::Permission(permission) => {
-            let scopes = lasting(permission, ask);
-            let scopes: String = scopes.iter().map(|scope| format!(", allow {scope}")).collect();
-            format!("Type allow{scopes}, deny [why], or stop [why].")
+            if ask.proof == Proof::None {
+                ways.push("allow".into());
+                ways.extend(lasting(permission, ask).iter().map(|scope| format!("allow {scope}")));
+            }
+            ways.push(deny.into());
+            // Where denying ends the turn anyway, there is nothing more to stop.
+            ways.extend((!can.deny_ends_turn && can.reason).then(|| "stop [why]".into()));
         }
-        Body::Plan(_) => "Type allow, deny [why], or outline.".into(),
+        Body::Plan(_) => {
+            ways.extend((ask.proof == Proof::None).then(|| "allow".into()));
+            ways.push(deny.into());
+            ways.extend(can.outline.then(|| "outline".into()));
+        }
     }
+    let passkey = match ask.proof {
+        Proof::Passkey => format!(" {TAKES_A_PASSKEY}."),
+        Proof::None => String::new(),
+    };
+    let ways = match ways.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, [only])) => format!("{only} or {last}"),
+        Some((last, rest)) => format!("{}, or {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    format!("Type {ways}.{passkey}")
 }
 
 /// For how long it can be allowed beyond this once: what the agent keeps, and what the hub would grant.
@@ -331,5 +353,17 @@ mod tests {
         assert_eq!(hint(&body), "Type allow, allow session, deny [why], or stop [why].");
         answer(&body, "allow session", json!({"decision": "allow", "scope": "session"}));
         is_unclear(&body, "allow always");
+    }
+
+    #[test]
+    fn only_what_the_agent_can_take_is_offered() {
+        let with = |ask: AskView, can: Value| AskView { can: serde_json::from_value(can).unwrap(), ..ask };
+        let question = || question_of(json!([one()]));
+        assert_eq!(hint(&question()), "Type a number, =your words, or skip.");
+        assert_eq!(hint(&with(question(), json!({"skip": false}))), "Type a number or =your words.");
+        assert_eq!(hint(&with(question(), json!({"skip": false, "text": false}))), "Type a number.");
+        let plan = ask(Kind::Plan, json!({"plan": "1. x"}));
+        let less = json!({"outline": false, "reason": false, "deny_ends_turn": true});
+        assert_eq!(hint(&with(plan, less)), "Type allow or deny (which ends the turn).");
     }
 }
