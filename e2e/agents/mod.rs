@@ -62,7 +62,7 @@ pub static CLAUDE: Agent = Agent {
             json!({"question": "Which DB?", "header": "DB", "multiSelect": false, "options": options});
         tool(id, "AskUserQuestion", json!({"questions": [question]}))
     }),
-    cannot: &[],
+    cannot: &[("two requests at once", "it asks one after the other")],
 };
 
 pub static CODEX: Agent = Agent {
