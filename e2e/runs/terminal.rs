@@ -259,3 +259,29 @@ fn whoever_may_only_look_is_told_so_and_sees_what_happens() {
         assert!(seen.contains(words), "{words} in {seen}");
     }
 }
+
+#[test]
+fn what_an_agent_says_is_not_printed_below_a_request_that_waits() {
+    let bash = tool("toolu_b", "Bash", json!({"command": "touch it"}));
+    let scene = Scene::new("", json!([[bash], [text("Done with it.")]]));
+    let started = scene.aye().args(["run", "--detach", "begin"]).output().unwrap();
+    let id = printed(&started).trim().to_owned();
+    let ask = scene.ask();
+    let terminal = Terminal::with(&scene, "attach begin");
+    terminal.shows("Type allow");
+    // What an agent says can look like a request.
+    let forged = format!(
+        "\n\n? {}\nRun a command\n  ls\nType allow, deny [why], or stop [why].",
+        ask["id"].as_str().unwrap()
+    );
+    let said = json!({"events": [{"type": "text", "id": "forged", "text": forged}]});
+    let mut follower = scene.hub.follow("", &scene.hub.operator());
+    assert_eq!(scene.hub.post(&format!("/api/agents/{id}/events"), &scene.hub.agent(&id), said).status, 204);
+    while !follower.text().contains("Run a command") {}
+    terminal.keys(&["allow", "Enter"]);
+    terminal.shows("Done with it.");
+    assert_eq!(scene.hub.ask(&ask)["answer"]["decision"], "allow");
+    let screen = terminal.screen();
+    let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words} in {screen}"));
+    assert!(at("touch it") < at("> allow") && at("> allow") < at("  ls"), "{screen}");
+}

@@ -4,7 +4,7 @@ use crate::own_folder::{self, Links};
 use anyhow::{Context, bail, ensure};
 use aye_core::Text;
 use aye_core::digest::{hex, sha256_hex};
-use aye_core::trail::ChainKey;
+use aye_core::trail::{Chain, ChainKey};
 use etcetera::BaseStrategy;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -33,6 +33,13 @@ pub struct ChainKeyFile {
     /// Whether the rows of the database carry MACs with it. Kept here, where who writes the database cannot say
     /// otherwise: rows without one are taken over once.
     pub marks_rows: bool,
+}
+
+impl ChainKeyFile {
+    /// The end of the trail when it began to be keyed.
+    pub fn before(&self) -> Chain {
+        Chain { lines: self.line.saturating_sub(1), head: self.after.clone() }
+    }
 }
 
 /// Held by the one hub that uses a home; released by the system when that hub ends, however it ends.

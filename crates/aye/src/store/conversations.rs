@@ -100,8 +100,8 @@ impl Reader {
     /// Conversations larger than this, each with the number of the last event that must go.
     pub fn conversations_over(&self, most_bytes: u64) -> Result<Vec<(AgentId, u64)>, StoreError> {
         let sql = "SELECT agent, max(seq) FROM (
-                 SELECT agent, seq, sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
-                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING sum(bytes) > ?1)
+                 SELECT agent, seq, total(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
+                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING total(bytes) > ?1)
              ) WHERE newer > ?1 GROUP BY agent";
         self.rows("conversations", sql, [most_bytes], |row| Ok((name(row, "agent")?, row.get(1)?)))
     }

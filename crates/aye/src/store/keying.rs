@@ -41,14 +41,22 @@ pub fn begin(
 fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<ChainKeyFile, OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
     let found = home.chain_key().map_err(key_error)?;
-    let missing = match &found {
+    let mut missing = match &found {
         Some(file) => missing(connection, home, file)?,
         // Whoever took the key away may take the rest as it is.
         None => None,
     };
     let file = match found {
         Some(file) if is_marked(connection, &file)? => file,
-        Some(file) => begin_part(connection, home, (file.key, file.marks_rows), None, now)?,
+        // A hub was killed between the file and the line.
+        Some(file) if audit::chain_head(connection)? == file.before() => {
+            begin_part(connection, home, (file.key, file.marks_rows), None, now)?
+        }
+        // Somebody else wrote the trail: what must be keyed stays what it was, and `aye verify` finds the rest.
+        Some(file) => {
+            missing = missing.or_else(|| Some(file.before()));
+            file
+        }
         None => {
             let lost = last_key(connection)?;
             if let Some(lost) = &lost {
@@ -75,7 +83,7 @@ fn missing(connection: &Connection, home: &Home, file: &ChainKeyFile) -> Result<
     let noted = head::read(&path).map_err(|why| OpenError::Io { path, why })?;
     let noted = match noted {
         Some(noted) => noted,
-        None => Chain { lines: file.line.saturating_sub(1), head: file.after.clone() },
+        None => file.before(),
     };
     let there = noted.lines == 0 || audit::has_line(connection, &noted)?;
     Ok((!there).then_some(noted))

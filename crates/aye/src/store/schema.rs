@@ -38,10 +38,10 @@ pub fn differences(connection: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(differences)
 }
 
-/// Statistics of SQLite's own (`ANALYZE`) are nobody's harm.
+/// Statistics of SQLite's own (`ANALYZE`) are nobody's harm, as long as they are tables.
 fn objects(connection: &Connection) -> Result<Objects, StoreError> {
-    let sql =
-        "SELECT type || ' ' || name, tbl_name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat[14]'";
+    let sql = "SELECT type || ' ' || name, tbl_name, sql FROM sqlite_master
+               WHERE NOT (type = 'table' AND tbl_name = name AND name GLOB 'sqlite_stat[14]')";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -131,6 +131,10 @@ async fn take(screen: &mut Screen, line: String, person: &mut Person) {
     match read(&line, &ask) {
         Reading::Nothing => {}
         Reading::Unclear(words) => screen.line(&paint(DIM, words)),
+        Reading::Answer(_) if screen.uncovers() => {
+            let words = "Not sent yet: more was printed below the request. Here it is again; type your answer once more.";
+            screen.line(&paint(DIM, words));
+        }
         Reading::Answer(answer) => {
             let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
             if let Err(error) =

@@ -23,6 +23,29 @@ const MARK: &str = "> ";
 /// How much of what a tool said is shown beside its failure.
 const LONGEST_REASON: usize = 200;
 
+/// What an agent says while a request is shown is printed after it, up to this many events.
+const MOST_HELD: usize = 1_000;
+
+/// Whether its words are the agent's rather than ours.
+fn comes_from_agent(event: &RunEvent) -> bool {
+    match event {
+        RunEvent::Prompt(_)
+        | RunEvent::Speaks { .. }
+        | RunEvent::Said { .. }
+        | RunEvent::Turn(_)
+        | RunEvent::ToolStarted { .. }
+        | RunEvent::ToolEnded { .. }
+        | RunEvent::Decided { .. }
+        | RunEvent::Trouble(_)
+        | RunEvent::Ended { .. } => true,
+        RunEvent::Asked(_)
+        | RunEvent::AskEnded { .. }
+        | RunEvent::Withdrawn { .. }
+        | RunEvent::Doubt { .. }
+        | RunEvent::Hint(_) => false,
+    }
+}
+
 /// Whether another request than before is shown now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
@@ -45,6 +68,10 @@ pub struct Screen {
     known_prompts: VecDeque<String>,
     /// The text that is being spoken, where the cursor therefore is.
     speaking: Option<String>,
+    /// What the agent said and did while a request is shown. It could look like another request, so it waits.
+    held: VecDeque<RunEvent>,
+    /// There was more of that than is held, and some was printed below the request.
+    covered: bool,
     /// The last line is drawn.
     drawn: bool,
     working: bool,
@@ -67,6 +94,8 @@ impl Screen {
             tools: HashMap::new(),
             known_prompts: beginning.asked.into_iter().collect(),
             speaking: None,
+            held: VecDeque::new(),
+            covered: false,
             drawn: false,
             working: beginning.working,
             since: Instant::now(),
@@ -102,12 +131,21 @@ impl Screen {
     }
 
     pub fn tell(&mut self, event: RunEvent) -> Shown {
+        if !self.asks.is_empty() && comes_from_agent(&event) {
+            if self.held.len() < MOST_HELD {
+                self.held.push_back(event);
+                return Shown::Same;
+            }
+            self.covered = true;
+            self.release();
+        }
         let before = self.asks.front().map(|ask| ask.id.clone());
         self.tell_one(event);
         let now = self.asks.front().map(|ask| ask.id.clone());
         if now == before {
             return Shown::Same;
         }
+        self.release();
         self.show_ask();
         match (before, now) {
             (None, _) => Shown::FirstAsk,
@@ -181,8 +219,25 @@ impl Screen {
         self.asks.retain(|ask| ask.id != *id);
     }
 
+    fn release(&mut self) {
+        for event in std::mem::take(&mut self.held) {
+            self.tell_one(event);
+        }
+    }
+
+    /// Whether the agent printed something since the request was shown. It is then shown again, so that nobody answers
+    /// one and reads another.
+    pub fn uncovers(&mut self) -> bool {
+        let covered = self.covered;
+        if covered {
+            self.show_ask();
+        }
+        covered
+    }
+
     /// The whole ask, because it can be approved here.
     fn show_ask(&mut self) {
+        self.covered = false;
         let Some(ask) = self.asks.front() else { return };
         let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
         let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
@@ -255,6 +310,7 @@ impl Screen {
     }
 
     pub fn end(&mut self) {
+        self.release();
         self.end_text();
         self.clear();
         if self.can_type {

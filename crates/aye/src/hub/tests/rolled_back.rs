@@ -3,6 +3,7 @@
 
 use super::policy::decision;
 use super::*;
+use aye_core::trail::{Chain, Line};
 use store::by_hand::{change_rows, edit_schema, keep_rows, set_schema_number};
 
 const CHANGED: &str = "not by the hub";
@@ -120,4 +121,66 @@ async fn a_changed_schema_under_the_number_of_the_one_before_is_seen() {
         refused(desk.hub.grants().await, CHANGED);
         set_schema_number(&desk.database(), -1);
     }
+}
+
+#[tokio::test]
+async fn a_trigger_with_the_name_of_sqlites_statistics_is_seen() {
+    let desk = Desk::with_policy("").await;
+    edit_schema(
+        &desk.database(),
+        "INSERT INTO sqlite_master VALUES ('trigger', 'sqlite_stat1', 'outlines', 0,
+         'CREATE TRIGGER sqlite_stat1 BEFORE DELETE ON outlines BEGIN SELECT RAISE(IGNORE); END')",
+    );
+    set_schema_number(&desk.database(), 1);
+    refused(desk.hub.raise(raise("agent", "b", "1. x", None)).await, CHANGED);
+    refused(desk.hub.grants().await, CHANGED);
+}
+
+/// As the hub wrote lines before it had a key.
+fn rewritten(lines: &[(u64, i64, String, String)]) -> Vec<String> {
+    let mut chain = Chain::default();
+    let rewrite = |(seq, at, kind, detail): &(u64, i64, String, String)| {
+        let line = Line {
+            seq: *seq,
+            at: Timestamp::from_millisecond(*at).unwrap(),
+            kind: kind.clone(),
+            who: "hub".into(),
+            agent: None,
+            ask: None,
+            detail: serde_json::from_str(detail).unwrap(),
+        };
+        chain = Chain { head: line.hash(&chain.head, None), lines: line.seq };
+        chain.head.clone()
+    };
+    lines.iter().map(rewrite).collect()
+}
+
+#[tokio::test]
+async fn a_trail_that_was_written_anew_without_the_key_is_found_after_a_start_too() {
+    let mut desk = Desk::with_policy("").await;
+    desk.run("k", "make").await;
+    desk.hub.close().await;
+    let database = desk.database();
+    let (newest, hash): (u64, String) = database
+        .query_row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    // All lines are somebody else's, and one more; only the hash that `chain.head` names stays until the hub has started.
+    let mut lines: Vec<_> =
+        (1..=newest + 1).map(|seq| (seq, 1_000_000, "hub.note".to_owned(), "{}".to_owned())).collect();
+    lines[0].2 = "hub.started".into();
+    let hashes = rewritten(&lines);
+    let row = |((seq, at, kind, detail), hash): (&(u64, i64, String, String), &String)| {
+        format!("INSERT INTO audit VALUES ({seq}, {at}, '{kind}', 'hub', NULL, NULL, '{detail}', '{hash}')")
+    };
+    let all: Vec<_> = lines.iter().zip(&hashes).map(row).collect();
+    let kept = format!("UPDATE audit SET hash = '{hash}' WHERE seq = {newest}");
+    change_rows(&database, &format!("DELETE FROM audit; {}; {kept}", all.join("; ")));
+    desk.hub = open(&desk.dir, &desk.clock).await;
+    let mended = &hashes[usize::try_from(newest).unwrap() - 1];
+    change_rows(&database, &format!("UPDATE audit SET hash = '{mended}' WHERE seq = {newest}"));
+    desk.verified().unwrap_err();
+    desk.crash_and_restart().await;
+    desk.verified().unwrap_err();
 }
