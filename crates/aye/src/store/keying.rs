@@ -48,14 +48,12 @@ fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<Chai
     };
     let file = match found {
         Some(file) if is_marked(connection, &file)? => file,
-        // A hub was killed between the file and the line.
-        Some(file) if audit::chain_head(connection)? == file.before() => {
-            begin_part(connection, home, (file.key, file.marks_rows), None, now)?
-        }
-        // Somebody else wrote the trail: what must be keyed stays what it was, and `aye verify` finds the rest.
         Some(file) => {
-            missing = missing.or_else(|| Some(file.before()));
-            file
+            // A hub that was killed between the file and the line left the trail as it was before; nobody else does.
+            if audit::chain_head(connection)? != file.before() {
+                missing = missing.or_else(|| Some(file.before()));
+            }
+            begin_part(connection, home, (file.key, file.marks_rows), None, now)?
         }
         None => {
             let lost = last_key(connection)?;

@@ -4,6 +4,7 @@
 use super::super::outcome::permit;
 use super::super::receipts::Expected;
 use super::super::transcript::plans::plan_in;
+use super::super::transcript::scan::open_calls;
 use super::super::translate;
 use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
@@ -25,7 +26,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
+/// How long, and how often, the transcript is looked at for a call that it does not have yet.
+const CALL_PATIENCE: Duration = Duration::from_secs(2);
+const CALL_LOOKS: Duration = Duration::from_millis(50);
 /// How long we hold the agent up, or ourselves, to tell the hub what is already decided.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
@@ -52,16 +57,27 @@ enum End {
     Gone,
 }
 
+/// The hook can be quicker than the line of the call, which may be all that has the plan.
+async fn call_written(transcript: &Path, tool: &str) {
+    let until = Instant::now() + CALL_PATIENCE;
+    while open_calls(transcript, tool).is_ok_and(|calls| calls.is_empty()) && Instant::now() < until {
+        sleep(CALL_LOOKS).await;
+    }
+}
+
 pub async fn ask(
     home: &Home,
     session: &Session,
     tool: CanUseTool,
     print: impl FnOnce(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
+    let input: Value = serde_json::from_str(tool.input.get())?;
+    if tool.tool_name == translate::PLAN && !input["plan"].is_string() {
+        call_written(&session.transcript(), translate::PLAN).await;
+    }
     let plan = || Some(plan_in(&session.transcript(), translate::PLAN));
     let body = translate::ask_with_plan(&tool, Path::new(&session.cwd), &home.places(), plan)?;
     let notes = Notes::of(home, &session.agent);
-    let input: Value = serde_json::from_str(tool.input.get())?;
     let call = Call::new(&tool.tool_name, &input, session.sub_agent.as_deref());
     let tool_use_id = tool.tool_use_id.clone().or_else(|| notes.claim(&call, &way()));
     let key = match &tool_use_id {
