@@ -142,8 +142,13 @@ impl Streams {
         parts
     }
 
-    fn has_unwritten(&self, agent: &AgentId) -> bool {
-        self.texts().get(agent).is_some_and(|text| !text.is_written)
+    /// Of one agent, or of any.
+    fn has_unwritten(&self, of: Option<&AgentId>) -> bool {
+        let texts = self.texts();
+        match of {
+            Some(agent) => texts.get(agent).is_some_and(|text| !text.is_written),
+            None => texts.values().any(|text| !text.is_written),
+        }
     }
 
     /// Writes what is new of the texts of this agent, or of all.
@@ -172,14 +177,15 @@ impl Hub {
         page: EventPage,
         limit: u32,
     ) -> Result<Vec<(u64, Value)>, Problem> {
-        if self.inner.streams.has_unwritten(&agent) {
-            self.write_texts(Some(&agent)).await?;
-        }
+        self.write_texts(Some(&agent)).await?;
         Ok(self.inner.store.read(move |db| db.events(&agent, page, limit)).await?)
     }
 
     /// Writes what is new of the texts that stream, of one agent or of all.
     pub(super) async fn write_texts(&self, of: Option<&AgentId>) -> Result<(), Problem> {
+        if !self.inner.streams.has_unwritten(of) {
+            return Ok(());
+        }
         let (hub, of, now) = (self.clone(), of.cloned(), self.inner.clock.now());
         // Read inside the change: what completes a text comes before or after it as a whole.
         self.inner

@@ -34,8 +34,7 @@ pub struct Start {
 
 pub struct Acp {
     start: Start,
-    rpc: Rpc,
-    awaited: HashMap<u64, Awaited>,
+    rpc: Rpc<Awaited>,
     /// A way to sign in with a key from the environment, until it was tried.
     key_method: Option<String>,
     session: Option<String>,
@@ -106,7 +105,7 @@ impl AgentProtocol for Acp {
         // It reads files and runs commands by itself.
         let can = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
         let params = json!({ "protocolVersion": VERSION, "clientCapabilities": can, "clientInfo": client });
-        vec![self.request(Awaited::Initialize, "initialize", params)]
+        vec![self.rpc.request(Awaited::Initialize, "initialize", params)]
     }
 
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<String> {
@@ -143,15 +142,8 @@ impl AgentProtocol for Acp {
                 self.updated(&params["update"])
             }
             Some(Incoming::Tells { .. }) => Vec::new(),
-            Some(Incoming::Reply { id, result }) => self.replied(id, result),
-            Some(Incoming::Refused { id, why }) => {
-                let reply = self.rpc.error(&id, INVALID_REQUEST, &why);
-                vec![Meaning::Wants { id, reply }, trouble(format!("A request was refused: {why}."))]
-            }
-            Some(Incoming::Noise(words)) => vec![trouble(format!("The agent wrote: {words}"))],
-            Some(Incoming::Broken(why)) => {
-                vec![Meaning::Fails(format!("The agent does not keep to its protocol: {why}. The run ends."))]
-            }
+            Some(Incoming::Reply { to, result }) => self.replied(to, result),
+            Some(Incoming::Faulty(faulty)) => self.rpc.faulty("The agent", faulty),
         }
     }
 
@@ -195,7 +187,6 @@ impl Acp {
         Self {
             start,
             rpc: Rpc::naming_its_version(),
-            awaited: HashMap::new(),
             key_method: None,
             session: None,
             prompts: VecDeque::new(),
@@ -207,20 +198,14 @@ impl Acp {
         }
     }
 
-    fn request(&mut self, what: Awaited, method: &str, params: Value) -> String {
-        let (id, line) = self.rpc.request(method, params);
-        self.awaited.insert(id, what);
-        line
-    }
-
     fn open_session(&mut self) -> String {
         let mut params = json!({ "cwd": self.start.cwd, "mcpServers": [] });
         match &self.start.resume {
             Some(session) => {
                 params["sessionId"] = session.as_str().into();
-                self.request(Awaited::Session, "session/load", params)
+                self.rpc.request(Awaited::Session, "session/load", params)
             }
-            None => self.request(Awaited::Session, "session/new", params),
+            None => self.rpc.request(Awaited::Session, "session/new", params),
         }
     }
 
@@ -228,45 +213,44 @@ impl Acp {
         let session = self.session.clone().filter(|_| !self.in_turn)?;
         let prompt = self.prompts.pop_front()?;
         self.in_turn = true;
-        Some(self.request(
+        Some(self.rpc.request(
             Awaited::Prompt,
             "session/prompt",
             json!({ "sessionId": session, "prompt": prompt }),
         ))
     }
 
-    fn replied(&mut self, id: u64, result: Result<Value, String>) -> Meanings {
-        match (self.awaited.remove(&id), result) {
-            (Some(Awaited::Initialize), Ok(result)) if result["protocolVersion"] == VERSION => {
+    fn replied(&mut self, to: Awaited, result: Result<Value, String>) -> Meanings {
+        match (to, result) {
+            (Awaited::Initialize, Ok(result)) if result["protocolVersion"] == VERSION => {
                 let methods = result["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let by_key = methods.iter().find(|method| !method["_meta"]["api-key"].is_null());
                 self.key_method = by_key.and_then(|method| method["id"].as_str()).map(str::to_owned);
                 vec![Meaning::Write(self.open_session())]
             }
-            (Some(Awaited::Initialize), Ok(result)) => {
+            (Awaited::Initialize, Ok(result)) => {
                 let version = &result["protocolVersion"];
                 vec![Meaning::Fails(format!(
                     "The agent speaks version {version} of its protocol, and aye {VERSION}."
                 ))]
             }
-            (Some(Awaited::Authenticate), Ok(_)) => vec![Meaning::Write(self.open_session())],
-            (Some(Awaited::Session), Ok(result)) => self.opened(&result),
-            (Some(Awaited::Session), Err(why)) => match self.key_method.take() {
+            (Awaited::Authenticate, Ok(_)) => vec![Meaning::Write(self.open_session())],
+            (Awaited::Session, Ok(result)) => self.opened(&result),
+            (Awaited::Session, Err(why)) => match self.key_method.take() {
                 Some(method) => {
                     let params = json!({ "methodId": method });
-                    vec![Meaning::Write(self.request(Awaited::Authenticate, "authenticate", params))]
+                    vec![Meaning::Write(self.rpc.request(Awaited::Authenticate, "authenticate", params))]
                 }
                 None => vec![Meaning::Fails(format!("The agent cannot open this session: {why}"))],
             },
-            (Some(Awaited::Initialize | Awaited::Authenticate), Err(why)) => {
+            (Awaited::Initialize | Awaited::Authenticate, Err(why)) => {
                 vec![Meaning::Fails(format!("The agent cannot be started: {why}"))]
             }
-            (Some(Awaited::Mode), Err(why)) => {
+            (Awaited::Mode, Err(why)) => {
                 vec![Meaning::Fails(format!("The agent does not take this permission mode: {why}"))]
             }
-            (Some(Awaited::Prompt), result) => self.turn_ended(result),
-            (Some(Awaited::Mode), Ok(_)) => self.begin_turn(),
-            (None, _) => Vec::new(),
+            (Awaited::Prompt, result) => self.turn_ended(result),
+            (Awaited::Mode, Ok(_)) => self.begin_turn(),
         }
     }
 
@@ -286,7 +270,7 @@ impl Acp {
         let next = match wanted.map(str::to_owned) {
             Some(mode) => {
                 let params = json!({ "sessionId": session, "modeId": mode });
-                vec![Meaning::Write(self.request(Awaited::Mode, "session/set_mode", params))]
+                vec![Meaning::Write(self.rpc.request(Awaited::Mode, "session/set_mode", params))]
             }
             None => self.begin_turn(),
         };
@@ -421,8 +405,4 @@ impl Options {
         }
         read
     }
-}
-
-fn trouble(words: String) -> Meaning<Acp> {
-    Meaning::Tells(RunEvent::Trouble(words))
 }

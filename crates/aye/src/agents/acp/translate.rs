@@ -1,10 +1,9 @@
 //! What an agent asks for over ACP, as an ask.
 
 use super::{Options, Start};
+use crate::agents::driven::rpc::question as read_question;
 use crate::agents::driven::tools::{OwnTool, kept_by_hub, to_vocabulary};
-use aye_core::{
-    Body, Can, Keeper, Offer, Permission, Question, QuestionDraft, Questions, Scope, ScopeOffer, Tool,
-};
+use aye_core::{Body, Can, Keeper, Permission, Questions, Scope, ScopeOffer, Tool};
 use serde_json::{Map, Value, json};
 
 /// Qwen Code says which of its tools it uses, and with what.
@@ -50,24 +49,8 @@ pub fn questions(call: &Value) -> Option<Result<Questions, String>> {
     let meta = &call["_meta"];
     (meta["qwenInteractionKind"] == "user_question").then(|| {
         let asked = meta["qwenQuestions"].as_array().ok_or("it has no questions")?;
-        Questions::new(asked.iter().map(question).collect::<Result<_, _>>()?)
-    })
-}
-
-fn question(question: &Value) -> Result<Question, String> {
-    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
-    let offer = |option: &Value| Offer {
-        label: text(option, "label"),
-        description: text(option, "description"),
-        preview: None,
-    };
-    let options = question["options"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Question::try_from(QuestionDraft {
-        question: text(question, "question"),
-        header: text(question, "header"),
-        options: options.iter().map(offer).collect(),
-        multi_select: question["multiSelect"] == true,
-        free_text: true,
+        let read = |question: &Value| read_question(question, question["multiSelect"] == true, true);
+        Questions::new(asked.iter().map(read).collect::<Result<_, _>>()?)
     })
 }
 

@@ -8,7 +8,7 @@ mod tests;
 mod translate;
 
 use crate::agents::driven::account::Tokens;
-use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD};
+use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
@@ -37,9 +37,7 @@ pub struct Start {
 
 pub struct Codex {
     start: Start,
-    rpc: Rpc,
-    /// Our requests that wait for a reply.
-    awaited: HashMap<u64, Awaited>,
+    rpc: Rpc<Awaited>,
     /// Codex's names for the session and for the turn that goes on.
     thread: Option<String>,
     turn: Option<String>,
@@ -101,7 +99,7 @@ impl AgentProtocol for Codex {
     fn begin(&mut self) -> Vec<String> {
         let client = json!({ "name": "aye", "title": "aye", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
-        vec![self.request(Awaited::Initialize, "initialize", params)]
+        vec![self.rpc.request(Awaited::Initialize, "initialize", params)]
     }
 
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<String> {
@@ -124,15 +122,8 @@ impl AgentProtocol for Codex {
             None => Vec::new(),
             Some(Incoming::Request { id, method, params }) => self.requested(id, &method, params),
             Some(Incoming::Tells { method, params }) => self.told(&method, &params),
-            Some(Incoming::Reply { id, result }) => self.replied(id, result),
-            Some(Incoming::Refused { id, why }) => {
-                let reply = self.rpc.error(&id, INVALID_REQUEST, &why);
-                vec![Meaning::Wants { id, reply }, trouble(format!("A request was refused: {why}."))]
-            }
-            Some(Incoming::Noise(words)) => vec![trouble(format!("The agent wrote: {words}"))],
-            Some(Incoming::Broken(why)) => {
-                vec![Meaning::Fails(format!("Codex does not keep to its protocol: {why}. The run ends."))]
-            }
+            Some(Incoming::Reply { to, result }) => self.replied(to, result),
+            Some(Incoming::Faulty(faulty)) => self.rpc.faulty("Codex", faulty),
         }
     }
 
@@ -170,7 +161,6 @@ impl Codex {
         Self {
             start,
             rpc: Rpc::default(),
-            awaited: HashMap::new(),
             thread: None,
             turn: None,
             prompts: Vec::new(),
@@ -183,12 +173,6 @@ impl Codex {
         }
     }
 
-    fn request(&mut self, what: Awaited, method: &str, params: Value) -> String {
-        let (id, line) = self.rpc.request(method, params);
-        self.awaited.insert(id, what);
-        line
-    }
-
     fn start_turns(&mut self) -> Vec<String> {
         let Some(thread) = self.thread.clone() else { return Vec::new() };
         let prompts = std::mem::take(&mut self.prompts);
@@ -196,7 +180,7 @@ impl Codex {
             self.asked_prompts += 1;
             let name = format!("aye-{}", self.asked_prompts);
             let params = json!({ "threadId": thread, "input": input, "clientUserMessageId": name });
-            self.request(Awaited::Turn, "turn/start", params)
+            self.rpc.request(Awaited::Turn, "turn/start", params)
         };
         prompts.into_iter().map(&mut start).collect()
     }
@@ -205,7 +189,11 @@ impl Codex {
     fn interrupt_turn(&mut self) -> Option<String> {
         let (thread, turn) = (self.thread.clone()?, self.turn.clone()?);
         std::mem::take(&mut self.interrupts).then(|| {
-            self.request(Awaited::Interrupt, "turn/interrupt", json!({ "threadId": thread, "turnId": turn }))
+            self.rpc.request(
+                Awaited::Interrupt,
+                "turn/interrupt",
+                json!({ "threadId": thread, "turnId": turn }),
+            )
         })
     }
 
@@ -224,22 +212,22 @@ impl Codex {
             Some(session) => {
                 params["threadId"] = session.as_str().into();
                 params["excludeTurns"] = true.into();
-                self.request(Awaited::Thread, "thread/resume", params)
+                self.rpc.request(Awaited::Thread, "thread/resume", params)
             }
             None => {
                 params["experimentalRawEvents"] = true.into();
-                self.request(Awaited::Thread, "thread/start", params)
+                self.rpc.request(Awaited::Thread, "thread/start", params)
             }
         }
     }
 
-    fn replied(&mut self, id: u64, result: Result<Value, String>) -> Meanings {
-        match (self.awaited.remove(&id), result) {
-            (Some(Awaited::Initialize), Ok(_)) => {
+    fn replied(&mut self, to: Awaited, result: Result<Value, String>) -> Meanings {
+        match (to, result) {
+            (Awaited::Initialize, Ok(_)) => {
                 let initialized = self.rpc.tell("initialized", json!({}));
                 vec![Meaning::Write(initialized), Meaning::Write(self.open_thread())]
             }
-            (Some(Awaited::Thread), Ok(result)) => match result["thread"]["id"].as_str() {
+            (Awaited::Thread, Ok(result)) => match result["thread"]["id"].as_str() {
                 None => vec![Meaning::Fails("Codex opened a session without a name. The run ends.".into())],
                 Some(thread) => {
                     self.thread = Some(thread.to_owned());
@@ -250,20 +238,20 @@ impl Codex {
                         .collect()
                 }
             },
-            (Some(Awaited::Initialize | Awaited::Thread), Err(why)) => {
+            (Awaited::Initialize | Awaited::Thread, Err(why)) => {
                 vec![Meaning::Fails(format!("Codex cannot open this session: {why}"))]
             }
-            (Some(Awaited::Turn), Ok(result)) => {
+            (Awaited::Turn, Ok(result)) => {
                 self.turn = result["turn"]["id"].as_str().map(str::to_owned).or(self.turn.take());
                 self.interrupt_turn().into_iter().map(Meaning::Write).collect()
             }
-            (Some(Awaited::Turn), Err(why)) => {
+            (Awaited::Turn, Err(why)) => {
                 vec![Meaning::TurnEnded(Turn { failed: true, text: Some(why), ..Turn::default() })]
             }
-            (Some(Awaited::Interrupt), Err(why)) => {
+            (Awaited::Interrupt, Err(why)) => {
                 vec![trouble(format!("Codex was not interrupted: {why}"))]
             }
-            (Some(Awaited::Interrupt), Ok(_)) | (None, _) => Vec::new(),
+            (Awaited::Interrupt, Ok(_)) => Vec::new(),
         }
     }
 
@@ -472,8 +460,4 @@ impl Codex {
         };
         vec![Meaning::TurnEnded(ended)]
     }
-}
-
-fn trouble(words: String) -> Meaning<Codex> {
-    Meaning::Tells(RunEvent::Trouble(words))
 }

@@ -2,8 +2,9 @@
 
 use super::command::script;
 use super::diff;
+use crate::agents::driven::rpc::question as read_question;
 use crate::agents::driven::tools::kept_by_hub;
-use aye_core::{Body, Can, Offer, Permission, Question, QuestionDraft, Questions, ScopeOffer, Tool};
+use aye_core::{Body, Can, Permission, Questions, ScopeOffer, Tool};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -119,27 +120,10 @@ pub fn questions(params: &Map<String, Value>) -> Result<(Vec<String>, Questions)
             return Err(format!("two of its questions have the id {id}"));
         }
         ids.push(id.to_owned());
-        questions.push(one_question(question)?);
+        let no_options = question["options"].as_array().is_none_or(Vec::is_empty);
+        questions.push(read_question(question, false, question["isOther"] == true || no_options)?);
     }
     Ok((ids, Questions::new(questions)?))
-}
-
-fn one_question(question: &Value) -> Result<Question, String> {
-    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
-    let offer = |option: &Value| Offer {
-        label: text(option, "label"),
-        description: text(option, "description"),
-        preview: None,
-    };
-    let options = question["options"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let draft = QuestionDraft {
-        question: text(question, "question"),
-        header: text(question, "header"),
-        options: options.iter().map(offer).collect(),
-        multi_select: false,
-        free_text: question["isOther"] == true || options.is_empty(),
-    };
-    Question::try_from(draft)
 }
 
 /// What a person wants to know of an item that Codex works on: a name for it, and its input.

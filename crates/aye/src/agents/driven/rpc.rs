@@ -1,17 +1,19 @@
 //! JSON-RPC, a message a line, as several agents speak it. Both sides ask; each counts its requests by itself.
 
+use super::{AgentProtocol, Meaning, RunEvent};
 use crate::agents::lines::Line;
+use aye_core::{Offer, Question, QuestionDraft};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The request does not exist here.
 pub const UNKNOWN_METHOD: i64 = -32601;
 /// The request cannot be read.
 pub const INVALID_REQUEST: i64 = -32600;
 
-/// What an agent wrote.
+/// What an agent wrote, where `A` says what our requests are for.
 #[derive(Debug, PartialEq)]
-pub enum Incoming {
+pub enum Incoming<A> {
     /// It asks, and waits for a reply under this id.
     Request {
         id: String,
@@ -22,16 +24,19 @@ pub enum Incoming {
         method: String,
         params: Value,
     },
-    /// Its reply to our request with this number, or its error.
+    /// Its reply to our request for this, or its error.
     Reply {
-        id: u64,
+        to: A,
         result: Result<Value, String>,
     },
+    Faulty(Faulty),
+}
+
+/// What is no message as it should be, for any agent.
+#[derive(Debug, PartialEq)]
+pub enum Faulty {
     /// A request that cannot be shown to anybody, and why; it gets an error.
-    Refused {
-        id: String,
-        why: String,
-    },
+    Refused { id: String, why: String },
     /// Not a message at all; programs print such lines now and then.
     Noise(String),
     /// It does not keep to the protocol, so nothing that it says can be relied on.
@@ -39,26 +44,31 @@ pub enum Incoming {
 }
 
 /// The requests of one agent.
-#[derive(Default)]
-pub struct Rpc {
+pub struct Rpc<A> {
     /// Whether messages name their protocol.
     names_version: bool,
     ours: u64,
-    awaited: HashSet<u64>,
+    awaited: HashMap<u64, A>,
     /// The ids that the agent has used: a second request under one of them could get the answer of the first.
     used: HashSet<String>,
 }
 
-impl Rpc {
+impl<A> Default for Rpc<A> {
+    fn default() -> Self {
+        Self { names_version: false, ours: 0, awaited: HashMap::new(), used: HashSet::new() }
+    }
+}
+
+impl<A> Rpc<A> {
     pub fn naming_its_version() -> Self {
         Self { names_version: true, ..Self::default() }
     }
 
-    /// A request of ours: its number, by which the reply is known, and its line.
-    pub fn request(&mut self, method: &str, params: Value) -> (u64, String) {
+    /// The line of a request of ours, and what its reply is awaited for.
+    pub fn request(&mut self, what: A, method: &str, params: Value) -> String {
         self.ours += 1;
-        self.awaited.insert(self.ours);
-        (self.ours, self.line(json!({ "id": self.ours, "method": method, "params": params })))
+        self.awaited.insert(self.ours, what);
+        self.line(json!({ "id": self.ours, "method": method, "params": params }))
     }
 
     pub fn tell(&self, method: &str, params: Value) -> String {
@@ -80,90 +90,126 @@ impl Rpc {
         message.to_string()
     }
 
+    /// What it comes to when `agent` writes no message as it should be.
+    pub fn faulty<P: AgentProtocol<Message = String>>(&self, agent: &str, faulty: Faulty) -> Vec<Meaning<P>> {
+        match faulty {
+            Faulty::Refused { id, why } => {
+                let reply = self.error(&id, INVALID_REQUEST, &why);
+                vec![Meaning::Wants { id, reply }, trouble(format!("A request was refused: {why}."))]
+            }
+            Faulty::Noise(words) => vec![trouble(format!("The agent wrote: {words}"))],
+            Faulty::Broken(why) => {
+                vec![Meaning::Fails(format!("{agent} does not keep to its protocol: {why}. The run ends."))]
+            }
+        }
+    }
+
     /// None for an empty line.
-    pub fn read(&mut self, line: Line) -> Option<Incoming> {
+    pub fn read(&mut self, line: Line) -> Option<Incoming<A>> {
         let (text, length) = match line {
             Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
             Line::Whole(line) => (line, None),
             Line::TooLong { beginning, length, .. } => (beginning, Some(length)),
         };
         Some(match length {
-            Some(length) => self.too_long(&text, length),
+            Some(length) => Incoming::Faulty(self.too_long(&text, length)),
             None => match aye_core::json::parse(&text) {
-                Ok(message) => self.message(message),
-                Err(error) => self.unreadable(&text, &error),
+                Ok(message) => self.message(message).unwrap_or_else(Incoming::Faulty),
+                Err(error) => Incoming::Faulty(self.unreadable(&text, &error)),
             },
         })
     }
 
-    fn message(&mut self, mut message: Value) -> Incoming {
+    fn message(&mut self, mut message: Value) -> Result<Incoming<A>, Faulty> {
         let shown = || one_line(message.to_string().as_bytes());
         let method = match &message["method"] {
             Value::Null => None,
             Value::String(method) => Some(method.clone()),
-            _ => return Incoming::Broken(format!("its message has no name: {}", shown())),
+            _ => return Err(Faulty::Broken(format!("its message has no name: {}", shown()))),
         };
         let id = match &message["id"] {
             Value::Null => None,
             id @ (Value::Number(_) | Value::String(_)) => Some(id.clone()),
-            _ => return Incoming::Broken(format!("the id of its message is none: {}", shown())),
+            _ => return Err(Faulty::Broken(format!("the id of its message is none: {}", shown()))),
         };
         match (method, id) {
-            (Some(method), Some(id)) => self.new_request(&id).map_or_else(
-                |broken| broken,
-                |id| Incoming::Request { id, method, params: message["params"].take() },
-            ),
-            (Some(method), None) => Incoming::Tells { method, params: message["params"].take() },
-            (None, Some(id)) => match id.as_u64().filter(|id| self.awaited.remove(id)) {
-                None => Incoming::Broken(format!("it answered a request that was never made, {id}")),
-                Some(id) if message["error"].is_null() => {
-                    Incoming::Reply { id, result: Ok(message["result"].take()) }
+            (Some(method), Some(id)) => {
+                let id = self.new_request(&id)?;
+                Ok(Incoming::Request { id, method, params: message["params"].take() })
+            }
+            (Some(method), None) => Ok(Incoming::Tells { method, params: message["params"].take() }),
+            (None, Some(id)) => match id.as_u64().and_then(|id| self.awaited.remove(&id)) {
+                None => Err(Faulty::Broken(format!("it answered a request that was never made, {id}"))),
+                Some(to) if message["error"].is_null() => {
+                    Ok(Incoming::Reply { to, result: Ok(message["result"].take()) })
                 }
-                Some(id) => Incoming::Reply { id, result: Err(in_words(&message["error"])) },
+                Some(to) => Ok(Incoming::Reply { to, result: Err(in_words(&message["error"])) }),
             },
-            (None, None) => Incoming::Broken(format!("its message has neither id nor name: {}", shown())),
+            (None, None) => Err(Faulty::Broken(format!("its message has neither id nor name: {}", shown()))),
         }
     }
 
-    fn new_request(&mut self, id: &Value) -> Result<String, Incoming> {
+    fn new_request(&mut self, id: &Value) -> Result<String, Faulty> {
         let id = id.to_string();
         match self.used.insert(id.clone()) {
             true => Ok(id),
-            false => Err(Incoming::Broken(format!("it made two requests under the id {id}"))),
+            false => Err(Faulty::Broken(format!("it made two requests under the id {id}"))),
         }
     }
 
     /// A message that other parsers may well read is a request that waits for a reply.
-    fn unreadable(&mut self, text: &[u8], error: &serde_json::Error) -> Incoming {
+    fn unreadable(&mut self, text: &[u8], error: &serde_json::Error) -> Faulty {
         match serde_json::from_slice::<Value>(text) {
             Ok(message) if message["method"].is_string() && !message["id"].is_null() => {
                 let why = format!("it cannot be read for sure: {error}");
                 self.new_request(&message["id"])
-                    .map_or_else(|broken| broken, |id| Incoming::Refused { id, why })
+                    .map_or_else(|broken| broken, |id| Faulty::Refused { id, why })
             }
             _ if text.trim_ascii_start().starts_with(b"{") => {
-                Incoming::Broken(format!("it wrote a message that cannot be read: {error}"))
+                Faulty::Broken(format!("it wrote a message that cannot be read: {error}"))
             }
-            _ => Incoming::Noise(one_line(text)),
+            _ => Faulty::Noise(one_line(text)),
         }
     }
 
     /// What stands before the parameters says whether it is a request.
-    fn too_long(&mut self, beginning: &[u8], length: usize) -> Incoming {
+    fn too_long(&mut self, beginning: &[u8], length: usize) -> Faulty {
         let why = format!("it has {length} bytes, which is too long to be read");
         let text = String::from_utf8_lossy(beginning);
         let head = text.split_once("\"params\"").map(|(head, _)| head.trim_end().trim_end_matches(','));
         let head = head.and_then(|head| serde_json::from_str::<Value>(&format!("{head}}}")).ok());
         match head {
             Some(head) if head["method"].is_string() && !head["id"].is_null() => {
-                self.new_request(&head["id"]).map_or_else(|broken| broken, |id| Incoming::Refused { id, why })
+                self.new_request(&head["id"]).map_or_else(|broken| broken, |id| Faulty::Refused { id, why })
             }
-            Some(head) if head["method"].is_string() => Incoming::Noise(format!("{}: {why}", head["method"])),
-            _ => Incoming::Broken(format!(
-                "it wrote a message of {length} bytes, which is too long to be read"
-            )),
+            Some(head) if head["method"].is_string() => Faulty::Noise(format!("{}: {why}", head["method"])),
+            _ => {
+                Faulty::Broken(format!("it wrote a message of {length} bytes, which is too long to be read"))
+            }
         }
     }
+}
+
+pub fn trouble<P: AgentProtocol>(words: String) -> Meaning<P> {
+    Meaning::Tells(RunEvent::Trouble(words))
+}
+
+/// A question with its options, by the names that agents agree on.
+pub fn question(question: &Value, multi_select: bool, free_text: bool) -> Result<Question, String> {
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let offer = |option: &Value| Offer {
+        label: text(option, "label"),
+        description: text(option, "description"),
+        preview: None,
+    };
+    let options = question["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Question::try_from(QuestionDraft {
+        question: text(question, "question"),
+        header: text(question, "header"),
+        options: options.iter().map(offer).collect(),
+        multi_select,
+        free_text,
+    })
 }
 
 /// An id as the agent wrote it.
@@ -189,32 +235,32 @@ mod tests {
         Line::Whole(text.as_bytes().to_vec())
     }
 
-    fn read(rpc: &mut Rpc, text: &str) -> Incoming {
+    fn read(rpc: &mut Rpc<&'static str>, text: &str) -> Incoming<&'static str> {
         rpc.read(whole(text)).unwrap()
     }
 
     #[test]
     fn requests_tellings_and_replies_are_told_apart() {
         let mut rpc = Rpc::default();
-        let (n, line) = rpc.request("initialize", json!({"a": 1}));
+        let line = rpc.request("first", "initialize", json!({"a": 1}));
         assert_eq!(line, r#"{"id":1,"method":"initialize","params":{"a":1}}"#);
         assert_eq!(
             read(&mut rpc, r#"{"id":1,"result":{}}"#),
-            Incoming::Reply { id: n, result: Ok(json!({})) }
+            Incoming::Reply { to: "first", result: Ok(json!({})) }
         );
         let asked = read(&mut rpc, r#"{"method":"m","id":1,"params":{"x":2}}"#);
         assert_eq!(asked, Incoming::Request { id: "1".into(), method: "m".into(), params: json!({"x": 2}) });
         let told = read(&mut rpc, r#"{"method":"m","params":[]}"#);
         assert_eq!(told, Incoming::Tells { method: "m".into(), params: json!([]) });
-        let (n, _) = rpc.request("x", Value::Null);
+        rpc.request("second", "x", Value::Null);
         let refused = read(&mut rpc, r#"{"id":2,"error":{"code":1,"message":"no"}}"#);
-        assert_eq!(refused, Incoming::Reply { id: n, result: Err("no".into()) });
+        assert_eq!(refused, Incoming::Reply { to: "second", result: Err("no".into()) });
         assert_eq!(rpc.read(whole("  ")), None);
     }
 
     #[test]
     fn an_id_goes_back_as_it_came_and_a_number_is_not_its_text() {
-        let mut rpc = Rpc::naming_its_version();
+        let mut rpc = Rpc::<&str>::naming_its_version();
         for id in ["7", "\"7\"", "\"a b\"", "-1"] {
             let asked = read(&mut rpc, &format!(r#"{{"method":"m","id":{id}}}"#));
             assert!(matches!(&asked, Incoming::Request { id: found, .. } if found == id), "{asked:?}");
@@ -226,7 +272,7 @@ mod tests {
     #[test]
     fn what_breaks_the_protocol_is_never_a_request() {
         let mut rpc = Rpc::default();
-        rpc.request("x", Value::Null);
+        rpc.request("only", "x", Value::Null);
         read(&mut rpc, r#"{"method":"m","id":5}"#);
         for broken in [
             r#"{"method":"m","id":5}"#,
@@ -239,27 +285,30 @@ mod tests {
             "{}",
         ] {
             let found = read(&mut rpc, broken);
-            assert!(matches!(found, Incoming::Broken(_)), "{broken}: {found:?}");
+            assert!(matches!(found, Incoming::Faulty(Faulty::Broken(_))), "{broken}: {found:?}");
         }
-        assert!(matches!(read(&mut rpc, "(node:1) Warning: x"), Incoming::Noise(_)));
+        assert!(matches!(read(&mut rpc, "(node:1) Warning: x"), Incoming::Faulty(Faulty::Noise(_))));
         // A reply counts once.
         assert!(matches!(read(&mut rpc, r#"{"id":1,"result":{}}"#), Incoming::Reply { .. }));
-        assert!(matches!(read(&mut rpc, r#"{"id":1,"result":{}}"#), Incoming::Broken(_)));
+        assert!(matches!(read(&mut rpc, r#"{"id":1,"result":{}}"#), Incoming::Faulty(Faulty::Broken(_))));
     }
 
     #[test]
     fn a_request_that_can_be_read_in_two_ways_or_is_too_long_gets_an_error() {
         let mut rpc = Rpc::default();
         let twice = r#"{"method":"m","id":3,"params":{"command":"ls","command":"rm"}}"#;
-        assert!(matches!(read(&mut rpc, twice), Incoming::Refused { id, .. } if id == "3"));
+        assert!(matches!(read(&mut rpc, twice), Incoming::Faulty(Faulty::Refused { id, .. }) if id == "3"));
         let long = |head: &str| Line::TooLong {
             beginning: format!("{head}\"params\":{{\"x\":\"aaaa").into_bytes(),
             end: Vec::new(),
             length: 99,
         };
         let refused = rpc.read(long(r#"{"method":"m","id":4,"#)).unwrap();
-        assert!(matches!(refused, Incoming::Refused { ref id, .. } if id == "4"), "{refused:?}");
-        assert!(matches!(rpc.read(long(r#"{"method":"m", "#)), Some(Incoming::Noise(_))));
-        assert!(matches!(rpc.read(long(r#"{"id":1,"result":{"#)), Some(Incoming::Broken(_))));
+        assert!(
+            matches!(refused, Incoming::Faulty(Faulty::Refused { ref id, .. }) if id == "4"),
+            "{refused:?}"
+        );
+        assert!(matches!(rpc.read(long(r#"{"method":"m", "#)), Some(Incoming::Faulty(Faulty::Noise(_)))));
+        assert!(matches!(rpc.read(long(r#"{"id":1,"result":{"#)), Some(Incoming::Faulty(Faulty::Broken(_)))));
     }
 }
