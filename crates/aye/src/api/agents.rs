@@ -2,21 +2,18 @@ use super::App;
 use super::asks::wait;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
-use crate::hub::{EventPage, NewRun, PlanApproval, Projects, is_parent};
+use crate::hub::{EventPage, NewRun, Projects, is_parent};
 use crate::processes::Process;
 use crate::protocol::{
-    Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, NewReport,
-    NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
+    Agents, AgentsQuery, ApprovePlan, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery,
+    NewReport, NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
 };
-use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, Digest, Invalid};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use aye_core::{Agent, AgentId, Invalid};
 use serde_json::Value;
 
 const MOST_EVENTS: u32 = 1000;
@@ -158,35 +155,14 @@ pub async fn stop(
     queue(&app, &caller, id, Command::Stop).await
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Decision {
-    Allow,
-    Deny,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ApprovePlan {
-    decision: Decision,
-    /// Of the refused plan, as the agent's `outline` shows it.
-    digest: Digest,
-    /// By a passkey, for exactly this approval.
-    assertion: Option<Assertion>,
-}
-
 pub async fn approve_plan(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<AgentId>,
     Body(body): Body<ApprovePlan>,
 ) -> Result<Reply<Agent>, Failure> {
-    let approval = match body.decision {
-        Decision::Allow => PlanApproval::Allow,
-        Decision::Deny => PlanApproval::Deny,
-    };
     let (name, who) = (caller.credential.name.clone(), caller.who());
-    Ok(ok(app.hub.approve_plan(id, approval, body.digest, (name, who), body.assertion).await?))
+    Ok(ok(app.hub.approve_plan(id, body.decision, body.digest, (name, who), body.assertion).await?))
 }
 
 async fn queue(app: &App, caller: &Caller, id: AgentId, command: Command) -> Result<Reply<Queued>, Failure> {

@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use crate::hub::{Problem, StoreError};
+use crate::protocol::Failed;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -11,7 +12,6 @@ use aye_core::invalid::decode;
 use aye_core::{Ask, Invalid, Proof, Refused, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 pub const ORDINARY: usize = 256 * 1024;
@@ -99,43 +99,25 @@ pub fn ok<T: Serialize>(content: T) -> Reply<T> {
 #[derive(Debug)]
 pub struct Failure {
     pub status: StatusCode,
-    pub error: String,
-    pub field: Option<String>,
-    pub ask: Option<Box<Ask>>,
-    /// It takes a passkey; the address of the page where that can be used.
-    pub passkey_at: Option<String>,
+    pub why: Failed<Ask>,
 }
 
 impl Failure {
     pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, error: error.into(), field: None, ask: None, passkey_at: None }
-    }
-
-    pub fn to_json(&self) -> Value {
-        let mut body = json!({ "error": self.error });
-        if let Some(field) = &self.field {
-            body["field"] = json!(field);
-        }
-        if let Some(ask) = &self.ask {
-            body["ask"] = json!(ask);
-        }
-        if let Some(page) = &self.passkey_at {
-            body["proof"] = json!(Proof::Passkey);
-            body["where"] = json!(page);
-        }
-        body
+        Self { status, why: Failed::new(error) }
     }
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        Reply(self.status, self.to_json()).into_response()
+        Reply(self.status, self.why).into_response()
     }
 }
 
 impl From<Invalid> for Failure {
     fn from(invalid: Invalid) -> Self {
-        Self { field: Some(invalid.field), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, invalid.problem) }
+        let why = Failed { field: Some(invalid.field), ..Failed::new(invalid.problem) };
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, why }
     }
 }
 
@@ -161,26 +143,27 @@ impl From<Problem> for Failure {
         if status.is_server_error() {
             tracing::error!(error = %problem, "a call could not be carried out");
         }
-        let error = problem.to_string();
+        let mut why = Failed::new(problem.to_string());
         match problem {
-            Problem::Invalid(invalid) => invalid.into(),
+            Problem::Invalid(invalid) => return invalid.into(),
             Problem::Refused { refused, ask } => {
-                let error = match refused {
-                    Refused::Ended => how_it_ended(&ask),
+                match refused {
+                    Refused::Ended => why.error = how_it_ended(&ask),
                     Refused::Expired => {
-                        format!(
-                            "{}, and the agent is told so",
-                            ask.state.why_unanswered().unwrap_or("nobody answered in time")
-                        )
+                        let how = ask.state.why_unanswered().unwrap_or("nobody answered in time");
+                        why.error = format!("{how}, and the agent is told so");
                     }
-                    Refused::NotDue | Refused::NothingSent | Refused::Receipt { .. } => error,
-                };
-                Self { ask: Some(ask), ..Self::new(status, error) }
+                    Refused::NotDue | Refused::NothingSent | Refused::Receipt { .. } => {}
+                }
+                why.ask = Some(ask);
             }
-            Problem::Unproven { page, .. } => Self { passkey_at: Some(page), ..Self::new(status, error) },
-            Problem::OtherDigest { ask } => Self { ask: Some(ask), ..Self::new(status, error) },
-            _ => Self::new(status, error),
+            Problem::Unproven { page, .. } => {
+                (why.proof, why.page) = (Some(Proof::Passkey), Some(page));
+            }
+            Problem::OtherDigest { ask } => why.ask = Some(ask),
+            _ => {}
         }
+        Self { status, why }
     }
 }
 

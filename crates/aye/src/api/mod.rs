@@ -29,7 +29,7 @@ pub use listeners::{Listeners, addresses};
 pub use serve::serve;
 
 use crate::hub::Hub;
-use crate::protocol::{Asks, AsksQuery, Call, calls};
+use crate::protocol::{Asks, AsksQuery, Call, PasskeyInfo, calls};
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
@@ -82,17 +82,9 @@ fn table(app: &App) -> Table {
     type Gives<Reply> = Call<(), (), Reply>;
     type Takes<Body, Reply = ()> = Call<(), Body, Reply>;
     let mut t = Table::new(app.clone());
-    t.add(
-        Gives::<page::Health>::get("/api/health", "Whether the hub is there"),
-        Needs::Nothing,
-        page::health,
-    );
+    t.add(calls::HEALTH, Needs::Nothing, page::health);
     t.add(Plain::get("/api/openapi.json", "This description"), Viewer, table::openapi);
-    t.add(
-        Gives::<tokens::Me>::get("/api/me", "Who the token in use belongs to"),
-        Needs::AnyToken,
-        tokens::me,
-    );
+    t.add(calls::ME, Needs::AnyToken, tokens::me);
 
     t.add(calls::ASKS, Viewer, asks::list);
     t.add(
@@ -137,14 +129,7 @@ fn table(app: &App) -> Table {
     t.add(calls::EVENTS, Viewer, agents::events);
     t.add(calls::REPORT, Agent, agents::report_events);
     t.add(calls::COMMANDS, Agent, agents::commands);
-    t.add(
-        Gives::<tokens::Token>::post(
-            "/api/agents/{id}/token",
-            "The agent's own token, for a process of the same user on the Unix socket",
-        ),
-        Needs::SameUser,
-        tokens::hand_out,
-    );
+    t.add(calls::AGENT_TOKEN, Needs::SameUser, tokens::hand_out);
     t.add(calls::PROMPT, Operator, agents::prompt);
     t.add(calls::INTERRUPT, Operator, agents::interrupt);
     t.add(calls::STOP, Operator, agents::stop);
@@ -166,31 +151,15 @@ fn table(app: &App) -> Table {
         compat::answer,
     );
 
-    t.add(
-        Gives::<tokens::Tokens>::get("/api/tokens", "All tokens, without their secrets"),
-        Operator,
-        tokens::list,
-    );
-    t.add(
-        Takes::<tokens::NewToken, tokens::Token>::post("/api/tokens", "Make a token"),
-        Operator,
-        tokens::create,
-    );
-    t.add(
-        Plain::delete("/api/tokens/{id}", "Revoke a token and close what it opened"),
-        Operator,
-        tokens::revoke,
-    );
+    t.add(calls::TOKENS, Operator, tokens::list);
+    t.add(calls::MAKE_TOKEN, Operator, tokens::create);
+    t.add(calls::REVOKE_TOKEN, Operator, tokens::revoke);
     t.add(
         Takes::<tokens::Label>::put("/api/tokens/{id}/label", "Name the browser that a token belongs to"),
         Operator,
         tokens::label,
     );
-    t.add(
-        Gives::<tokens::Link>::post("/api/sign-in-links", "A link that signs one browser in, once"),
-        Operator,
-        tokens::link,
-    );
+    t.add(calls::SIGN_IN_LINK, Operator, tokens::link);
 
     t.add(
         Gives::<grants::Grants>::get("/api/grants", "What people allowed for longer than once"),
@@ -198,36 +167,18 @@ fn table(app: &App) -> Table {
         grants::list,
     );
     t.add(Plain::delete("/api/grants/{id}", "Revoke a grant"), Operator, grants::revoke);
-    t.add(
-        Takes::<agents::ApprovePlan, aye_core::Agent>::post(
-            "/api/agents/{id}/plan-approval",
-            "Approve or deny the plan that was refused for an outline",
-        ),
-        Operator,
-        agents::approve_plan,
-    );
+    t.add(calls::APPROVE_PLAN, Operator, agents::approve_plan);
 
+    t.add(calls::PASSKEYS, Viewer, passkeys::list);
     t.add(
-        Gives::<passkeys::List>::get("/api/passkeys", "The passkeys that can allow"),
-        Viewer,
-        passkeys::list,
-    );
-    t.add(
-        Takes::<passkeys::NewPasskey, crate::hub::PasskeyInfo>::post(
+        Takes::<passkeys::NewPasskey, PasskeyInfo>::post(
             "/api/passkeys",
             "Add a passkey, by the signature of one that is there",
         ),
         Operator,
         passkeys::add,
     );
-    t.add(
-        Gives::<tokens::Link>::post(
-            "/api/passkeys/link",
-            "A link that lets one browser add the first passkey; only over the Unix socket",
-        ),
-        Operator,
-        passkeys::link,
-    );
+    t.add(calls::PASSKEY_LINK, Operator, passkeys::link);
     t.add(
         Takes::<passkeys::Wanted, crate::hub::Challenge>::post(
             "/api/passkeys/challenge",
@@ -236,14 +187,7 @@ fn table(app: &App) -> Table {
         Operator,
         passkeys::challenge,
     );
-    t.add(
-        Takes::<passkeys::Removal>::post(
-            "/api/passkeys/{id}/remove",
-            "Remove a passkey, by the signature of one that is there",
-        ),
-        Operator,
-        passkeys::remove,
-    );
+    t.add(calls::REMOVE_PASSKEY, Operator, passkeys::remove);
 
     t.add(
         Gives::<policy::PolicyView>::get("/api/policy", "The policy in force, and what it decided"),

@@ -3,33 +3,24 @@
 use super::App;
 use super::caller::Caller;
 use super::json::{Body, Failure, LARGE, Named, Reply, ok};
-use super::tokens::Link;
-use crate::hub::{Challenge, NewRun, PasskeyInfo};
+use crate::hub::{Challenge, NewRun};
+use crate::protocol::{Link, PasskeyInfo, Passkeys, RemovePasskey};
 use crate::webauthn::{Assertion, Purpose, Registration, Site};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use aye_core::{AgentId, AskId, Digest, Invalid, Text};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-
-#[derive(Serialize, JsonSchema)]
-pub struct List {
-    passkeys: Vec<PasskeyInfo>,
-    /// Whether the policy wants one for anything.
-    needed: bool,
-    /// Whether this session came by the link of `aye passkey add`, and there is none yet.
-    may_add_first: bool,
-}
 
 pub async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-) -> Result<Reply<List>, Failure> {
+) -> Result<Reply<Passkeys>, Failure> {
     let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id);
     let (passkeys, needed) = (app.hub.passkeys().await?, app.hub.policy().asks_for_proof());
-    Ok(ok(List { passkeys, needed, may_add_first }))
+    Ok(ok(Passkeys { passkeys, needed, may_add_first }))
 }
 
 /// A token that was stolen is no use for this: it takes a process of the owner's on this machine.
@@ -131,18 +122,11 @@ pub async fn add(
     Ok(Reply(StatusCode::CREATED, added))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Removal {
-    /// By a passkey that is there, this one or another.
-    assertion: Option<Assertion>,
-}
-
 pub async fn remove(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<String>,
-    Body(removal): Body<Removal>,
+    Body(removal): Body<RemovePasskey>,
 ) -> Result<StatusCode, Failure> {
     app.hub.remove_passkey(id, removal.assertion, caller.who()).await?;
     Ok(StatusCode::NO_CONTENT)

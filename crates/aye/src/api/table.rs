@@ -3,7 +3,7 @@
 use super::App;
 use super::caller::authorize;
 use super::json::{Reply, ok};
-use crate::protocol::Call;
+use crate::protocol::{Call, Failed};
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::http::Method;
@@ -88,17 +88,18 @@ impl Table {
     }
 
     pub fn finish(mut self) -> (Router, Description) {
+        let failed = self.schemas.subschema_for::<Failed>().to_value();
         let mut paths = Map::new();
         for call in &self.calls {
             let operations = paths.entry(call.path).or_insert_with(|| json!({}));
-            operations[call.method.as_str().to_ascii_lowercase()] = describe(call);
+            operations[call.method.as_str().to_ascii_lowercase()] = describe(call, &failed);
         }
         let openapi = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": "aye",
                 "version": env!("CARGO_PKG_VERSION"),
-                "description": "Every ask of every agent, in one place. Errors are {\"error\", \"field\"?, \"ask\"?}.",
+                "description": "Every ask of every agent, in one place.",
             },
             "paths": paths,
             "components": {
@@ -115,7 +116,7 @@ fn is_there(schema: Schema) -> Option<Value> {
     Some(schema.to_value()).filter(|schema| schema["type"] != "null")
 }
 
-fn describe(call: &Described) -> Value {
+fn describe(call: &Described, failed: &Value) -> Value {
     let who = match call.needs {
         Needs::Nothing => "anybody".to_owned(),
         Needs::SameUser => "a process of the same user, on the Unix socket".to_owned(),
@@ -131,7 +132,7 @@ fn describe(call: &Described) -> Value {
     let mut operation = json!({
         "summary": call.about,
         "description": format!("Who: {who}."),
-        "responses": { "200": success, "default": { "description": "Not done; the body says why" } },
+        "responses": { "200": success, "default": { "description": "Not done", "content": content(failed) } },
     });
     if let Some(schema) = &call.takes {
         operation["requestBody"] = json!({ "required": true, "content": content(schema) });

@@ -1,29 +1,17 @@
 use super::App;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, Named, Reply, ok};
-use crate::hub::CredentialInfo;
+use crate::protocol::{CredentialInfo, Link, ListedToken, Me, NewToken, Token, TokenList};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use aye_core::{AgentId, Invalid, Role, Text};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-#[derive(Serialize, JsonSchema)]
-pub struct Me {
-    role: Role,
-    agent: Option<AgentId>,
-    name: Text,
-}
+use serde::Deserialize;
 
 pub async fn me(Extension(caller): Extension<Caller>) -> Reply<Me> {
     let credential = caller.credential;
     ok(Me { role: credential.role, agent: credential.agent, name: credential.name })
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Token {
-    token: String,
 }
 
 /// What an agent starts may speak for that agent or for a new one, never for another that is there.
@@ -44,32 +32,17 @@ pub async fn hand_out(
     Ok(ok(Token { token }))
 }
 
-#[derive(Serialize, JsonSchema)]
-pub struct Tokens {
-    tokens: Vec<Listed>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Listed {
-    #[serde(flatten)]
-    info: CredentialInfo,
-    /// What a person called the browser that it belongs to.
-    label: Option<String>,
-    /// Whether it is the one in use.
-    yours: bool,
-}
-
 pub async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-) -> Result<Reply<Tokens>, Failure> {
+) -> Result<Reply<TokenList>, Failure> {
     let mut labels = app.hub.browser_names().await?;
-    let listed = |info: CredentialInfo| Listed {
+    let listed = |info: CredentialInfo| ListedToken {
         label: labels.remove(&info.id),
         yours: info.id == caller.credential.id,
         info,
     };
-    Ok(ok(Tokens { tokens: app.hub.tokens().await?.into_iter().map(listed).collect() }))
+    Ok(ok(TokenList { tokens: app.hub.tokens().await?.into_iter().map(listed).collect() }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -88,16 +61,6 @@ pub async fn label(
     }
     app.hub.name_browser(id, new.label).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewToken {
-    role: Role,
-    /// The agent that an agent's token belongs to.
-    agent: Option<AgentId>,
-    /// Whose it is; the name recorded with answers.
-    name: Option<Text>,
 }
 
 pub async fn create(
@@ -129,11 +92,6 @@ pub async fn revoke(
 ) -> Result<StatusCode, Failure> {
     app.hub.revoke_token(&id, &caller.who()).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Link {
-    pub url: String,
 }
 
 pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {

@@ -7,7 +7,7 @@ use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
 use super::{changes, compat};
 use crate::hub::{AnswerCall, Followed, Follower};
-use crate::protocol::FollowQuery;
+use crate::protocol::{FollowQuery, SentResult};
 use crate::webauthn::Assertion;
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -16,7 +16,7 @@ use axum::response::Response;
 use aye_core::invalid::decode;
 use aye_core::{AnswerKey, Ask, AskId, Digest};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_tungstenite::tungstenite::Message;
@@ -210,17 +210,13 @@ impl Connection {
         result: Result<Option<Ask>, Failure>,
     ) -> Result<(), End> {
         let frame = match result {
-            Ok(Some(ask)) => json!({ "type": "result", "key": key, "status": 200, "ask": ask }),
-            Ok(None) => json!({ "type": "result", "key": key, "status": 200 }),
-            Err(failure) => {
-                let mut frame = json!({ "type": "result", "key": key, "status": failure.status.as_u16() });
-                if let (Value::Object(frame), Value::Object(why)) = (&mut frame, failure.to_json()) {
-                    frame.extend(why);
-                }
-                frame
+            Ok(ask) => SentResult { key, status: StatusCode::OK.as_u16(), ask, failed: None },
+            Err(Failure { status, why }) => {
+                SentResult { key, status: status.as_u16(), ask: None, failed: Some(why) }
             }
         };
-        Ok(self.socket.send(frame.to_string().into()).await?)
+        let frame = serde_json::to_string(&frame).map_err(|_| End::Failed)?;
+        Ok(self.socket.send(frame.into()).await?)
     }
 }
 

@@ -2,14 +2,14 @@ use super::Done;
 use crate::agents::claude::settings::{self, HookCommand};
 use crate::agents::driven::process::find;
 use crate::agents::{random_name, supervise};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
+use crate::protocol::calls;
 use crate::surfaces::terminal::style::{HEAD, paint};
 use anyhow::Context;
 use aye_core::AgentId;
 use clap::Args;
-use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -85,8 +85,9 @@ async fn within<T>(limit: Duration, work: impl Future<Output = anyhow::Result<T>
 /// must not be in the agent's hands.
 async fn credential(home: &Home) -> anyhow::Result<Option<String>> {
     if std::env::var_os("AYE_URL").is_none() {
-        let health: Value = Client::for_person(home)?.get("/api/health").await?;
-        tracing::debug!(%health, "a hub is there");
+        let client = Client::for_person(home)?;
+        let hub = client.call(&calls::HEALTH, "", &(), &(), Try::Once).await?;
+        tracing::debug!(version = hub.version, "a hub is there");
         return Ok(None);
     }
     let agent = match Client::own_agent(home).await? {

@@ -1,12 +1,14 @@
 use super::policy::{self, LostByRule};
 use super::{Done, ERROR, say, say_json};
 use crate::agents::driven::process::find;
-use crate::client::{CallError, Client};
+use crate::client::{CallError, Client, Try};
 use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
+use crate::protocol::calls;
 use crate::store::{self, verify::Against};
 use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, paint};
+use aye_core::Role;
 use aye_core::visible::one_line;
 use clap::Args;
 use jiff::Timestamp;
@@ -232,14 +234,14 @@ fn trail(home: &Home) -> Finding {
 
 async fn hub(home: &Home) -> Finding {
     let health = match Client::for_person(home) {
-        Ok(client) => client.get::<Value>("/api/health").await.map_err(anyhow::Error::from),
+        Ok(client) => client.call(&calls::HEALTH, "", &(), &(), Try::Once).await.map_err(anyhow::Error::from),
         Err(error) => Err(error),
     };
     let ours = env!("CARGO_PKG_VERSION");
     match health {
-        Ok(health) if health["version"] == ours => Finding::fine("hub", format!("running, version {ours}")),
+        Ok(health) if health.version == ours => Finding::fine("hub", format!("running, version {ours}")),
         Ok(health) => {
-            let theirs = health["version"].as_str().unwrap_or("unknown");
+            let theirs = one_line(&health.version);
             Finding::wrong(
                 "hub",
                 format!("version {theirs} is running, this is {ours}"),
@@ -252,16 +254,16 @@ async fn hub(home: &Home) -> Finding {
 
 async fn token(home: &Home) -> Finding {
     let me = match Client::for_person(home) {
-        Ok(client) => client.get::<Value>("/api/me").await,
+        Ok(client) => client.me().await,
         Err(error) => return Finding::wrong("token", error.to_string(), "set AYE_TOKEN"),
     };
     match me {
-        Ok(me) if me["role"] == "operator" => {
-            Finding::fine("token", format!("operator, as {}", me["name"].as_str().unwrap_or_default()))
+        Ok(me) if me.role == Role::Operator => {
+            Finding::fine("token", format!("operator, as {}", one_line(me.name.as_str())))
         }
         Ok(me) => Finding::wrong(
             "token",
-            format!("its role is {}, which cannot answer", me["role"].as_str().unwrap_or_default()),
+            format!("its role is {}, which cannot answer", me.role),
             "aye token create --role operator",
         ),
         Err(CallError::Refused { error, .. }) => {

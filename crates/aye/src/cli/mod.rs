@@ -38,7 +38,7 @@ use anstyle::AnsiColor;
 use aye_core::visible::{visible, visible_json};
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
-use serde_json::Value;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -265,7 +265,7 @@ fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints JSON and nothing else.
-fn say_json(value: &Value) -> anyhow::Result<()> {
+fn say_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
     Ok(writeln!(out, "{}", visible_json(&text))?)

@@ -1,10 +1,10 @@
 use super::{Done, say};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
+use crate::protocol::calls;
 use anyhow::{Context, ensure};
 use clap::Args;
 use qrcodegen::{QrCode, QrCodeEcc};
-use serde_json::json;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
@@ -24,16 +24,16 @@ pub struct Open {
 
 impl Open {
     pub async fn run(self, home: &Home) -> Done {
-        let link = Client::for_person(home)?.post("/api/sign-in-links", json!({})).await?;
-        let url = link["url"].as_str().unwrap_or_default();
+        let client = Client::for_person(home)?;
+        let url = client.call(&calls::SIGN_IN_LINK, "", &(), &(), Try::Once).await?.url;
         if self.qr {
             ensure!(
-                reachable(url),
+                reachable(&url),
                 "a phone cannot sign in at {}: it needs https, under a name or address that it can reach. \
                  Name that as public_url under [hub] in config.toml, then try again",
-                url.split("/sign-in").next().unwrap_or(url)
+                url.split("/sign-in").next().unwrap_or(&url)
             );
-            say(&code(url)?)?;
+            say(&code(&url)?)?;
         }
         say(&format!("{url}\n"))?;
         Ok(ExitCode::SUCCESS)

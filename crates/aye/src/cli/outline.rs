@@ -1,14 +1,13 @@
 use super::{Done, say};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
-use crate::protocol::calls;
+use crate::protocol::{ApprovePlan, PlanApproval, calls};
 use crate::surfaces::terminal::style::{DIM, paint};
 use crate::surfaces::terminal::whole;
 use anyhow::Context;
 use aye_core::{Agent, AskId};
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::json;
 use std::process::ExitCode;
 
 /// Show the plan that is on hold while an outline is awaited, and approve or deny it.
@@ -37,9 +36,9 @@ impl Outline {
         let pause = agent.outline.filter(|pause| now < pause.until);
         let pause = pause.context("no outline is awaited from this agent")?;
         if self.approve || self.deny {
-            let decision = if self.approve { "allow" } else { "deny" };
-            let call = json!({ "decision": decision, "digest": pause.digest });
-            client.post(&format!("/api/agents/{}/plan-approval", agent.id), call).await?;
+            let decision = if self.approve { PlanApproval::Allow } else { PlanApproval::Deny };
+            let approval = ApprovePlan { decision, digest: pause.digest, assertion: None };
+            client.call(&calls::APPROVE_PLAN, agent.id.as_str(), &(), &approval, Try::Once).await?;
             let told =
                 if self.approve { "This plan passes when it comes again." } else { "The pause is over." };
             say(&format!("{told}\n"))?;

@@ -1,11 +1,10 @@
 use super::{Done, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
-use crate::hub::PasskeyInfo;
+use crate::protocol::{PasskeyInfo, RemovePasskey, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use aye_core::visible::one_line;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Add, list and remove passkeys, for `proof = "passkey"` in config.toml.
@@ -46,18 +45,19 @@ impl Passkey {
         let client = Client::for_person(home)?;
         match self.action {
             Action::Add => {
-                let link = client.post("/api/passkeys/link", json!({})).await?;
-                say(&format!("{}\n", link["url"].as_str().unwrap_or_default()))?;
+                let link = client.call(&calls::PASSKEY_LINK, "", &(), &(), Try::Once).await?;
+                say(&format!("{}\n", link.url))?;
             }
             Action::List { json } => {
-                let list: Value = client.get("/api/passkeys").await?;
+                let list = client.call(&calls::PASSKEYS, "", &(), &(), Try::Once).await?;
                 match json {
                     true => say_json(&list)?,
-                    false => say(&table(serde_json::from_value(list["passkeys"].clone())?))?,
+                    false => say(&table(list.passkeys))?,
                 }
             }
             Action::Remove { id } => {
-                client.post(&format!("/api/passkeys/{id}/remove"), json!({})).await?;
+                let without = RemovePasskey { assertion: None };
+                client.call(&calls::REMOVE_PASSKEY, &id, &(), &without, Try::Once).await?;
             }
         }
         Ok(ExitCode::SUCCESS)

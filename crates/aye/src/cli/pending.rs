@@ -68,7 +68,7 @@ impl Pending {
             }
         }
         match self.json {
-            true => say_json(&pending.iter().map(|(file, open)| as_json(file, open)).collect())?,
+            true => say_json(&pending.iter().map(|(file, open)| as_json(file, open)).collect::<Vec<_>>())?,
             false if pending.is_empty() => say("nothing is pending\n")?,
             false => {
                 for (file, open) in &pending {

@@ -1,12 +1,11 @@
 use super::{Done, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
-use crate::hub::CredentialInfo;
+use crate::protocol::{ListedToken, NewToken, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use aye_core::visible::one_line;
-use aye_core::{Role, Surface};
+use aye_core::{AgentId, Role, Surface, Text};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Create, list and revoke tokens.
@@ -59,19 +58,21 @@ impl Token {
         let client = Client::for_person(home)?;
         match self.action {
             Action::Create { role, agent, name } => {
-                let new = json!({ "role": role, "agent": agent, "name": name });
-                let made = client.post("/api/tokens", new).await?;
-                say(&format!("{}\n", made["token"].as_str().unwrap_or_default()))?;
+                let agent = agent.map(AgentId::try_from).transpose().map_err(anyhow::Error::msg)?;
+                let name = name.map(Text::try_from).transpose().map_err(anyhow::Error::msg)?;
+                let new = NewToken { role, agent, name };
+                let made = client.call(&calls::MAKE_TOKEN, "", &(), &new, Try::Once).await?;
+                say(&format!("{}\n", made.token))?;
             }
             Action::List { json } => {
-                let list: Value = client.get("/api/tokens").await?;
+                let list = client.call(&calls::TOKENS, "", &(), &(), Try::Once).await?;
                 match json {
                     true => say_json(&list)?,
-                    false => say(&table(serde_json::from_value(list["tokens"].clone())?))?,
+                    false => say(&table(list.tokens))?,
                 }
             }
             Action::Revoke { id } => {
-                client.delete(&format!("/api/tokens/{id}")).await?;
+                client.call(&calls::REVOKE_TOKEN, &id, &(), &(), Try::Once).await?;
                 say(&format!("{id} is revoked, and what it had opened is closed.\n"))?;
             }
         }
@@ -79,9 +80,9 @@ impl Token {
     }
 }
 
-fn table(tokens: Vec<CredentialInfo>) -> String {
+fn table(tokens: Vec<ListedToken>) -> String {
     let mut out = String::new();
-    for token in tokens {
+    for ListedToken { info: token, .. } in tokens {
         let revoked = if token.revoked { "  revoked" } else { "" };
         let surface = token.surface.map(Surface::as_str).unwrap_or_default();
         out += &format!(

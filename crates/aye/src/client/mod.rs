@@ -8,17 +8,17 @@ pub use follow::Follower;
 
 use crate::home::Home;
 use crate::own_folder::NotOurs;
-use crate::protocol::{Asks, AsksQuery, Call, WaitQuery, calls};
+use crate::protocol::{Asks, AsksQuery, Call, Failed, Me, NewToken, WaitQuery, calls};
 use crate::transport::{Transport, TransportError};
 use crate::url::HubUrl;
 use anyhow::Context;
-use aye_core::{AgentId, AskId, AskView, Surface};
+use aye_core::{AgentId, AskId, AskView, Role, Surface};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub enum CallError {
     #[error("the hub at {at} went away in the middle of a call: {source}")]
     Interrupted { at: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{error}")]
-    Refused { status: StatusCode, error: String, body: Value },
+    Refused { status: StatusCode, error: String },
     #[error("the hub's reply makes no sense: {0}")]
     Garbled(String),
 }
@@ -125,25 +125,21 @@ impl Client {
         let transport = transport(home)?;
         let token = match transport.is_local() {
             true => {
-                let path = format!("/api/agents/{agent}/token");
-                Self { transport, token: None }.send(Method::POST, &path, Some(json!({}))).await?
+                let nobody = Self { transport, token: None };
+                nobody.call(&calls::AGENT_TOKEN, agent.as_str(), &(), &(), Try::Once).await?
             }
             false => {
                 let person = Self::for_person(home)?;
-                let me = person.send(Method::GET, "/api/me", None).await?;
-                if me["role"] == "agent" {
-                    anyhow::ensure!(
-                        me["agent"] == agent.as_str(),
-                        "AYE_TOKEN belongs to the agent {}, not to {agent}",
-                        me["agent"]
-                    );
+                let me = person.me().await?;
+                if let Some(its) = me.agent {
+                    anyhow::ensure!(its == *agent, "AYE_TOKEN belongs to the agent {its}, not to {agent}");
                     return person.token.context("there is no AYE_TOKEN");
                 }
-                let new = json!({ "role": "agent", "agent": agent });
-                person.send(Method::POST, "/api/tokens", Some(new)).await?
+                let new = NewToken { role: Role::Agent, agent: Some(agent.clone()), name: None };
+                person.call(&calls::MAKE_TOKEN, "", &(), &new, Try::Once).await?
             }
         };
-        Ok(token["token"].as_str().context("the hub handed out no token")?.to_owned())
+        Ok(token.token)
     }
 
     /// The agent that `AYE_TOKEN` belongs to, if it is an agent's.
@@ -151,8 +147,12 @@ impl Client {
         if std::env::var_os("AYE_TOKEN").is_none() {
             return Ok(None);
         }
-        let me = Self::for_person(home)?.send(Method::GET, "/api/me", None).await?;
-        Ok(me["agent"].as_str().and_then(|agent| AgentId::try_from(agent).ok()))
+        Ok(Self::for_person(home)?.me().await?.agent)
+    }
+
+    /// Who the token in use belongs to.
+    pub async fn me(&self) -> Result<Me, CallError> {
+        self.call(&calls::ME, "", &(), &(), Try::Once).await
     }
 
     /// Makes a call about `id`, where the call is about one. Only one that may be repeated is made until it is heard.
@@ -343,12 +343,12 @@ fn reply(status: StatusCode, bytes: &[u8]) -> Result<Value, CallError> {
     if status.is_success() {
         return Ok(value);
     }
-    let error = match (value["error"].as_str(), value["field"].as_str()) {
-        (Some(error), Some(field)) if !field.is_empty() => format!("{field}: {error}"),
-        (Some(error), _) => error.to_owned(),
-        (None, _) => format!("the hub answered {status}"),
+    let error = match read::<Failed<Value>>(value) {
+        Ok(Failed { error, field: Some(field), .. }) if !field.is_empty() => format!("{field}: {error}"),
+        Ok(Failed { error, .. }) => error,
+        Err(_) => format!("the hub answered {status}"),
     };
-    Err(CallError::Refused { status, error, body: value })
+    Err(CallError::Refused { status, error })
 }
 
 fn written(body: &impl Serialize) -> Result<Option<Value>, CallError> {
@@ -363,6 +363,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixListener;
 

@@ -42,16 +42,15 @@ pub use crate::store::{
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, Named};
 pub use clock::Clock;
-pub use credentials::{Credential, CredentialInfo, SESSION_LASTS, SessionError, SignIn, SignInError};
+pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
 pub use grants::GrantInfo;
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};
 pub use memory::Memo;
 pub use meters::{Counted, Figures, Histogram};
-pub use outline::PlanApproval;
 pub use own_files::why_asked;
-pub use passkeys::{Challenge, PasskeyInfo};
+pub use passkeys::Challenge;
 pub use policy::Trouble;
 pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};

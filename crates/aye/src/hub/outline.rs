@@ -3,6 +3,7 @@
 use super::change::publish_agent;
 use super::passkeys::Act;
 use super::{Hub, Problem};
+use crate::protocol::PlanApproval;
 use crate::store::Tx;
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::outline::NotNow;
@@ -10,12 +11,6 @@ use aye_core::{Agent, AgentId, Answer, Ask, By, Digest, PlanVerdict, Proof, Text
 use aye_policy::OutlinePreapproval;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanApproval {
-    Allow,
-    Deny,
-}
 
 impl From<NotNow> for Problem {
     fn from(not_now: NotNow) -> Self {

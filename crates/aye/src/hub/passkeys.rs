@@ -3,6 +3,7 @@
 use super::first_passkey::FirstPasskey;
 use super::problem::{NO_RANDOMNESS, random_id};
 use super::{Hub, Problem};
+use crate::protocol::PasskeyInfo;
 use crate::store::passkeys::{added_detail, used_detail};
 use crate::store::{PasskeyRow, Reader, Tx};
 use crate::webauthn::{
@@ -13,7 +14,7 @@ use aye_core::digest::hex;
 use aye_core::{AgentId, AskId, Text};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -47,17 +48,6 @@ pub struct Challenge {
     /// The credentials that can be used there.
     pub credentials: Vec<Encoded>,
     pub until: Timestamp,
-}
-
-/// A passkey as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PasskeyInfo {
-    pub id: String,
-    pub name: Text,
-    /// The host of the page where it can be used.
-    pub rp: String,
-    pub created_at: Timestamp,
-    pub used_at: Option<Timestamp>,
 }
 
 impl From<PasskeyRow> for PasskeyInfo {

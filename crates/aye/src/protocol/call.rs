@@ -1,7 +1,9 @@
 //! One call of the API.
 
+use aye_core::{AskView, Proof};
 use hyper::Method;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
 /// A call with the types of its query, its body and its reply; `()` where there is none. An empty reply is read as
@@ -47,5 +49,31 @@ impl<Query: Serialize, Body, Reply> Call<Query, Body, Reply> {
             query if query.is_empty() => self.at(id),
             query => format!("{}?{query}", self.at(id)),
         }
+    }
+}
+
+/// Why a call was not carried out: the body of every reply that is no success.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Failed")]
+#[serde(bound(deserialize = "A: Deserialize<'de>"))]
+pub struct Failed<A = AskView> {
+    pub error: String,
+    /// What in the call is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The ask as it is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Box<A>>,
+    /// What allowing it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// The address of the page where that can be used.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
+}
+
+impl<A> Failed<A> {
+    pub fn new(error: impl Into<String>) -> Self {
+        Self { error: error.into(), field: None, ask: None, proof: None, page: None }
     }
 }

@@ -1,5 +1,6 @@
-//! The calls that are typed on both sides. The others are defined in `api/`; commands make some of them by path.
+//! The calls that are typed on both sides. The others are defined in `api/`: they are the page's.
 
+use super::access::{ApprovePlan, Health, Link, Me, NewToken, Passkeys, RemovePasskey, Token, TokenList};
 use super::agents::{
     Agents, AgentsQuery, Commands, CommandsQuery, Events, EventsQuery, NewReport, Prompt, Queued,
     Registration, Reported, Title,
@@ -8,6 +9,9 @@ use super::asks::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, Resolutio
 use super::call::Call;
 use super::frames::{FollowQuery, Frame};
 use aye_core::{Agent, AskView, Can, Delivery};
+
+pub const HEALTH: Call<(), (), Health> = Call::get("/api/health", "Whether the hub is there");
+pub const ME: Call<(), (), Me> = Call::get("/api/me", "Who the token in use belongs to");
 
 pub const ASKS: Call<AsksQuery, (), Asks> = Call::get("/api/asks", "Asks; open ones oldest first");
 pub const ASK: Call<(), (), AskView> = Call::get("/api/asks/{id}", "One ask");
@@ -47,3 +51,23 @@ pub const INTERRUPT: Call<(), (), Queued> =
     Call::post("/api/agents/{id}/interrupt", "Interrupt the agent's turn");
 pub const STOP: Call<(), (), Queued> = Call::post("/api/agents/{id}/stop", "End the agent's run");
 pub const RENAME: Call<(), Title, Agent> = Call::put("/api/agents/{id}/title", "Name the agent");
+pub const AGENT_TOKEN: Call<(), (), Token> = Call::post(
+    "/api/agents/{id}/token",
+    "The agent's own token, for a process of the same user on the Unix socket",
+);
+pub const APPROVE_PLAN: Call<(), ApprovePlan, Agent> =
+    Call::post("/api/agents/{id}/plan-approval", "Approve or deny the plan that was refused for an outline");
+
+pub const TOKENS: Call<(), (), TokenList> = Call::get("/api/tokens", "All tokens, without their secrets");
+pub const MAKE_TOKEN: Call<(), NewToken, Token> = Call::post("/api/tokens", "Make a token");
+pub const REVOKE_TOKEN: Call = Call::delete("/api/tokens/{id}", "Revoke a token and close what it opened");
+pub const SIGN_IN_LINK: Call<(), (), Link> =
+    Call::post("/api/sign-in-links", "A link that signs one browser in, once");
+
+pub const PASSKEYS: Call<(), (), Passkeys> = Call::get("/api/passkeys", "The passkeys that can allow");
+pub const PASSKEY_LINK: Call<(), (), Link> = Call::post(
+    "/api/passkeys/link",
+    "A link that lets one browser add the first passkey; only over the Unix socket",
+);
+pub const REMOVE_PASSKEY: Call<(), RemovePasskey> =
+    Call::post("/api/passkeys/{id}/remove", "Remove a passkey, by the signature of one that is there");

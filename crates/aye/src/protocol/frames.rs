@@ -1,5 +1,6 @@
 //! What goes over the WebSocket.
 
+use super::call::Failed;
 use aye_core::{Agent, AgentId, AskId, AskView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,20 @@ pub enum Frame<A = AskView, G = Agent, V = Value> {
     /// Of a newer hub, or the result of something that was sent.
     #[serde(other)]
     Other,
+}
+
+/// What became of something that a client sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename = "result")]
+pub struct SentResult<A = AskView> {
+    /// The one that it was sent with.
+    pub key: Option<Value>,
+    /// As of HTTP.
+    pub status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<A>,
+    #[serde(flatten)]
+    pub failed: Option<Failed<A>>,
 }
 
 /// All that is open, as of one number.

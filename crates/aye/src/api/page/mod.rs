@@ -4,19 +4,12 @@ mod files;
 pub mod previews;
 
 use super::json::{Failure, Named, Reply, ok};
+use crate::protocol::Health;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-#[derive(Serialize, JsonSchema)]
-pub struct Health {
-    status: &'static str,
-    version: &'static str,
-}
 
 pub async fn health() -> Reply<Health> {
-    ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })
 }
 
 pub async fn index(headers: HeaderMap) -> Result<Response, Failure> {

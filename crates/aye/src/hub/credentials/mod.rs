@@ -11,15 +11,14 @@ pub use sign_in::{SESSION_LASTS, SignIn, SignInError};
 
 use super::{Clock, Hub, NO_RANDOMNESS, Problem};
 use crate::home::Home;
+use crate::protocol::CredentialInfo;
 use crate::random::random_hex;
 use crate::store::{Reader, Store, StoreError, TokenRow, Tx};
 use anyhow::Context;
 use aye_core::{AgentId, Role, Surface, Text};
 use in_force::InForce;
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use secrets::{random_token, sha256, token_with_id};
-use serde::{Deserialize, Serialize};
 use sessions::PageTokens;
 use sign_in::SignInCodes;
 use std::sync::Arc;
@@ -42,20 +41,6 @@ pub struct Credential {
     expires_at: Option<Timestamp>,
     /// Ends everything that was opened with this token, once it is revoked.
     pub revoked: CancellationToken,
-}
-
-/// A token as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CredentialInfo {
-    pub id: String,
-    pub role: Role,
-    pub agent: Option<AgentId>,
-    pub name: Text,
-    pub surface: Option<Surface>,
-    pub created_at: Timestamp,
-    /// When it ends by itself, as a browser's session does.
-    pub expires_at: Option<Timestamp>,
-    pub revoked: bool,
 }
 
 pub struct Credentials {

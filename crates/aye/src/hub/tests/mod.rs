@@ -20,6 +20,7 @@ mod sessions;
 mod unreadable;
 
 use super::*;
+use crate::protocol::{PasskeyInfo, PlanApproval};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
     AgentId, AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal,

@@ -12,7 +12,8 @@ use super::message::{AskContent, RunContent};
 use super::queue::Job;
 use super::render::{approves, open};
 use super::wire::{CallbackQuery, ReceivedUpdate, Update};
-use crate::hub::{AnswerCall, Command, PlanApproval, Problem};
+use crate::hub::{AnswerCall, Command, Problem};
+use crate::protocol::PlanApproval;
 use aye_core::{AnswerKey, Ask, Digest, Surface};
 use serde_json::Value;
 

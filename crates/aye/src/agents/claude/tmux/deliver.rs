@@ -1,7 +1,7 @@
 //! Carrying out a plan: one key at a time, each only on the page it is meant for.
 
 use super::pane::{NoPane, Pane};
-use super::plan::Plan;
+use super::plan::{Plan, Step};
 use super::screen::{Differs, Page, compare};
 use aye_core::Question;
 use std::time::{Duration, Instant};
@@ -11,6 +11,10 @@ const SLOWEST_PAGE: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(30);
 /// How long a page must stay the same before a key that cannot be taken back.
 const STANDS_STILL: Duration = Duration::from_millis(100);
+/// How long a dialog may stay after the key that answers it.
+const GOES_WITHIN: Duration = Duration::from_secs(2);
+/// A dialog that has only just been drawn may drop a key.
+const MOST_PRESSES: usize = 3;
 
 /// How far a plan came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +37,18 @@ pub enum Stopped {
     Screen(#[from] Differs),
     #[error("it was answered in the terminal meanwhile")]
     Answered,
+    #[error("the dialog does not take the key that answers it")]
+    Ignored,
 }
 
-/// `still_open` is asked before the first key, and before the one that submits.
+/// `still_open` is asked before the first key, and before the one that submits; `is_alone`, whether no other call can
+/// bring up the same dialog, before that one is pressed again.
 pub async fn deliver(
     pane: &Pane,
     questions: &[Question],
     plan: &Plan,
-    mut still_open: impl FnMut() -> bool,
+    still_open: impl Fn() -> bool,
+    is_alone: impl Fn() -> bool,
 ) -> Typed {
     for (pressed, step) in plan.steps.iter().enumerate() {
         let submits = pressed + 1 == plan.steps.len();
@@ -68,7 +76,53 @@ pub async fn deliver(
             return if submits { Typed::Perhaps(stopped) } else { Typed::Some(stopped) };
         }
     }
-    Typed::All
+    match plan.steps.last() {
+        Some(last) => see_it_go(pane, questions, last, || still_open() && is_alone()).await,
+        None => Typed::All,
+    }
+}
+
+/// Presses the key that submits again, but only if the terminal has certainly dropped it: keys take effect in order,
+/// so one that moves the mark in this very dialog shows that those before it were taken and did nothing. A key that
+/// merely waits to be read would answer the next dialog.
+async fn see_it_go(pane: &Pane, questions: &[Question], last: &Step, may_repeat: impl Fn() -> bool) -> Typed {
+    for _ in 1..MOST_PRESSES {
+        if is_gone(pane, questions, &last.page).await || !may_repeat() {
+            return Typed::All;
+        }
+        let Some((beside, away, back)) = last.page.beside(questions) else { return Typed::All };
+        let dropped = async {
+            pane.press(&away).await?;
+            wait_for(pane, questions, &beside).await?;
+            pane.press(&back).await?;
+            wait_for(pane, questions, &last.page).await?;
+            tokio::time::sleep(STANDS_STILL).await;
+            wait_for(pane, questions, &last.page).await
+        };
+        match dropped.await {
+            Ok(()) if may_repeat() => {}
+            Ok(()) | Err(_) => return Typed::All,
+        }
+        if let Err(gone) = pane.press(&last.key).await {
+            return Typed::Perhaps(gone.into());
+        }
+    }
+    match is_gone(pane, questions, &last.page).await || !may_repeat() {
+        true => Typed::All,
+        false => Typed::Some(Stopped::Ignored),
+    }
+}
+
+/// Whether the terminal shows something else soon.
+async fn is_gone(pane: &Pane, questions: &[Question], page: &Page) -> bool {
+    let until = Instant::now() + GOES_WITHIN;
+    loop {
+        let is_there = pane.screen().await.is_ok_and(|screen| compare(&screen, questions, page).is_ok());
+        if !is_there || Instant::now() >= until {
+            return !is_there;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 /// A page is there as soon as the terminal has drawn what the key before did.
@@ -82,3 +136,6 @@ async fn wait_for(pane: &Pane, questions: &[Question], page: &Page) -> Result<()
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What the terminal shows, read strictly: whatever is not exactly the page that should be there is
 //! something else, and something else gets no keys.
 
+use super::keys::Key;
 use super::prompt::{Call, Prompt, Words};
 use aye_core::Question;
 use std::sync::Arc;
@@ -21,6 +22,32 @@ pub enum Page {
     Review { answers: Vec<Vec<String>> },
     /// A dialog about a tool call as it was first seen, with this row highlighted.
     Prompt { first: Arc<Prompt>, call: Arc<Call>, at: usize, words: Words },
+}
+
+impl Page {
+    /// The same page with another row highlighted, and the keys that lead there and back. None where moving could do
+    /// more than that.
+    pub fn beside(&self, questions: &[Question]) -> Option<(Self, Key, Key)> {
+        match self {
+            Page::Prompt { first, call, at, words: Words::None } => {
+                let below = *at + 1 < first.rows.len();
+                let beside = if below { *at + 1 } else { at.checked_sub(1)? };
+                let (first, call) = (first.clone(), call.clone());
+                let page = Page::Prompt { first, call, at: beside, words: Words::None };
+                Some(if below { (page, Key::Down, Key::Up) } else { (page, Key::Up, Key::Down) })
+            }
+            Page::Question { index, ticked, at: At::AnyOption, typed: None } if ticked.is_empty() => {
+                let question = questions.get(*index)?;
+                if question.multi_select || question.options.len() < 2 {
+                    return None;
+                }
+                let page =
+                    Page::Question { index: *index, ticked: Vec::new(), at: At::Option(1), typed: None };
+                Some((page, Key::Down, Key::Up))
+            }
+            Page::Prompt { .. } | Page::Question { .. } | Page::Review { .. } => None,
+        }
+    }
 }
 
 /// Which row is highlighted.

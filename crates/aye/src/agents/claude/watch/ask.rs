@@ -243,8 +243,8 @@ impl Asked {
         // On disk before the first key: whoever takes over after a crash must not type it again.
         let typing = "keys were typed into its terminal, and its transcript has not shown the answer yet";
         self.report(id, Receipt::Unknown, typing).await?;
-        let typed =
-            deliver(&pane, self.questions(), &plan, || ending.borrow().is_none() && self.is_open()).await;
+        let still_open = || ending.borrow().is_none() && self.is_open();
+        let typed = deliver(&pane, self.questions(), &plan, still_open, || self.is_alone()).await;
         tracing::debug!(agent = %self.client.agent(), ask = %id, ?typed, "an answer was typed");
         match typed {
             Typed::All => {
@@ -349,6 +349,12 @@ impl Asked {
     fn is_open(&self) -> bool {
         let open = open_calls(&self.transcript, &self.tool).unwrap_or_default();
         open.iter().any(|open| open.tool_use_id == self.tool_use_id)
+    }
+
+    /// Whether no other call can show the same dialog. The transcript does not tell of those of other sub-agents.
+    fn is_alone(&self) -> bool {
+        let by_sub_agent = self.call.as_ref().is_some_and(|call| call.by_sub_agent);
+        !by_sub_agent && open_calls(&self.transcript, &self.tool).is_ok_and(|open| open.len() == 1)
     }
 
     /// Whether the ask could still be taken back.
