@@ -100,6 +100,22 @@ fn a_detached_run_in_a_mode_that_does_not_exist_fails_at_once_with_the_reason() 
 
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn as_soon_as_the_last_one_leaves_a_request_is_refused_if_people_chose_so_and_the_model_is_told() {
+    let story = Story::new(vec![vec![tool("toolu_b", "Bash", bash("touch never"))], vec![text("Well.")]]);
+    let story = Story(story.0.with_policy("[policy]\nwhen_unattended = \"reject after 0s\""));
+    let page = story.hub.follow("", &story.hub.operator());
+    let run = story.run(&[]);
+    let ask = story.hub.open_ask();
+    drop(page);
+    story.told("toolu_b", "nobody");
+    let ended = story.settled(&ask);
+    assert_eq!((&ended["state"], &ended["receipt"]), (&json!("expired"), &json!("confirmed")), "{ended}");
+    assert!(!story.has("never"));
+    said(run);
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
     let task =
         json!({"description": "look around", "prompt": "touch it", "subagent_type": "general-purpose"});
@@ -114,5 +130,11 @@ fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
     assert_eq!(story.model.result_of("toolu_s")["tool_use_id"], "toolu_s");
     assert!(story.has("by-a-sub-agent"));
     story.confirmed(&ask);
-    ended(run);
+    let printed = said(run);
+    assert!(printed.contains("✓ Bash (general-purpose: look around)"), "{printed}");
+    let path = format!("/api/agents/{}/events", ask["agent"].as_str().unwrap());
+    let events = story.hub.get(&path, &story.hub.operator()).body["events"].as_array().unwrap().clone();
+    let result =
+        events.iter().find(|each| each["event"]["type"] == "tool_result" && each["event"]["id"] == "toolu_s");
+    assert_eq!(result.unwrap()["event"]["sub_agent"], "general-purpose: look around", "{events:?}");
 }

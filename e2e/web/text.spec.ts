@@ -101,10 +101,10 @@ test('what settles differently from what was streamed replaces it, and nothing c
   talk.take(2, { type: 'text', id: 't', text: 'right words' }, 1);
   talk.take(2, { type: 'trouble', text: 'again' }, 1);
   talk.take(3, { type: 'tool', id: 'u', name: 'Bash', input: {} }, 1);
-  talk.take(4, { type: 'tool_result', id: 'u', failed: false, text: 'ok' }, 1);
+  talk.take(4, { type: 'tool_result', id: 'u', failed: false, text: 'ok', sub_agent: 'Explore: tests' }, 1);
   talk.take(5, { type: 'of the future' }, 1);
   expect(talk.pieces.map((piece) => piece.is)).toEqual(['words', 'tool']);
-  expect(talk.pieces[1]).toMatchObject({ tool: { result: { text: 'ok', failed: false } } });
+  expect(talk.pieces[1]).toMatchObject({ tool: { subAgent: 'Explore: tests', result: { text: 'ok', failed: false } } });
   expect(talk.toolAt('u')).toBe(1);
 });
 

@@ -209,7 +209,7 @@ export class Conversation {
       images: imagesOf(event['images']),
     };
     // A new object, so that what shows it notices.
-    found.tool = { ...found.tool, result };
+    found.tool = { ...found.tool, subAgent: found.tool.subAgent || text(event['sub_agent']), result };
     this.pieces[found.at] = { key: `u${found.tool.id}`, is: 'tool', tool: found.tool };
   }
 }

@@ -51,6 +51,8 @@ pub enum ConversationEvent {
         #[serde(default)]
         images_left_out: usize,
         duration_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sub_agent: Option<String>,
     },
     Turn {
         #[serde(flatten)]

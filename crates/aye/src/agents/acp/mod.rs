@@ -354,7 +354,14 @@ impl Acp {
             let blocks = update["content"].as_array().map(Vec::as_slice).unwrap_or_default();
             let text = blocks.iter().filter_map(|block| block["content"]["text"].as_str()).collect();
             let failed = status == "failed";
-            Meaning::Tells(RunEvent::ToolEnded { id, failed, text, images: Vec::new(), took: None })
+            Meaning::Tells(RunEvent::ToolEnded {
+                id,
+                failed,
+                text,
+                images: Vec::new(),
+                took: None,
+                sub_agent: None,
+            })
         });
         ended.into_iter().chain(shows).collect()
     }

@@ -329,6 +329,7 @@ impl ClaudeCode {
             text: result.text.clone(),
             images: result.images.clone(),
             took: None,
+            sub_agent: None,
         });
         let shows = self.expected.remove(&call).map(|expected| {
             let (receipt, evidence) = judge(&expected, result, detail);

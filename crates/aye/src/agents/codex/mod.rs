@@ -426,6 +426,7 @@ impl Codex {
                 text: text("aggregatedOutput"),
                 images: Vec::new(),
                 took: None,
+                sub_agent: None,
             })
         });
         ended.into_iter().chain(shows).collect()

@@ -40,7 +40,9 @@ pub enum RunEvent {
         failed: bool,
         text: String,
         images: Vec<Image>,
+        /// Known to the run, which remembers when the call began and whose it is.
         took: Option<Duration>,
+        sub_agent: Option<String>,
     },
     Asked(Box<AskView>),
     /// How an ask ended, in the words of the hub.
@@ -88,9 +90,9 @@ impl RunEvent {
             ConversationEvent::Tool { id, name, input, sub_agent, .. } => {
                 RunEvent::ToolStarted { id, name, input, sub_agent }
             }
-            ConversationEvent::ToolResult { id, failed, text, duration_ms, .. } => {
+            ConversationEvent::ToolResult { id, failed, text, duration_ms, sub_agent, .. } => {
                 let (images, took) = (Vec::new(), duration_ms.map(Duration::from_millis));
-                RunEvent::ToolEnded { id, failed, text, images, took }
+                RunEvent::ToolEnded { id, failed, text, images, took, sub_agent }
             }
             ConversationEvent::Turn { mut turn, left_out } => {
                 turn.text = turn.text.map(|text| whole(text, left_out));
@@ -137,7 +139,7 @@ impl RunEvent {
                 };
                 ConversationEvent::Tool { id, name, input, sub_agent, left_out }
             }
-            RunEvent::ToolEnded { id, failed, text, images, took } => {
+            RunEvent::ToolEnded { id, failed, text, images, took, sub_agent } => {
                 let (text, left_out) = beginning(text, LONGEST_RESULT);
                 let mut room = LARGEST_IMAGES;
                 let shown = images.iter().take_while(|image| {
@@ -154,6 +156,7 @@ impl RunEvent {
                     images_left_out: images.len() - shown.len(),
                     images: shown,
                     duration_ms: took.map(|took| took.as_millis() as u64),
+                    sub_agent: sub_agent.clone(),
                 }
             }
             RunEvent::Turn(turn) => {
@@ -204,6 +207,7 @@ mod tests {
             text: String::new(),
             images: pictures(),
             took: None,
+            sub_agent: None,
         };
         let event = json!(told.event().unwrap());
         assert_eq!((event["images"].as_array().unwrap().len(), &event["images_left_out"]), (2, &json!(1)));
@@ -227,6 +231,7 @@ mod tests {
                 text: long.clone(),
                 images: pictures(),
                 took: None,
+                sub_agent: None,
             },
             RunEvent::Turn(turn),
             RunEvent::Trouble(long.clone()),
@@ -265,6 +270,7 @@ mod tests {
                 text: "no".into(),
                 images: vec![],
                 took: Some(Duration::from_millis(9)),
+                sub_agent: Some("s".into()),
             },
             RunEvent::Turn(turn),
             RunEvent::Trouble("no".into()),

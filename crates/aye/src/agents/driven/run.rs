@@ -105,8 +105,8 @@ struct RunLoop<P: AgentProtocol> {
     account: mpsc::Sender<RunEvent>,
     /// Cancelled when the person quits: then nothing waits, not even for the hub.
     quit: CancellationToken,
-    /// When each tool that runs was started.
-    tools: HashMap<String, Instant>,
+    /// When each tool that runs was started, and by which sub-agent.
+    tools: HashMap<String, (Instant, Option<String>)>,
     /// What was said since the hub was last told, and when it will be.
     unsent_text: Option<(Instant, String, String)>,
 }
@@ -354,7 +354,7 @@ impl<P: AgentProtocol> RunLoop<P> {
     }
 
     async fn tell(&mut self, event: RunEvent) {
-        let event = self.timed(event);
+        let event = self.completed(event);
         match &event {
             RunEvent::Speaks { id, delta } => match &mut self.unsent_text {
                 Some((_, speaking, words)) if speaking == id => words.push_str(delta),
@@ -396,15 +396,16 @@ impl<P: AgentProtocol> RunLoop<P> {
         }
     }
 
-    fn timed(&mut self, event: RunEvent) -> RunEvent {
+    fn completed(&mut self, event: RunEvent) -> RunEvent {
         match event {
-            RunEvent::ToolStarted { ref id, .. } => {
-                self.tools.insert(id.clone(), Instant::now());
+            RunEvent::ToolStarted { ref id, ref sub_agent, .. } => {
+                self.tools.insert(id.clone(), (Instant::now(), sub_agent.clone()));
                 event
             }
-            RunEvent::ToolEnded { id, failed, text, images, took: _ } => {
-                let took = self.tools.remove(&id).map(|since| since.elapsed());
-                RunEvent::ToolEnded { id, failed, text, images, took }
+            RunEvent::ToolEnded { id, failed, text, images, .. } => {
+                let (since, sub_agent) = self.tools.remove(&id).unzip();
+                let (took, sub_agent) = (since.map(|since: Instant| since.elapsed()), sub_agent.flatten());
+                RunEvent::ToolEnded { id, failed, text, images, took, sub_agent }
             }
             other => other,
         }

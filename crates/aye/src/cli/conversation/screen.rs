@@ -55,6 +55,13 @@ pub enum Shown {
     NoAsk,
 }
 
+/// A tool call that has not returned.
+struct Running {
+    /// The tool's name, and whose call it is.
+    name: String,
+    by_sub_agent: bool,
+}
+
 pub struct Screen {
     printer: Printer,
     can_type: bool,
@@ -62,8 +69,8 @@ pub struct Screen {
     moves: bool,
     /// Open asks in the order they came; the first is the one that is shown.
     asks: VecDeque<AskView>,
-    /// Tool calls that run, with their names and whose they are.
-    tools: HashMap<String, String>,
+    /// Tool calls that run.
+    tools: HashMap<String, Running>,
     /// Prompts that are on the screen already.
     known_prompts: VecDeque<String>,
     /// The text that is being spoken, where the cursor therefore is.
@@ -171,7 +178,8 @@ impl Screen {
             },
             RunEvent::Turn(turn) => {
                 self.working = false;
-                self.tools.clear();
+                // Sub-agents go on after the turn.
+                self.tools.retain(|_, tool| tool.by_sub_agent);
                 self.line(&turn_words(&turn));
             }
             RunEvent::Asked(ask) => self.asks.push_back(*ask),
@@ -185,14 +193,15 @@ impl Screen {
                 self.line(&format!("  {}  {}", paint(NAME, &ask), paint(DIM, "The agent took it back.")));
             }
             RunEvent::ToolStarted { id, name, input, sub_agent } => {
+                let by_sub_agent = sub_agent.is_some();
                 let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
                 let name = format!("{}{who}", one_line(&name));
                 let about = shorten(&one_line(&telling(&input)), 90);
                 self.line(&format!("{} {name} {}", paint(NAME, "●"), paint(DIM, about)));
-                self.tools.insert(id, name);
+                self.tools.insert(id, Running { name, by_sub_agent });
             }
             RunEvent::ToolEnded { id, failed, text, took, .. } => {
-                if let Some(name) = self.tools.remove(&id) {
+                if let Some(Running { name, .. }) = self.tools.remove(&id) {
                     let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
                     let took = took.map(|took| format!(" {:.1}s", took.as_secs_f32())).unwrap_or_default();
                     let why = if failed { reason(&text) } else { String::new() };
@@ -294,7 +303,7 @@ impl Screen {
         let columns = tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col.max(20)));
         let nothing_typed = line.is_none_or(Line::is_empty);
         if nothing_typed && self.working && self.asks.is_empty() {
-            let doing = self.tools.values().next().map_or("thinking", String::as_str);
+            let doing = self.tools.values().next().map_or("thinking", |tool| tool.name.as_str());
             let (mark, seconds) = (SPINNER[self.ticks % SPINNER.len()], self.since.elapsed().as_secs());
             let words = shorten(&format!("{mark} {doing} · {seconds}s"), columns - 1);
             self.printer.put(&paint(DIM, words));
