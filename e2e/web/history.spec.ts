@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Hub, command, database, expect, ready, test as base, watch, type Ask } from './support';
 
 const test = base.extend<{ hub: Hub }>({
@@ -160,4 +162,35 @@ test('a grant made on a card is in force and listed at once', async ({ hub, page
   await (await ready(page)).getByRole('button', { name: /^Always allow/ }).click();
   await expect(second.getByRole('region', { name: /^Standing/ }).getByRole('listitem')).toContainText('make docs');
   await other.close();
+});
+
+test('what an agent keeps itself is listed with where it is and how to take it back', async ({ hub, page }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'aye-kept-'));
+  const file = join(folder, '.claude/settings.local.json');
+  mkdirSync(join(folder, '.claude'));
+  writeFileSync(file, JSON.stringify({ permissions: { allow: ['Bash(touch two *)'] } }));
+  const bot = await hub.agent('bot', { kind: 'claude', cwd: folder, host: hostname(), title: 'notes' });
+  const scopes = (rule: string): { scope: string; rule?: string }[] => [
+    { scope: 'once' },
+    { scope: 'session', rule: `allow ${rule} for this session` },
+    { scope: 'always', rule: `allow ${rule} in this project's local settings` },
+  ];
+  const allow = async (rule: string, scope: string, receipt: string): Promise<void> => {
+    const ask = await bot.raise('permission', command('touch two x', scopes(rule)));
+    await hub.answer(ask, { decision: 'allow', scope });
+    await bot.receipt(ask, receipt);
+  };
+  await allow('Bash(never told)', 'always', 'undelivered');
+  await allow('Bash(only now)', 'session', 'confirmed');
+  await allow('Bash(touch two *)', 'always', 'confirmed');
+  await hub.open(page, '#/policy');
+  const kept = page.getByRole('list', { name: 'Kept by the agents themselves' }).getByRole('listitem');
+  await expect(kept).toHaveCount(2);
+  await expect(kept.first()).toContainText(`Bash(touch two *) In ${file}; remove it there to take it back`);
+  await expect(kept.nth(1)).toContainText('Bash(only now) Ends with the session of bot');
+  await expect(kept.first().getByRole('link', { name: 'notes' })).toHaveAttribute('href', '#/agents/bot');
+  writeFileSync(file, '{}');
+  await page.reload();
+  await expect(kept.first()).toContainText(`No longer in ${file}`);
+  rmSync(folder, { recursive: true });
 });

@@ -10,6 +10,7 @@ pub mod hub;
 pub mod store;
 pub mod surfaces;
 
+pub mod claude_settings;
 pub mod cli;
 pub mod config;
 pub mod es256;

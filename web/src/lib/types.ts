@@ -147,6 +147,7 @@ export interface Agent {
   cwd: string;
   title: string;
   session: string | null;
+  tmux: string | null;
   state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
   cost: number | null;
   open_asks: number;
@@ -187,6 +188,19 @@ export interface Grant {
   expires_at: string | null;
   by: By;
   at: string;
+}
+
+/** An approval that an agent keeps by a rule of its own. */
+export interface KeptRule {
+  ask: string;
+  agent: string;
+  rule: string;
+  file: string | null;
+  found: 'there' | 'gone' | 'session' | 'unknown';
+  /** What that means, and how to take the approval back. */
+  words: string;
+  by: By | null;
+  at: string | null;
 }
 
 export interface Rule {

@@ -1,4 +1,3 @@
-mod kept;
 mod rules;
 
 pub use rules::{LostByRule, lost_lately, rule_notes};
@@ -7,7 +6,7 @@ use super::{Done, open_database, say, say_json};
 use crate::client::Client;
 use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
-use crate::hub::{GrantInfo, why_asked};
+use crate::hub::{GrantInfo, KeptRule, why_asked};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
@@ -283,14 +282,13 @@ impl Grants {
             say(&format!("{id} is revoked. You are asked again next time.\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut list: Value = client.get("/api/grants").await?;
-        let kept = kept::by_agents(&client).await?;
+        let list: Value = client.get("/api/grants").await?;
         if self.json {
-            list["kept_by_agents"] = json!(kept);
             say_json(&list)?;
             return Ok(ExitCode::SUCCESS);
         }
         let grants: Vec<GrantInfo> = serde_json::from_value(list["grants"].clone())?;
+        let kept: Vec<KeptRule> = serde_json::from_value(list["kept_by_agents"].clone())?;
         if grants.is_empty() && kept.is_empty() {
             say(&format!("{}\n", paint(DIM, "Nothing is allowed for longer than once.")))?;
         }
@@ -302,7 +300,8 @@ impl Grants {
             say(&format!("{}\n", paint(HEAD, "Kept by the agents themselves:")))?;
         }
         for kept in kept {
-            say(&kept.in_words())?;
+            let (rule, words) = (one_line(&kept.rule), paint(DIM, one_line(&kept.words)));
+            say(&format!("{}  {rule}\n    {words}\n", paint(NAME, &kept.ask)))?;
         }
         Ok(ExitCode::SUCCESS)
     }

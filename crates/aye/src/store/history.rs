@@ -3,7 +3,7 @@
 use super::asks::read_shown;
 use super::row_mac::pass_by;
 use super::{AskFilter, AskPage, Decider, Reader, StoreError};
-use aye_core::{AgentId, AskId, Kind};
+use aye_core::{AgentId, Ask, AskId, Kind};
 use rusqlite::ToSql;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,6 +11,8 @@ use serde::Serialize;
 const OPEN: &str = "state = 'open'";
 /// So far back decisions are counted by rule: further back they are too many to count while somebody waits.
 const COUNTED: i64 = 100_000;
+/// Lasting approvals that are looked up at once.
+const MOST_APPROVALS: i64 = 1_000;
 
 impl Reader {
     /// Open asks come oldest first, as they should be answered; ended ones newest first.
@@ -101,6 +103,15 @@ impl Reader {
             asks.extend(pass_by("asks", read_shown(row))?);
         }
         Ok(AskPage { asks, more: false })
+    }
+
+    /// What people allowed for longer than once and an agent was told, of the latest asks, the newest first.
+    pub fn lasting_approvals(&self) -> Result<Vec<Ask>, StoreError> {
+        let sql = "SELECT * FROM asks WHERE n > (SELECT max(n) FROM asks) - ?1 AND state = 'answered' AND kind = 'permission'
+             AND receipt IN ('delivered', 'confirmed')
+             AND iif(json_valid(answer), answer ->> '$.scope', NULL) IN ('session', 'always')
+             ORDER BY n DESC LIMIT ?2";
+        self.rows("asks", sql, (COUNTED, MOST_APPROVALS), read_shown)
     }
 
     pub fn rule_counts(&self) -> Result<Vec<RuleCount>, StoreError> {

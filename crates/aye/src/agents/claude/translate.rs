@@ -2,6 +2,7 @@
 
 use super::wire::CanUseTool;
 use crate::agents::driven::tools::kept_by_hub;
+use crate::claude_settings::{self, FOLDERS, MODE, place_words};
 use crate::config::DEFAULT_KIND;
 use aye_core::{
     Body, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text, Tool,
@@ -113,7 +114,7 @@ fn permission(
         for scope in [Scope::Session, Scope::Always] {
             let rules = rules_for(scope, suggested);
             if !rules.is_empty() {
-                let rule = rules.iter().map(rule_in_words).collect::<Vec<_>>().join("; ");
+                let rule = claude_settings::in_words(&rules.iter().map(rule_in_words).collect::<Vec<_>>());
                 scopes.push(ScopeOffer { scope, rule: Some(rule), kept_by: Some(Keeper::Agent) });
             }
         }
@@ -146,13 +147,7 @@ pub fn rules_for(scope: Scope, suggested: &[Value]) -> Vec<Value> {
 /// Exactly what will be added, and where, in words.
 fn rule_in_words(rule: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let place = match rule["destination"].as_str() {
-        Some("session") => "for this session",
-        Some("localSettings") => "in this project's local settings",
-        Some("projectSettings") => "in this project's settings, for everybody who works on it",
-        Some("userSettings") => "in your settings, for every project",
-        _ => "where the agent keeps its rules",
-    };
+    let place = place_words(rule["destination"].as_str());
     match rule["type"].as_str() {
         Some("addRules") => {
             let rules = rule["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -160,15 +155,15 @@ fn rule_in_words(rule: &Value) -> String {
                 Some(content) => format!("{}({content})", text(&rule["toolName"])),
                 None => text(&rule["toolName"]),
             });
-            format!("{} {} {place}", text(&rule["behavior"]), each.collect::<Vec<_>>().join(", "))
+            format!("{} {}{place}", text(&rule["behavior"]), each.collect::<Vec<_>>().join(", "))
         }
-        Some("setMode") => format!("switch to the mode {} {place}", text(&rule["mode"])),
+        Some("setMode") => format!("{MODE} {}{place}", text(&rule["mode"])),
         Some("addDirectories") => {
             let folders = rule["directories"].as_array().map(Vec::as_slice).unwrap_or_default();
             let folders: Vec<_> = folders.iter().map(text).collect();
-            format!("let it work in {} {place}", folders.join(", "))
+            format!("{FOLDERS} {}{place}", folders.join(", "))
         }
-        _ => format!("{rule} {place}"),
+        _ => format!("{rule}{place}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which sessions are alive, and where their transcripts are.
 
+use crate::claude_settings;
 use crate::processes::Process;
 use aye_core::Report;
 use serde::Deserialize;
@@ -86,10 +87,8 @@ impl ConfigDir {
         Self(path.into())
     }
 
-    /// `CLAUDE_CONFIG_DIR`, or where the program keeps it by default.
     pub fn from_env() -> Option<Self> {
-        let named = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-        named.or_else(|| Some(std::env::home_dir()?.join(".claude"))).map(Self)
+        claude_settings::config_dir().map(Self)
     }
 
     pub fn path(&self) -> &Path {
