@@ -76,6 +76,37 @@ fn an_edit_and_a_read_are_allowed_by_keys() {
 
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn two_edits_of_one_file_are_told_apart_by_what_changes() {
+    let edit = |id: &str, old: &str, new: &str| {
+        tool(id, "Edit", json!({"file_path": "a.txt", "old_string": old, "new_string": new}))
+    };
+    let wide = format!("{} 12 -wide", "word ".repeat(40));
+    let mut stage = Stage::new(vec![
+        vec![tool("toolu_r", "Read", json!({"file_path": "a.txt"}))],
+        vec![edit("toolu_1", "one", "one more"), edit("toolu_2", "two\n", &wide)],
+        vec![tool("toolu_3", "Write", json!({"file_path": "a.txt", "content": "all\nnew\n"}))],
+    ]);
+    fs::write(stage.work().join("a.txt"), "one\ntwo\n\tthree\n").unwrap();
+    stage.start_session(&["--permission-mode", "default"]);
+    stage.start_watch(&[]);
+    let next = |id: &str| {
+        let is_next =
+            || Some(stage.ask()).filter(|ask| ask["tool_use_id"] == id && ask["can"]["answer"] != false);
+        crate::support::eventually(id, is_next)
+    };
+    next("toolu_1");
+    stage.confirmed(json!({"decision": "deny", "message": "leave it"}));
+    assert!(stage.model.told("toolu_1").contains("leave it"));
+    assert_eq!(next("toolu_2")["display"]["before"], true);
+    stage.confirmed(allow());
+    assert_eq!(fs::read_to_string(stage.work().join("a.txt")).unwrap(), format!("one\n{wide}\tthree\n"));
+    next("toolu_3");
+    stage.confirmed(allow());
+    assert_eq!(fs::read_to_string(stage.work().join("a.txt")).unwrap(), "all\nnew\n");
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn in_the_mode_that_people_have_a_session_is_shown_as_waiting_and_its_prompt_is_answered() {
     let mut stage = Stage::new(vec![bash("toolu_1", "for i in 1 2; do touch made$i; done")]);
     stage.start_session(&[]);

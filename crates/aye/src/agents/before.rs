@@ -15,22 +15,41 @@ const MOST_PAIRS: usize = 16_000_000;
 /// None where there is nothing to say, or more than may be said.
 pub fn of(body: &Body, cwd: &Path) -> Option<Before> {
     let Body::Permission(permission) = body else { return None };
-    let text = |field: &str| permission.input.get(field).and_then(Value::as_str);
-    let tool = Tool::named(&permission.tool)?;
-    if !matches!(tool, Tool::Write | Tool::Edit | Tool::MultiEdit) {
-        return None;
-    }
-    let file = read(&cwd.join(text("file_path")?))?;
-    let places = match tool {
-        Tool::Write => written(&file, text("content")?),
-        Tool::Edit => edited(file, &[edit(&permission.input)?])?,
-        _ => {
-            let edits = permission.input.get("edits")?.as_array()?;
-            let edits = edits.iter().map(|fields| edit(fields.as_object()?)).collect::<Option<Vec<_>>>()?;
-            edited(file, &edits)?
-        }
+    let places = match Change::read(&permission.tool, &permission.input, cwd)? {
+        Change::Write { file, content } => written(&file, content),
+        Change::Edit { file, edits } => edited(file, &edits)?.0,
     };
     Before::new(places).ok()
+}
+
+/// The file as it is, and as the call would leave it.
+pub fn and_after(tool: &str, input: &Map<String, Value>, cwd: &Path) -> Option<(String, String)> {
+    Some(match Change::read(tool, input, cwd)? {
+        Change::Write { file, content } => (file, content.to_owned()),
+        Change::Edit { file, edits } => (file.clone(), edited(file, &edits)?.1),
+    })
+}
+
+/// A call that changes a file, with the file.
+enum Change<'a> {
+    Write { file: String, content: &'a str },
+    Edit { file: String, edits: Vec<Edit<'a>> },
+}
+
+impl<'a> Change<'a> {
+    fn read(tool: &str, input: &'a Map<String, Value>, cwd: &Path) -> Option<Self> {
+        let text = |field: &str| input.get(field).and_then(Value::as_str);
+        let file = || read(&cwd.join(text("file_path")?));
+        match Tool::named(tool)? {
+            Tool::Write => Some(Self::Write { file: file()?, content: text("content")? }),
+            Tool::Edit => Some(Self::Edit { file: file()?, edits: vec![edit(input)?] }),
+            Tool::MultiEdit => {
+                let edits = input.get("edits")?.as_array()?.iter().map(|fields| edit(fields.as_object()?));
+                Some(Self::Edit { file: file()?, edits: edits.collect::<Option<_>>()? })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A file that is not there is an empty one.
@@ -89,8 +108,8 @@ fn edit(fields: &Map<String, Value>) -> Option<Edit<'_>> {
     Some(Edit { old: text("old_string")?, new: text("new_string")?, all })
 }
 
-/// Each edit builds on the ones before it. None where one does not fit the file, which the agent will then say itself.
-fn edited(mut text: String, edits: &[Edit]) -> Option<Vec<Place>> {
+/// The places, and the text in the end. Each edit builds on the ones before it. None where one does not fit the file, which the agent will then say itself.
+fn edited(mut text: String, edits: &[Edit]) -> Option<(Vec<Place>, String)> {
     let mut places = Vec::new();
     for (edit, n) in edits.iter().zip(0..) {
         if edit.old.is_empty() {
@@ -109,7 +128,7 @@ fn edited(mut text: String, edits: &[Edit]) -> Option<Vec<Place>> {
             false => text.replacen(edit.old, edit.new, 1),
         };
     }
-    Some(places)
+    Some((places, text))
 }
 
 /// The lines around a range, those in which it begins and ends among them where it is only part of them.

@@ -58,17 +58,21 @@ fn in_words(told: &WatchEvent) -> String {
     match told {
         WatchEvent::Found { agent, cwd, unreachable } => {
             let hint = match unreachable {
-                Some(why) => format!("answers go into its own terminal only: {}", one_line(why)),
+                Some(why) => format!("it can only be answered in its own terminal: {}", one_line(why)),
                 None => "answers are typed into it, through tmux".into(),
             };
             format!("{} {}  {}", paint(NAME, agent), one_line(&cwd.to_string_lossy()), paint(DIM, hint))
         }
         WatchEvent::Asks { agent, tool } => {
             let what = match Tool::named(tool) {
-                Some(Tool::Questions) => "asks".to_owned(),
+                Some(Tool::Questions) => "has a question".to_owned(),
                 Some(Tool::Plan) => "has a plan".to_owned(),
                 _ => format!("wants to use {}", one_line(tool)),
             };
+            format!("{} {} {what}   {}", paint(HEAD, "?"), paint(NAME, agent), paint(DIM, "aye list"))
+        }
+        WatchEvent::Waits { agent } => {
+            let what = "is waiting for something that only its own terminal can answer";
             format!("{} {} {what}   {}", paint(HEAD, "?"), paint(NAME, agent), paint(DIM, "aye list"))
         }
         WatchEvent::Answered { agent } => format!("  {} goes on", paint(NAME, agent)),

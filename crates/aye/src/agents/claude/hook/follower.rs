@@ -76,7 +76,9 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
             None => {}
         }
         match watched.transcript.read() {
-            Ok(news) => watched.take(news, &places),
+            Ok(news) => {
+                watched.take(news, &places);
+            }
             Err(error) => tracing::debug!(%error, "the transcript could not be read"),
         }
         for asked in notes.unsettled().into_iter().filter(|asked| asked.printed.is_none()) {

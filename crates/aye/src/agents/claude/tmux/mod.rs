@@ -2,6 +2,7 @@
 
 pub mod decide;
 pub mod deliver;
+mod diff;
 pub mod keys;
 pub mod pane;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! The dialogs in which the terminal asks for permission or shows a plan. They are read strictly, and a dialog counts
 //! for a tool call only where it shows all that tells this call from others.
 
+use super::diff;
 use super::screen::{is_rule, squeezed};
 use serde_json::{Map, Value};
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +14,8 @@ pub struct Call {
     pub cwd: PathBuf,
     /// Made by a sub-agent, which the dialog's title then says.
     pub by_sub_agent: bool,
+    /// The file that it changes, as it is and as it would be then.
+    pub change: Option<(String, String)>,
 }
 
 /// A dialog whose rows can be chosen from, the last thing on the screen.
@@ -20,7 +23,7 @@ pub struct Call {
 pub struct Prompt {
     title: String,
     by_sub_agent: bool,
-    /// What stands between the title and the question.
+    /// What stands between the title and the question, at the columns where it stands.
     body: Vec<String>,
     question: String,
     pub rows: Vec<Row>,
@@ -62,29 +65,28 @@ impl Prompt {
         let end =
             inside[marked..].iter().position(|line| !belongs(line)).map_or(inside.len(), |at| marked + at);
         let rows = rows(&inside[first..end], column);
-        let above: Vec<&str> =
-            inside[..first].iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        let above: Vec<&str> = inside[..first].iter().copied().filter(|line| !line.is_empty()).collect();
+        let joined = |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<String>();
         let below = inside[end..].iter().map(|line| line.trim()).collect();
         if rows.iter().filter(|row| row.highlighted).count() != 1 || above.is_empty() {
             return None;
         }
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        let (title, question, body) = match above.iter().rposition(|line| line.starts_with("Do you want to "))
-        {
-            Some(at) if at > 0 => (above[0], above[at..].concat(), owned(&above[1..at])),
+        let asks = |line: &&str| line.trim_start().starts_with("Do you want to ");
+        let (title, question, body) = match above.iter().rposition(asks) {
+            Some(at) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
             // A plan has its title above another rule.
             _ => match lines[..rule].iter().rposition(|line| is_rule(line.trim())) {
-                Some(upper) if above.concat().ends_with("Would you like to proceed?") => {
-                    let plan =
-                        lines[upper + 1..rule].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+                Some(upper) if joined(&above).ends_with("Would you like to proceed?") => {
+                    let plan = lines[upper + 1..rule].iter().copied().filter(|line| !line.is_empty());
                     let plan: Vec<&str> = plan.collect();
-                    (*plan.first()?, above.concat(), owned(&plan[1..]))
+                    (*plan.first()?, joined(&above), owned(&plan[1..]))
                 }
-                _ => (above[0], above[1..].concat(), Vec::new()),
+                _ => (above[0], joined(&above[1..]), Vec::new()),
             },
         };
         // Of several dialogs that wait, the right end of the line counts them.
-        let title = title.split("  ").next().unwrap_or_default();
+        let title = title.trim().split("  ").next().unwrap_or_default();
         let (title, by_sub_agent) = match title.split_once(" · from the ") {
             Some((title, _)) => (title, true),
             None => (title, false),
@@ -103,6 +105,7 @@ impl Prompt {
                 .is_some_and(|command| self.shows_command(command, text("description").unwrap_or_default())),
             ("Write", "Create file" | "Overwrite file") | ("Edit" | "MultiEdit", "Edit file") => {
                 text("file_path").is_some_and(|path| self.names_file(path, &call.cwd))
+                    && self.shows_change(call)
             }
             ("ExitPlanMode", "Exit plan mode?") => {
                 squeezed(&self.question) == squeezed("Claude wants to exit plan mode")
@@ -133,12 +136,20 @@ impl Prompt {
 
     fn names_file(&self, path: &str, cwd: &Path) -> bool {
         let until = self.body.iter().position(|line| is_fence(line)).unwrap_or(self.body.len());
-        let shown = self.body[..until].concat();
+        let shown: String = self.body[..until].iter().map(|line| line.trim()).collect();
         let shown = match (shown.strip_prefix("~/"), std::env::home_dir()) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(shown),
         };
         !shown.as_os_str().is_empty() && plain(&cwd.join(shown)) == plain(&cwd.join(path))
+    }
+
+    fn shows_change(&self, call: &Call) -> bool {
+        let Some((shown, (before, after))) = self.fenced().zip(call.change.as_ref()) else { return false };
+        match self.title.as_str() {
+            "Create file" => diff::shows_all(shown, after),
+            _ => diff::shows_change(shown, before, after),
+        }
     }
 
     /// Every value of the input, in whatever words around it.
@@ -215,6 +226,7 @@ pub enum Words {
 }
 
 fn is_fence(line: &str) -> bool {
+    let line = line.trim();
     line.chars().count() >= 20 && line.chars().all(|c| c == '╌')
 }
 

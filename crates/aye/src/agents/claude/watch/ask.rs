@@ -1,6 +1,7 @@
 //! The life of one ask of a watched session: raised, answered here or at the keyboard, typed, and proven.
 
 use super::given;
+use crate::agents::before;
 use crate::agents::claude::hook::notes::{Asked as Noted, Notes};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::tmux::decide::decide;
@@ -89,7 +90,8 @@ impl Asked {
             true => self.can_at_first(ending).await,
             false => Can::elsewhere(format!("answers could not be typed: {TO_THE_TERMINAL}")),
         };
-        let new = NewAsk::new(key, self.client.agent().clone(), &self.body);
+        let before = self.call.as_ref().and_then(|call| before::of(&self.body, &call.cwd));
+        let new = NewAsk::new(key, self.client.agent().clone(), &self.body).with_before(before);
         let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;
         let id = &ask.head.id;
         self.note(id);

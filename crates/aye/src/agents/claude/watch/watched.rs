@@ -4,6 +4,8 @@ use super::ask::Asked;
 use super::follow::{News, Transcript};
 use super::sessions::{Session, Status};
 use super::waits::{self, WaitsInTerminal};
+use super::watcher::WatchEvent;
+use crate::agents::before;
 use crate::agents::claude::hook::notes::Notes;
 use crate::agents::claude::tmux::pane::{NoPane, Pane};
 use crate::agents::claude::tmux::plan::untouched;
@@ -129,11 +131,13 @@ impl Watched {
         }
     }
 
-    /// Raises what is new, and tells those who wait how their calls ended.
-    pub fn take(&mut self, news: News, places: &aye_policy::OwnPlaces) {
+    /// Raises what is new, and tells those who wait how their calls ended. Says whether anybody did.
+    pub fn take(&mut self, news: News, places: &aye_policy::OwnPlaces) -> bool {
+        let mut goes_on = false;
         for (open, closed) in news.closed {
             if let Some(call) = self.endings.remove(&open.tool_use_id) {
                 call.ending.send_replace(Some(closed));
+                goes_on = true;
             }
         }
         // Questions and plans always wait for a person; what else does is seen when the session says so.
@@ -143,37 +147,45 @@ impl Watched {
             }
         }
         while self.tasks.try_join_next().is_some() {}
+        goes_on
     }
 
-    /// What the terminal shows while the session waits. What is asked there and not here is raised.
-    pub fn saw(&mut self, screen: Result<(String, String), NoPane>, places: &aye_policy::OwnPlaces) {
-        let Status::Waiting { what, since } = self.session.status.clone() else { return };
+    /// What the terminal shows while the session waits. What is asked there and not here is raised, and returned.
+    pub fn saw(
+        &mut self,
+        screen: Result<(String, String), NoPane>,
+        places: &aye_policy::OwnPlaces,
+    ) -> Option<WatchEvent> {
+        let Status::Waiting { what, since } = self.session.status.clone() else { return None };
         self.leave_to_hooks();
         if self.endings.values().any(OpenCall::is_asked) || self.is_asked_by_a_hook() {
-            return self.explained();
+            self.explained();
+            return None;
         }
         self.looks += 1;
         // A hook is called at about the time that the dialog is drawn, and is given its time.
         let hooks_had_time = if self.notes.is_some() { LOOKS } else { 0 };
         if self.looks <= hooks_had_time {
-            return;
+            return None;
         }
         let shown = screen.as_ref().ok().map(|(_, screen)| screen.as_str());
         if let Some((transcript, open)) = self.asked_on(shown, what.as_deref()) {
             self.explained();
-            return self.raise_from(transcript, &open, places);
+            self.raise_from(transcript, &open, places);
+            return Some(WatchEvent::Asks { agent: self.agent.clone(), tool: open.tool });
         }
         if self.looks <= hooks_had_time + LOOKS || self.waits_over.is_some() {
-            return;
+            return None;
         }
         let (pane, shown) = screen.ok().unzip();
-        let Some(body) = waits::body(what.as_deref(), shown.as_deref()) else { return };
+        let body = waits::body(what.as_deref(), shown.as_deref())?;
         let (client, notes) = (self.client.clone(), self.notes.clone());
         let (key, place) =
             (waits::key(&self.session.id, since), waits::place(&self.session, pane.as_deref()));
         let (over, is_over) = watch::channel(false);
         self.tasks.spawn(WaitsInTerminal { client, key, body, place, notes }.follow(is_over));
         self.waits_over = Some(over);
+        Some(WatchEvent::Waits { agent: self.agent.clone() })
     }
 
     fn explained(&mut self) {
@@ -230,8 +242,10 @@ impl Watched {
 
     fn call(&self, transcript: &Path, open: &Open) -> Option<Call> {
         let input = serde_json::from_str(open.input.as_deref()?).ok()?;
+        let (tool, cwd) = (open.tool.clone(), self.cwd(open));
         let by_sub_agent = transcript != self.transcript.path();
-        Some(Call { tool: open.tool.clone(), input, cwd: self.cwd(open), by_sub_agent })
+        let change = before::and_after(&tool, &input, &cwd);
+        Some(Call { tool, input, cwd, by_sub_agent, change })
     }
 
     pub fn raise(&mut self, open: &Open, places: &aye_policy::OwnPlaces) {

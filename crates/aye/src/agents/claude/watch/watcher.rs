@@ -36,10 +36,26 @@ pub struct Watch {
 /// What happens, for whoever looks on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    Found { agent: AgentId, cwd: PathBuf, unreachable: Option<String> },
-    Asks { agent: AgentId, tool: String },
-    Answered { agent: AgentId },
-    Left { agent: AgentId, why: &'static str },
+    Found {
+        agent: AgentId,
+        cwd: PathBuf,
+        unreachable: Option<String>,
+    },
+    Asks {
+        agent: AgentId,
+        tool: String,
+    },
+    /// For something that cannot be told apart from here.
+    Waits {
+        agent: AgentId,
+    },
+    Answered {
+        agent: AgentId,
+    },
+    Left {
+        agent: AgentId,
+        why: &'static str,
+    },
     Trouble(String),
 }
 
@@ -95,8 +111,9 @@ pub async fn run(
                 watcher.adopt_and_leave().await;
             }
             Some((session, screen)) = shown.recv() => {
-                if let Some(watched) = watcher.watched.get_mut(&session) {
-                    watched.saw(screen, &watcher.places);
+                let watched = watcher.watched.get_mut(&session);
+                if let Some(told) = watched.and_then(|watched| watched.saw(screen, &watcher.places)) {
+                    watcher.tell(told).await;
                 }
             }
             _ = look.tick() => watcher.look_around().await,
@@ -154,15 +171,9 @@ impl Watcher {
                     .iter()
                     .filter(|open| is_for_a_person(&open.tool))
                     .map(|open| WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() })
-                    .chain(
-                        news.closed
-                            .iter()
-                            .filter(|(open, _)| is_for_a_person(&open.tool))
-                            .map(|_| WatchEvent::Answered { agent: agent.clone() }),
-                    )
                     .collect();
-                watched.take(news, &self.places);
-                for told in told {
+                let goes_on = watched.take(news, &self.places);
+                for told in told.into_iter().chain(goes_on.then_some(WatchEvent::Answered { agent })) {
                     self.tell(told).await;
                 }
             }
@@ -269,7 +280,9 @@ impl Watcher {
         let (transcript, open) =
             tokio::task::spawn_blocking(move || Transcript::follow(path)).await?.context("cannot read it")?;
         let past = past::of(Client::for_person(&self.home)?, client.clone()).await?;
-        let unreachable = Pane::of(session.process).await.err().map(|why| why.to_string());
+        let pane = Pane::of(session.process).await;
+        let tmux = pane.as_ref().ok().map(|pane| pane.session().to_owned().into());
+        let unreachable = pane.err().map(|why| why.to_string());
         let cwd =
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
         let cwd = cwd.unwrap_or_default();
@@ -285,6 +298,7 @@ impl Watcher {
             cwd: (!past.is_known).then(|| cwd.to_string_lossy().into_owned().into()),
             title: Some(title(&session, &cwd, unreachable.as_deref()).into()),
             session: Some(id.clone().into()),
+            tmux,
             pid: session.process.map(|process| process.pid),
             ..Registration::state(session.state())
         };
@@ -300,6 +314,7 @@ impl Watcher {
         for open in open.iter().filter(|open| past.asked_permission(&open.tool_use_id)) {
             watched.raise(open, &self.places);
         }
+        self.tell(WatchEvent::Found { agent: agent.clone(), cwd, unreachable }).await;
         for open in open.iter().filter(|open| is_for_a_person(&open.tool)) {
             self.tell(WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
         }
@@ -308,7 +323,6 @@ impl Watcher {
         let transcript = watched.transcript.path().to_owned();
         self.watched.insert(id.clone(), watched);
         self.follow_folder(&transcript);
-        self.tell(WatchEvent::Found { agent, cwd, unreachable }).await;
         // What was written before the folder was followed.
         self.read(&id).await;
         Ok(())

@@ -15,6 +15,7 @@ fn call(tool: &str, input: Value) -> Call {
         input: input.as_object().unwrap().clone(),
         cwd: "/src/web".into(),
         by_sub_agent: false,
+        change: None,
     }
 }
 
@@ -100,17 +101,20 @@ fn a_dialog_without_its_beginning_is_none() {
 }
 
 #[test]
-fn a_file_is_recognized_by_its_path_wherever_it_is_counted_from() {
+fn a_file_is_recognized_by_its_path_wherever_it_is_counted_from_and_by_what_changes() {
     let dialog = " Edit file\n lib/a.rs\nFENCE\n 1 -one\n 1 +two\nFENCE\n Do you want to make this edit to a.rs?\n ❯ 1. Yes\n   2. Yes, and switch to accept edits for this\n      session (shift+tab)\n   3. No\n\n Esc to cancel · Tab to amend";
     let prompt = Prompt::read(&screen(dialog)).unwrap();
+    let edit = |tool: &str, path: &str, new: &str| Call {
+        change: Some(("one\n".into(), format!("{new}\n"))),
+        ..call(tool, json!({"file_path": path, "old_string": "one", "new_string": new}))
+    };
     for path in ["/src/web/lib/a.rs", "lib/a.rs", "./lib/../lib/a.rs"] {
-        assert!(
-            prompt
-                .is_for(&call("Edit", json!({"file_path": path, "old_string": "one", "new_string": "two"})))
-        );
+        assert!(prompt.is_for(&edit("Edit", path, "two")));
     }
-    assert!(!prompt.is_for(&call("Edit", json!({"file_path": "/src/lib/a.rs"}))));
-    assert!(!prompt.is_for(&call("Write", json!({"file_path": "lib/a.rs"}))));
+    assert!(!prompt.is_for(&edit("Edit", "/src/lib/a.rs", "two")));
+    assert!(!prompt.is_for(&edit("Write", "lib/a.rs", "two")));
+    assert!(!prompt.is_for(&edit("Edit", "lib/a.rs", "two and more")));
+    assert!(!prompt.is_for(&Call { change: None, ..edit("Edit", "lib/a.rs", "two") }));
 }
 
 #[test]
