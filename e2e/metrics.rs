@@ -18,7 +18,7 @@ fn metrics(hub: &Hub, token: &str) -> String {
 
 /// The line is there now or soon: a socket takes a moment to come and to go.
 #[track_caller]
-fn shows(hub: &Hub, line: &str) {
+pub fn shows(hub: &Hub, line: &str) {
     let operator = hub.operator();
     eventually(line, || metrics(hub, &operator).lines().any(|found| found == line).then_some(()));
 }

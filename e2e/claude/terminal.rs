@@ -139,6 +139,10 @@ fn commands_steer_a_detached_run_and_the_model_is_told() {
     assert_eq!(code(&story.hub.aye(&["stop", &id])), Some(0));
     until("ended");
     assert_eq!(story.model.result_of("toolu_q")["is_error"], json!(true));
+    let account = std::fs::read_to_string(story.hub.home.join(format!("runs/{id}.log"))).unwrap();
+    for words in ["First.", "and now this", "Which DB?", "go on", "Last."] {
+        assert!(account.contains(words), "{words} in {account}");
+    }
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn aye_claude_runs_the_persons_own_program_and_says_in_one_line_that_no_hub_is_t
     stage.hub.stop();
     let output = run(&stage);
     let words = complained(&output);
-    assert!(words.contains("asks stay in this terminal") && words.lines().count() == 1, "{words}");
+    assert!(words.contains("requests stay in this terminal") && words.lines().count() == 1, "{words}");
     assert_eq!(printed(&output).lines().count(), lines.len());
 }
 

@@ -96,6 +96,40 @@ fn asks_are_answered_by_typing_where_the_run_is_shown_and_nothing_is_guessed() {
 }
 
 #[test]
+fn a_run_whose_output_goes_elsewhere_says_that_nothing_typed_is_read_and_takes_no_answer() {
+    let run = tool("toolu_1", "Bash", json!({"command": "make it"}));
+    let scene = Scene::new("", json!([[run], [text("All done.")]]));
+    let terminal = Terminal::with(&scene, "run go | tee all");
+    terminal.shows("what you type here is not read");
+    let ask = scene.ask();
+    let command = format!("aye answer {} --allow", ask["id"].as_str().unwrap());
+    terminal.shows(&command);
+    terminal.keys(&["allow", "Enter"]);
+    terminal.shows("allow");
+    assert_eq!(scene.hub.ask(&ask)["state"], "open");
+    assert_eq!(scene.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
+    terminal.shows("ended 0");
+    let all = std::fs::read_to_string(scene.work.path().join("all")).unwrap();
+    assert!(all.contains("All done.") && !all.contains("is not read"), "{all}");
+}
+
+#[test]
+fn whoever_sits_at_the_terminal_of_a_run_counts_as_somebody_who_could_answer() {
+    let scene = Scene::new(
+        "[policy]\nwhen_unattended = \"reject after 0s\"",
+        json!([[tool("toolu_1", "Bash", json!({"command": "make it"}))], [text("All done.")]]),
+    );
+    let terminal = Terminal::run(&scene);
+    crate::metrics::shows(&scene.hub, "aye_surfaces_connected{role=\"operator\"} 1");
+    terminal.shows("Type allow");
+    terminal.keys(&["deny", "Enter"]);
+    terminal.shows("done ·");
+    terminal.keys(&["C-d"]);
+    terminal.shows("ended 0");
+    crate::metrics::shows(&scene.hub, "aye_surfaces_connected{role=\"operator\"} 0");
+}
+
+#[test]
 fn half_a_line_typed_under_one_ask_is_never_an_answer_to_the_next() {
     let run = |n: u32| tool(&format!("toolu_{n}"), "Bash", json!({ "command": format!("step {n}") }));
     let scene = Scene::new("", json!([[run(1)], [run(2)], [text("All done.")]]));

@@ -2,6 +2,7 @@
 
 use super::stage::Stage;
 use super::{asks, picked, question, which_database};
+use crate::support::printed;
 use serde_json::json;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -80,6 +81,25 @@ fn a_session_outside_tmux_is_shown_with_the_reason_why_it_cannot_be_answered() {
     assert!(refused.body["error"].as_str().unwrap().contains("does not run in tmux"), "{}", refused.body);
     session.kill().unwrap();
     session.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn an_agent_is_found_under_its_tmux_sessions_name() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    let ask = stage.ask();
+    let operator = stage.hub.operator();
+    let agent = stage.hub.get("/api/agents/main", &operator).body;
+    assert_eq!((&agent["id"], &agent["tmux"]), (&ask["agent"], &json!("main")));
+    assert!(printed(&stage.hub.aye(&["agents"])).contains("tmux session main"));
+    let answer = json!({"answers": ["SQLite"]});
+    let done = stage.hub.post("/api/agents/main/answer-question", &operator, answer);
+    assert_eq!(done.body, json!({"success": true}));
+    assert!(stage.model.told("toolu_1").contains("\"Which DB?\"=\"SQLite\""));
+    // Two in one session have no name of their own.
+    let token = stage.hub.agent("second");
+    stage.hub.register(&token, "second", json!({"kind": "claude", "tmux": "main"}));
+    assert_eq!(stage.hub.get("/api/agents/main", &operator).status, 404);
 }
 
 #[test]

@@ -77,6 +77,9 @@ pub struct Agent {
     pub title: String,
     /// The agent's own name for its session.
     pub session: Option<String>,
+    /// The tmux session that its terminal is in.
+    #[serde(default)]
+    pub tmux: Option<String>,
     pub state: AgentState,
     /// Cost of the session so far in US dollars, if the agent reports it.
     pub cost: Option<f64>,

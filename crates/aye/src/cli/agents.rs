@@ -20,8 +20,8 @@ Examples:
   aye agents
   aye agents --json | jq -r '.agents[] | select(.state == \"waiting\").id'
 
-`aye attach`, `send`, `interrupt` and `stop` take an agent by the beginning of its id, or by a title
-or folder that no other agent has.")]
+`aye attach`, `send`, `interrupt` and `stop` take an agent by the beginning of its id, or by a title,
+folder or tmux session that no other agent has.")]
 pub struct Agents {
     /// Include agents that have ended
     #[arg(long)]
@@ -83,7 +83,7 @@ fn table(rows: &[Row], now: Timestamp) -> String {
 
 /// The agent on one line, where it runs on a second, and what it waits for on a third.
 fn entry(row: &Row, now: Timestamp) -> String {
-    let Agent { id, state, kind, reach, host, cwd, title, open_asks, .. } = row.agent;
+    let Agent { id, state, kind, reach, host, cwd, title, tmux, open_asks, .. } = row.agent;
     let style = match state {
         AgentState::Waiting | AgentState::Lost => BAD,
         AgentState::Working | AgentState::Idle | AgentState::Ended => DIM,
@@ -97,7 +97,8 @@ fn entry(row: &Row, now: Timestamp) -> String {
         ("", cwd) => format!(" in {}", one_line(cwd)),
         (host, cwd) => format!(" in {} on {}", one_line(cwd), one_line(host)),
     };
-    out += &format!("    {}\n", paint(DIM, format_args!("{kind}, {}{place}", words::reach(*reach))));
+    let tmux = tmux.as_ref().map(|tmux| format!(", tmux session {}", one_line(tmux))).unwrap_or_default();
+    out += &format!("    {}\n", paint(DIM, format_args!("{kind}, {}{place}{tmux}", words::reach(*reach))));
     if let Some(ask) = row.waits_for {
         let more = match open_asks.saturating_sub(1) {
             0 => String::new(),

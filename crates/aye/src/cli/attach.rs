@@ -1,4 +1,4 @@
-use super::conversation::{self, Beginning, Keyboard, Person, Printer};
+use super::conversation::{self, Beginning, Keyboard, Person, Printer, say_if_not_read};
 use super::named::find;
 use super::{Done, say};
 use crate::agents::driven::RunEvent;
@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye attach claude-k3     by the beginning of its id, its title or its folder
+  aye attach claude-k3     by the beginning of its id, its title, folder or tmux session
   aye attach .             the agent that works in this folder
 
 Ctrl-D or Ctrl-C leaves; the agent goes on. `aye interrupt` ends its turn, `aye stop` its run.
 Exit codes: 0 done, 6 no such agent or not unique, 1 error.")]
 pub struct Attach {
-    /// The agent: the beginning of its id, its title or its folder
+    /// The agent: the beginning of its id, its title, folder or tmux session
     #[arg(value_name = "AGENT")]
     agent: String,
 }
@@ -41,7 +41,11 @@ impl Attach {
         let may_answer = me.role == Role::Operator;
         say(&heading(&agent, may_answer))?;
         let leaves = CancellationToken::new();
-        let keyboard = Keyboard::open().filter(|_| may_answer && agent.state != AgentState::Ended);
+        let types = may_answer && agent.state != AgentState::Ended;
+        let keyboard = Keyboard::open().filter(|_| types);
+        if types {
+            say_if_not_read();
+        }
         let person = keyboard.map(|keyboard| Person {
             client: client.clone(),
             agent: agent.id.clone(),

@@ -55,7 +55,7 @@ impl Claude {
                 let why = error.to_string();
                 let why = why.lines().next().unwrap_or_default();
                 anstream::eprintln!(
-                    "{} {why}; until a hub is there (`aye up`), asks stay in this terminal",
+                    "{} {why}; until a hub is there (`aye up`), requests stay in this terminal",
                     paint(HEAD, "aye:")
                 );
             }

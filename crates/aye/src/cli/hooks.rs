@@ -86,12 +86,12 @@ impl Hooks {
                 let file = scope.file()?;
                 let change = file.install(&command)?;
                 let done = format!("Claude Code now calls {} in every session", command.program.display());
-                told(&file, change, &done, "the hooks are there already")?;
+                told(&file, change, &done, "the hooks are already there")?;
             }
             Action::Remove { scope } => {
                 let file = scope.file()?;
                 let change = file.remove()?;
-                told(&file, change, "the hooks are gone", "there are no hooks of ours")?;
+                told(&file, change, "the hooks are removed", "it has no hooks of aye")?;
             }
             Action::Status { scope } => {
                 let scopes = scope.map_or_else(|| Scope::value_variants().to_vec(), |scope| vec![scope]);
@@ -116,7 +116,7 @@ fn told(file: &SettingsFile, change: Change, done: &str, nothing: &str) -> anyho
         Change::Unchanged => say(&format!("{path}: {nothing}; nothing was changed\n")),
         Change::Changed { backup: None } => say(&format!("{path}: {done}\n")),
         Change::Changed { backup: Some(backup) } => {
-            say(&format!("{path}: {done}\nwhat it was before: {}\n", backup.display()))
+            say(&format!("{path}: {done}\nIts previous version is in {}\n", backup.display()))
         }
     }
 }

@@ -70,6 +70,8 @@ fn entry(ask: &AskView, title: Option<&String>, now: Timestamp) -> String {
     let title = title.map(|title| shorten(&one_line(title), 40)).filter(|title| !title.is_empty());
     let folder = Some(one_line(&ask.cwd).into_owned()).filter(|folder| !folder.is_empty());
     let agent = shorten(&one_line(ask.agent.as_str()), 40);
-    let who = title.into_iter().chain(folder).chain([agent]).collect::<Vec<_>>().join(" · ");
+    let is_open = ask.status.state == AskState::Open;
+    let elsewhere = ask.can.why_not().filter(|_| is_open).map(|_| "cannot be answered from here".to_owned());
+    let who = title.into_iter().chain(folder).chain([agent]).chain(elsewhere).collect::<Vec<_>>().join(" · ");
     format!("{}  {age:>4}  {kind:<10}  {state}{what}\n{:30}{}\n", paint(NAME, &ask.id), "", paint(DIM, who))
 }

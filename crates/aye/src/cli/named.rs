@@ -1,4 +1,4 @@
-//! Which agent a person means: by the beginning of an id, or by a title or folder that only one has.
+//! Which agent a person means: by the beginning of an id, or by a title, folder or tmux session that only one has.
 
 use crate::client::{Client, Try};
 use crate::protocol::{AgentsQuery, calls};
@@ -32,6 +32,7 @@ fn pick(known: Vec<Agent>, name: &str, folder: Option<PathBuf>) -> Result<Agent,
     let is_called = |agent: &Agent| {
         let cwd = Path::new(&agent.cwd);
         agent.title.to_lowercase().starts_with(&title)
+            || agent.tmux.as_deref() == Some(name)
             || cwd == Path::new(name)
             || cwd.file_name().is_some_and(|last| last == name)
             || folder.as_deref() == Some(cwd)
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_found_by_the_beginning_of_an_id_its_title_or_its_folder() {
+    fn an_agent_is_found_by_the_beginning_of_an_id_its_title_its_folder_or_its_tmux_session() {
         picks("claude-b1", "claude-b1");
         picks("claude-b", "claude-b");
         picks("session-of-claude-a1", "claude-a1");
@@ -112,6 +113,9 @@ mod tests {
         picks("docs", "claude-b1");
         picks("Tidy up", "claude-b");
         assert_eq!(pick(known(), ".", Some("/src/docs".into())).unwrap().id.as_str(), "claude-b1");
+        let in_tmux = Agent { tmux: Some("main".into()), ..agent("claude-d", "x", "/y", "idle") };
+        let known = known().into_iter().chain([in_tmux]).collect();
+        assert_eq!(pick(known, "main", None).unwrap().id.as_str(), "claude-d");
     }
 
     #[test]

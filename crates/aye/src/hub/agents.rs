@@ -230,6 +230,7 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
             cwd,
             title: given.or(told.title.map(String::from)).unwrap_or(known.profile.title),
             session: told.session.map(String::from).or(known.profile.session),
+            tmux: told.tmux.map(String::from).or(known.profile.tmux),
             process,
             cost: told.cost.or(known.profile.cost),
         },

@@ -26,7 +26,7 @@ pub struct AnswerCall {
 /// How a program that does not know our asks names one without saying what it showed.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The agent's id, or its session's.
+    /// The agent's id, its session's, or the tmux session it runs in.
     pub agent: String,
     pub tool_call: Option<String>,
 }

@@ -24,6 +24,9 @@ pub struct Registration {
     /// The agent's own name for its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<ShortText>,
+    /// The tmux session that its terminal is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tmux: Option<ShortText>,
     /// The agent's process. What runs inside it can never answer over the Unix socket. Taken over the Unix socket
     /// only, and only for a process below the caller's, or for the program above it that called it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -36,8 +36,10 @@ pub const FOLLOW: Call<FollowQuery, (), Frame> =
 
 pub const AGENTS: Call<AgentsQuery, (), Agents> =
     Call::get("/api/agents", "Agents; with all=true, ended ones too");
-pub const AGENT: Call<(), (), Agent> =
-    Call::get("/api/agents/{id}", "One agent, by our id or its own session id");
+pub const AGENT: Call<(), (), Agent> = Call::get(
+    "/api/agents/{id}",
+    "One agent, by our id, its own session id, or the tmux session that it alone runs in",
+);
 pub const REGISTER: Call<(), Registration, Agent> =
     Call::put("/api/agents/{id}", "Register an agent or report its state");
 pub const EVENTS: Call<EventsQuery, (), Events> =

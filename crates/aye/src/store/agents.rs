@@ -1,4 +1,4 @@
-use super::asks::{name, time, unreadable, unword, word};
+use super::asks::{name, newer, time, unreadable, unword, word};
 use super::outlines;
 use super::row_mac::{AGENTS, OUTLINES, of_params};
 use super::{Reader, StoreError, Tx, one};
@@ -31,6 +31,8 @@ pub struct Profile {
     pub first_cwd: String,
     pub title: String,
     pub session: Option<String>,
+    /// The tmux session that its terminal is in.
+    pub tmux: Option<String>,
     /// The agent's process, with its start time: a process id alone is soon another process.
     pub process: Option<(u32, u64)>,
     pub cost: Option<f64>,
@@ -48,6 +50,7 @@ impl AgentRow {
             first_cwd: String::new(),
             title: String::new(),
             session: None,
+            tmux: None,
             process: None,
             cost: None,
         };
@@ -72,6 +75,7 @@ impl AgentRow {
             cwd: profile.cwd,
             title: profile.title,
             session: profile.session,
+            tmux: profile.tmux,
             state: AgentState::of(self.report, self.lost, self.open_asks),
             cost: profile.cost,
             open_asks: self.open_asks,
@@ -97,11 +101,11 @@ impl Tx<'_> {
         let profile = &row.profile;
         let mac = of_params(AGENTS);
         let mut statement = self.connection.prepare_cached(&format!(
-            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, pid, pid_started, report, lost, cost, created_at, mac)
-             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :pid, :pid_started, :report, :lost, :cost, :created_at,
+            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, report, lost, cost, created_at, mac)
+             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :tmux, :pid, :pid_started, :report, :lost, :cost, :created_at,
                  iif(:ours, {mac}, NULL))
              ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
-                 session = :session, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac"
+                 session = :session, tmux = :tmux, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac"
         ))?;
         let put = statement.execute(named_params! {
             ":id": profile.id.as_str(),
@@ -112,6 +116,7 @@ impl Tx<'_> {
             ":first_cwd": profile.first_cwd,
             ":title": profile.title,
             ":session": profile.session,
+            ":tmux": profile.tmux,
             ":pid": profile.process.map(|(pid, _)| pid),
             ":pid_started": profile.process.map(|(_, started)| started),
             ":report": word(&row.report)?,
@@ -137,13 +142,18 @@ impl Reader {
         self.one_agent(&format!("{} WHERE agents.id = ?1", select()), id.as_str())
     }
 
-    /// By our id, or by the agent's own session id.
+    /// By our id, by the agent's own session id, or by the tmux session that no other agent runs in.
     pub fn find_agent(&self, id: &str) -> Result<Option<AgentRow>, StoreError> {
         let sql = format!(
             "{} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1",
             select()
         );
-        self.one_agent(&sql, id)
+        if let Some(found) = self.one_agent(&sql, id)? {
+            return Ok(Some(found));
+        }
+        let sql = format!("{} WHERE tmux = ?1 AND report <> 'ended' LIMIT 2", select());
+        let mut in_tmux = self.rows("agents", &sql, [id], read_row)?;
+        Ok(in_tmux.pop().filter(|_| in_tmux.is_empty()))
     }
 
     fn one_agent(&self, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {
@@ -191,6 +201,7 @@ fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
             first_cwd: row.get("first_cwd")?,
             title: row.get("title")?,
             session: row.get("session")?,
+            tmux: newer(row, "tmux")?,
             process: pid.zip(started.map(i64::cast_unsigned)),
             cost: row.get("cost")?,
         },

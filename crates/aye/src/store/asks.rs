@@ -239,10 +239,10 @@ impl Reader {
         self.own_asks(which, [agent.as_str()], usize::MAX)
     }
 
-    /// How many asks this name of a tool call was ever used for, of an agent by its id or by its session.
+    /// How many asks this name of a tool call was ever used for, of agents by their id, session or tmux session.
     pub fn asks_of_tool_call(&self, agent: &str, tool_call: &str) -> Result<u64, StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "WITH named AS (SELECT id FROM agents WHERE id = ?1 OR session = ?1)
+            "WITH named AS (SELECT id FROM agents WHERE id = ?1 OR session = ?1 OR tmux = ?1)
              SELECT (SELECT count(*) FROM asks INDEXED BY asks_by_tool_call
                      WHERE tool_use_id = ?2 AND agent IN (SELECT id FROM named))
                   + (SELECT count(*) FROM asks
@@ -255,7 +255,7 @@ impl Reader {
     pub fn unanswered_questions_of(&self, agent: &str) -> Result<u64, StoreError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT count(*) FROM asks WHERE kind = 'question' AND state <> 'answered'
-             AND agent IN (SELECT id FROM agents WHERE id = ?1 OR session = ?1)",
+             AND agent IN (SELECT id FROM agents WHERE id = ?1 OR session = ?1 OR tmux = ?1)",
         )?;
         Ok(statement.query_row([agent], |row| row.get(0))?)
     }

@@ -67,6 +67,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_messages.sql"),
     include_str!("migrations/0013_can.sql"),
     include_str!("migrations/0014_conversations.sql"),
+    include_str!("migrations/0015_tmux.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;

@@ -40,6 +40,17 @@ pub enum Typed {
     Gone,
 }
 
+/// Says that nothing is read, where somebody sits at the keyboard and the output goes elsewhere: what it asks may not be
+/// on their screen, and a pager reads the keyboard itself.
+pub fn say_if_not_read() {
+    if io::stdin().is_terminal() && !io::stdout().is_terminal() {
+        anstream::eprintln!(
+            "aye: The output does not go to this terminal, so what you type here is not read. Answer requests with \
+             `aye answer`, or on the page."
+        );
+    }
+}
+
 impl Keyboard {
     /// None where nobody sits at standard input, or what they type could not be shown.
     pub fn open() -> Option<Self> {

@@ -7,11 +7,11 @@ mod printer;
 mod screen;
 mod typing;
 
-pub use keyboard::Keyboard;
+pub use keyboard::{Keyboard, say_if_not_read};
 pub use printer::Printer;
 
 use crate::agents::driven::RunEvent;
-use crate::client::{Client, Try};
+use crate::client::{CallError, Client, Try};
 use crate::protocol::{NewAnswer, Prompt, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::in_a_line;
@@ -36,6 +36,13 @@ pub struct Person {
     pub leaves: CancellationToken,
     /// What they are told when they leave while the agent works.
     pub on_leaving: &'static str,
+}
+
+/// Whoever sits here could answer: the hub counts them as long as this runs.
+pub async fn attend(client: Client) {
+    let mut follower = client.follow();
+    // After a failure that passes it connects again by itself.
+    while follower.next().await.as_ref().err().is_none_or(CallError::is_passing) {}
 }
 
 /// The prompt that a person types before there is an agent, unless they leave.
@@ -159,6 +166,6 @@ async fn prompt(screen: &mut Screen, line: String, person: &mut Person) {
     }
 }
 
-fn failed(what: &str, error: &crate::client::CallError) -> String {
+fn failed(what: &str, error: &CallError) -> String {
     format!("{} {what}: {}", paint(BAD, "!"), in_a_line(&error.to_string()))
 }

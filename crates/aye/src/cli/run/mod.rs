@@ -1,6 +1,6 @@
 mod detach;
 
-use super::conversation::{self, Beginning, Keyboard, Person, Printer};
+use super::conversation::{self, Beginning, Keyboard, Person, Printer, say_if_not_read};
 use super::{Done, ERROR, named, say};
 use crate::agents::acp::{self, Acp};
 use crate::agents::claude::driven::ClaudeCode;
@@ -40,8 +40,8 @@ Examples:
 
 Prints what the agent says and does. Answer its requests here, on the page or on Telegram.
 In a terminal the run goes on after a turn: type the next prompt, or Ctrl-D to end it. Without a
-terminal, or with --once, it ends after one turn. Ctrl-C interrupts the turn; pressed twice, it
-ends the run. Exits with the agent's exit code.
+terminal, with its output in a pipe, or with --once, it ends after one turn. Ctrl-C interrupts
+the turn; pressed twice, it ends the run. Exits with the agent's exit code.
 
 With --detach the agent stays in the background and takes further prompts, by `aye attach` and
 `aye send`, from the page and from Telegram, until it is stopped.")]
@@ -87,7 +87,11 @@ impl Run {
         if let Some(name) = self.resume.take() {
             self.resume(home, name).await?;
         }
-        let keyboard = Keyboard::open().filter(|_| !self.detach && self.detached.is_none() && !self.once);
+        let types = !self.detach && self.detached.is_none() && !self.once;
+        let keyboard = Keyboard::open().filter(|_| types);
+        if types {
+            say_if_not_read();
+        }
         let Some((prompt, keyboard)) = self.first_prompt(keyboard, &mut signals).await? else {
             return Ok(ExitCode::SUCCESS);
         };
@@ -307,6 +311,10 @@ async fn drive<P: AgentProtocol>(
         on_leaving: "The run ends when this turn is over.",
     });
     let in_terminal = person.is_some();
+    let mut attending = JoinSet::new();
+    if let Some(person) = &person {
+        attending.spawn(conversation::attend(person.client.clone()));
+    }
     printer.spawn(conversation::show(
         account,
         person,

@@ -9,6 +9,7 @@ mod process;
 mod settle;
 mod watch;
 
+use super::tmux::pane::Pane;
 use crate::agents::title;
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::config::DEFAULT_KIND;
@@ -16,7 +17,7 @@ use crate::home::Home;
 use crate::processes::Process;
 use crate::processes::host;
 use crate::protocol::Registration;
-use aye_core::{AgentId, AgentKind, Reach, Report};
+use aye_core::{AgentId, AgentKind, Reach, Report, ShortText};
 use events::{Event, Session};
 use notes::{Call, Notes};
 use settle::Over;
@@ -55,7 +56,8 @@ pub async fn run(
         Event::SessionStart => {
             // Before the hub knows this process for another agent, which could not speak for those.
             settle::left_behind(home).await;
-            report(home, &session, Registration::state(Report::Idle)).await
+            let news = Registration { tmux: tmux_session().await, ..Registration::state(Report::Idle) };
+            report(home, &session, news).await
         }
         Event::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
@@ -152,6 +154,11 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
         settle::settle(&client, &notes, over).await;
     }
     Ok(())
+}
+
+async fn tmux_session() -> Option<ShortText> {
+    std::env::var_os("TMUX")?;
+    Some(Pane::of(process::of_agent()).await.ok()?.session().to_owned().into())
 }
 
 fn profile(session: &Session, process: Option<&Process>, news: Registration) -> Registration {

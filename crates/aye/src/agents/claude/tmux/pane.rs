@@ -76,6 +76,11 @@ impl Pane {
         }
     }
 
+    /// The tmux session that it belongs to, by the name that people gave it.
+    pub fn session(&self) -> &str {
+        self.name.split(':').next().unwrap_or_default()
+    }
+
     /// What the pane shows.
     pub async fn screen(&self) -> Result<String, NoPane> {
         self.tmux(&["capture-pane", "-p", "-t", &self.id]).await

@@ -12,6 +12,7 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
         host: String::new(),
         cwd: "/src/web".into(),
         title: String::new(),
+        tmux: None,
         session: None,
         state: AgentState::Working,
         cost: None,
