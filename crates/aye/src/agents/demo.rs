@@ -18,7 +18,7 @@ pub async fn run(home: Home, stop: CancellationToken) {
 }
 
 async fn ask_everything(home: &Home) -> anyhow::Result<()> {
-    let script = Script::begin_anew(home, "demo", "a demo: asks that need no agent").await?;
+    let script = Script::begin_anew(home, "demo", "Demo: requests of each kind").await?;
     for (kind, body) in asks() {
         let body = Body::decode(kind, body)?;
         let ask = script.raise(&body, None).await?;

@@ -6,7 +6,7 @@ use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use crate::surfaces::terminal::{age, shorten, summary};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
-use aye_core::{Agent, AgentState, AskView};
+use aye_core::{Agent, AgentState, AskView, Reach};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -90,7 +90,10 @@ fn entry(row: &Row, now: Timestamp) -> String {
     };
     let title = shorten(&one_line(title), 60);
     let mut out = format!("{}  {}  {title}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
-    let kind = one_line(kind);
+    let reach = match reach {
+        Reach::Script => words::reach(*reach).to_owned(),
+        _ => format!("{}, {}", one_line(kind), words::reach(*reach)),
+    };
     let place = match (host.as_str(), cwd.as_str()) {
         ("", "") => String::new(),
         (host, "") => format!(" on {}", one_line(host)),
@@ -98,7 +101,7 @@ fn entry(row: &Row, now: Timestamp) -> String {
         (host, cwd) => format!(" in {} on {}", one_line(cwd), one_line(host)),
     };
     let tmux = tmux.as_ref().map(|tmux| format!(", tmux session {}", one_line(tmux))).unwrap_or_default();
-    out += &format!("    {}\n", paint(DIM, format_args!("{kind}, {}{place}{tmux}", words::reach(*reach))));
+    out += &format!("    {}\n", paint(DIM, format_args!("{reach}{place}{tmux}")));
     if let Some(ask) = row.waits_for {
         let more = match open_asks.saturating_sub(1) {
             0 => String::new(),

@@ -9,7 +9,7 @@ use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
-use aye_core::{Agent, AgentState, AskId, AskState, AskView, Role};
+use aye_core::{Agent, AgentState, AskId, AskState, AskView, Reach, Role};
 use clap::Args;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -55,8 +55,8 @@ impl Attach {
         });
         let (events, to_show) = mpsc::channel(256);
         let (printer, printed) = Printer::start()?;
-        let working = matches!(agent.state, AgentState::Working | AgentState::Waiting);
-        let showing = conversation::show(to_show, person, printer, Beginning { asked: None, working });
+        let beginning = Beginning { asked: None, working: is_working(agent.state) };
+        let showing = conversation::show(to_show, person, printer, beginning);
         let following = async {
             let following = Conversation::of(client, &agent, events).follow();
             tokio::select! {
@@ -82,15 +82,22 @@ fn heading(agent: &Agent, may_answer: bool) -> String {
     let state = words::agent_state(agent.state);
     let mut text = format!("{}  {title}\n", paint(NAME, &agent.id));
     text += &paint(DIM, format_args!("{}, in {cwd} on {host}, {state}", words::reach(agent.reach)));
-    let hint = match (agent.state, may_answer) {
-        (AgentState::Ended, _) => "",
-        (_, true) => "Ctrl-D leaves it running.",
-        (_, false) => "You cannot answer from here: this token only lets you look on.",
+    let hint = match (agent.state, agent.reach, may_answer) {
+        (AgentState::Ended, _, _) => "",
+        (_, Reach::Driven, true) => "Ctrl-D leaves it running.",
+        (_, _, true) => {
+            "You can answer its requests here; prompts go into its own terminal. Ctrl-D leaves it running."
+        }
+        (_, _, false) => "You cannot answer from here: this token only lets you look on.",
     };
     if !hint.is_empty() {
         text += &format!("\n{}", paint(DIM, hint));
     }
     text + "\n"
+}
+
+fn is_working(state: AgentState) -> bool {
+    matches!(state, AgentState::Working | AgentState::Waiting)
 }
 
 /// How following ended.
@@ -152,6 +159,7 @@ impl Conversation {
             Frame::Ask { ask, .. } if ask.agent.as_str() == self.agent => self.ask(ask).await,
             Frame::Agent { agent, .. } if agent.id.as_str() == self.agent => {
                 self.ended = agent.state == AgentState::Ended;
+                self.tell(RunEvent::Works(is_working(agent.state))).await;
             }
             Frame::Event { .. }
             | Frame::Piece { .. }
@@ -176,6 +184,9 @@ impl Conversation {
             if !more {
                 break;
             }
+        }
+        if let Some(agent) = snapshot.agents.iter().find(|agent| agent.id.as_str() == self.agent) {
+            self.tell(RunEvent::Works(is_working(agent.state))).await;
         }
         let open: Vec<AskView> =
             snapshot.asks.into_iter().filter(|ask| ask.agent.as_str() == self.agent).collect();

@@ -1,14 +1,16 @@
 use super::{Done, open_database, say};
 use crate::home::Home;
 use crate::store::AuditFilter;
-use crate::surfaces::terminal::shorten;
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
+use crate::surfaces::terminal::{answer_lines, shorten};
 use anyhow::Context;
 use aye_core::trail::Line;
 use aye_core::visible::{one_line, visible_json};
+use aye_core::{Answer, Kind};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -90,12 +92,19 @@ pub fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     })
 }
 
+/// The trail does not say what kind of request it was; what answers a plan has nothing that only a permission has.
+fn answer_in_words(answer: &Value) -> String {
+    let kinds = [Kind::Question, Kind::Plan, Kind::Permission];
+    let read = kinds.into_iter().find_map(|kind| Answer::decode(kind, answer.clone()).ok());
+    read.map_or_else(|| answer.to_string(), |answer| answer_lines(&answer).join(" · "))
+}
+
 fn in_words(line: &Line, zone: &TimeZone) -> String {
     let at = line.at.to_zoned(zone.clone()).strftime("%F %T");
     let ask = line.ask.as_deref().unwrap_or("-");
     let detail = &line.detail;
     let told = match line.kind.as_str() {
-        "ask.answered" => detail["answer"].to_string(),
+        "ask.answered" => answer_in_words(&detail["answer"]),
         "ask.raised" => detail["kind"].as_str().unwrap_or_default().to_owned(),
         "agent.command" => {
             let text = detail["text"].as_str().map(|text| format!(": {}", shorten(text, 80)));
@@ -114,4 +123,23 @@ fn in_words(line: &Line, zone: &TimeZone) -> String {
         one_line(&line.who),
         paint(DIM, one_line(&told)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_are_told_in_words() {
+        for (answer, words) in [
+            (json!({"answers": [{"selected": ["SQLite"]}, {"text": "mine"}]}), "SQLite · mine"),
+            (json!({"decision": "allow", "scope": "session"}), "allowed (session)"),
+            (json!({"decision": "deny", "message": "not now", "interrupt": false}), "denied: not now"),
+            (json!({"decision": "allow"}), "allowed"),
+            (json!({"newer": 1}), "{\"newer\":1}"),
+        ] {
+            assert_eq!(answer_in_words(&answer), words);
+        }
+    }
 }

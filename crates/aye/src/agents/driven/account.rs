@@ -67,6 +67,8 @@ pub enum RunEvent {
     },
     Turn(Turn),
     Trouble(String),
+    /// Whether the agent works, as the hub says; of a session in its own terminal nothing else does.
+    Works(bool),
     /// Something to know for whoever sits where the run is shown.
     Hint(String),
     Ended {
@@ -173,6 +175,7 @@ impl RunEvent {
             | RunEvent::AskEnded { .. }
             | RunEvent::Withdrawn { .. }
             | RunEvent::Decided { .. }
+            | RunEvent::Works(_)
             | RunEvent::Hint(_)
             | RunEvent::Doubt { .. } => return None,
         })

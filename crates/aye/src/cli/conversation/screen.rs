@@ -42,6 +42,7 @@ fn comes_from_agent(event: &RunEvent) -> bool {
         | RunEvent::AskEnded { .. }
         | RunEvent::Withdrawn { .. }
         | RunEvent::Doubt { .. }
+        | RunEvent::Works(_)
         | RunEvent::Hint(_) => false,
     }
 }
@@ -215,6 +216,12 @@ impl Screen {
             }
             RunEvent::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
             RunEvent::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), in_a_line(&words))),
+            RunEvent::Works(works) => {
+                if works && !self.working {
+                    self.since = Instant::now();
+                }
+                self.working = works;
+            }
             RunEvent::Hint(words) => self.line(&paint(DIM, words)),
             RunEvent::Ended { code: Some(0) } => {}
             RunEvent::Ended { code } => {

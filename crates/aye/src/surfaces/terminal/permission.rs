@@ -115,7 +115,7 @@ fn shown(out: &mut String, display: &Display) {
             let file = display.file.as_deref().unwrap_or_default();
             put(out, format_args!("{} {}", paint(DIM, "file:"), one_line(file)));
             if display.before {
-                let words = "what the file has now is what the agent's machine says";
+                let words = "unchanged and removed lines are what the agent's machine says";
                 put(out, format_args!("{}", paint(DIM, words)));
             }
             for hunk in hunks {
