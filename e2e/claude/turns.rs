@@ -107,7 +107,7 @@ fn as_soon_as_the_last_one_leaves_a_request_is_refused_if_people_chose_so_and_th
     let run = story.run(&[]);
     let ask = story.hub.open_ask();
     drop(page);
-    story.told("toolu_b", "Nobody answered");
+    story.told("toolu_b", "Nobody is there to answer.");
     let ended = story.settled(&ask);
     assert_eq!((&ended["state"], &ended["receipt"]), (&json!("expired"), &json!("confirmed")), "{ended}");
     assert!(!story.has("never"));
