@@ -70,6 +70,7 @@ impl Terminal {
             input: Default::default(),
             cwd: "/".into(),
             by_sub_agent: false,
+            change: None,
         };
         assert!(prompt.is_for(&call), "{prompt:?}");
         let plan = decide(prompt, call, &Answer::Plan(PlanVerdict::Allow { plan: None }), None).unwrap();
