@@ -12,6 +12,7 @@ mod following;
 mod gates;
 mod hooks;
 mod kills;
+mod mcp;
 mod metrics;
 mod passkeys;
 mod patience;

@@ -153,6 +153,7 @@ fn each_role_may_do_its_own_part_and_no_more() {
         ("PUT", "/api/agents/{id}", AGENT),
         ("POST", "/api/agents/{id}/events", AGENT),
         ("GET", "/api/agents/{id}/commands", AGENT),
+        ("POST", "/mcp", AGENT),
         ("POST", "/api/agents/{id}/token", NOBODY),
     ];
     let hub = Hub::start();

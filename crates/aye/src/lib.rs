@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod client;
+pub mod mcp;
 pub mod protocol;
 
 pub mod api;

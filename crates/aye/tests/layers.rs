@@ -65,6 +65,11 @@ fn the_database_is_named_in_the_store_alone() {
 }
 
 #[test]
+fn the_mcp_server_knows_neither_who_runs_it_nor_how_asks_reach_the_hub() {
+    never_uses("mcp", &["hub", "store", "agents", "api", "surfaces", "cli", "client"]);
+}
+
+#[test]
 fn the_protocol_knows_neither_of_its_ends() {
     never_uses("protocol", &["hub", "store", "agents", "api", "surfaces", "cli", "client", "transport"]);
 }

@@ -1,6 +1,6 @@
 //! A scripted agent for newcomers: it asks in every form there is, one after another, and says what it was told.
 
-use super::script::Script;
+use super::script::{Extra, Script};
 use crate::home::Home;
 use crate::protocol::ConversationEvent;
 use aye_core::{AskState, Body, Kind, Receipt};
@@ -21,11 +21,11 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
     let script = Script::begin_anew(home, "demo", "Demo: requests of each kind").await?;
     for (kind, body) in asks() {
         let body = Body::decode(kind, body)?;
-        let ask = script.raise(&body, None).await?;
+        let ask = script.raise(&body, Extra::default()).await?;
         let resolution = script.resolution(&ask).await?;
         if resolution.state != AskState::Withdrawn {
-            script.receipt(&ask, Receipt::Delivered, "handed to the demo agent").await?;
-            script.receipt(&ask, Receipt::Confirmed, "the demo agent repeated it").await?;
+            script.receipt(&ask.id, Receipt::Delivered, "handed to the demo agent").await?;
+            script.receipt(&ask.id, Receipt::Confirmed, "the demo agent repeated it").await?;
         }
         script
             .report(&ConversationEvent::Text {

@@ -7,6 +7,7 @@ pub mod codex;
 pub mod demo;
 pub mod driven;
 pub mod lines;
+pub mod mcp;
 pub mod script;
 pub mod supervise;
 

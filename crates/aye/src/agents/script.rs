@@ -1,68 +1,100 @@
-//! A script that asks: it raises one ask, waits for its end through hub restarts, and says what it did with it.
+//! A script that asks: it raises asks, waits for their ends through hub restarts, and says what it did with them.
 
 use super::random_name;
 use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::processes::host;
 use crate::protocol::{ConversationEvent, NewAsk, Registration, Resolution};
-use aye_core::{AgentId, AgentKind, AskView, Body, Key, Reach, Receipt, Report, Withdrawal};
+use aye_core::{AgentId, AgentKind, AskId, AskView, Body, Can, Key, Reach, Receipt, Report, Withdrawal};
 use serde_json::Value;
+use std::time::Duration;
 
+/// Clones are the same script.
+#[derive(Clone)]
 pub struct Script {
     client: AgentClient,
     /// The agent is not this process alone.
     shared: bool,
 }
 
+/// An ask beyond its body.
+#[derive(Default)]
+pub struct Extra {
+    pub timeout: Option<String>,
+    pub can: Can,
+    /// On whose behalf it asks, in words.
+    pub sub_agent: Option<String>,
+}
+
 impl Script {
     /// Announces this process as a script. Under a token of its own it speaks as that token's agent, which
     /// other processes may be too, and which therefore neither begins nor ends with this one.
-    pub async fn announce(home: &Home, title: &str) -> anyhow::Result<Self> {
+    pub async fn announce(home: &Home, kind: &str, title: &str) -> anyhow::Result<Self> {
         match Client::own_agent(home).await? {
-            Some(agent) => Self::speak_as(home, agent, true, title, None).await,
+            Some(agent) => Self::speak_as(home, agent, true, profile(None, title, None)).await,
             None => {
                 let agent =
-                    AgentId::try_from(format!("script-{}", random_name()?)).map_err(anyhow::Error::msg)?;
-                Self::speak_as(home, agent, false, title, Some(std::process::id())).await
+                    AgentId::try_from(format!("{kind}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
+                Self::speak_as(home, agent, false, profile(Some(kind), title, Some(std::process::id()))).await
             }
         }
+    }
+
+    /// Speaks as an agent of this name, which other processes may be too: what it asks outlives this one. It has no
+    /// folder, because each of them may have its own.
+    pub async fn join(home: &Home, name: &str, title: &str) -> anyhow::Result<Self> {
+        let agent = match Client::own_agent(home).await? {
+            Some(agent) => return Self::speak_as(home, agent, true, profile(None, title, None)).await,
+            None => AgentId::try_from(name).map_err(anyhow::Error::msg)?,
+        };
+        Self::speak_as(home, agent, true, Registration { cwd: None, ..profile(Some(name), title, None) })
+            .await
     }
 
     /// Starts over under a fixed name; what an earlier one of that name left open is withdrawn.
     pub async fn begin_anew(home: &Home, name: &str, title: &str) -> anyhow::Result<Self> {
         let agent = AgentId::try_from(name).map_err(anyhow::Error::msg)?;
-        Self::speak_as(home, agent.clone(), false, title, None).await?.end().await;
-        Self::speak_as(home, agent, false, title, None).await
+        let profile = || profile(Some("script"), title, None);
+        Self::speak_as(home, agent.clone(), false, profile()).await?.end().await;
+        Self::speak_as(home, agent, false, profile()).await
     }
 
     async fn speak_as(
         home: &Home,
         agent: AgentId,
         shared: bool,
-        title: &str,
-        pid: Option<u32>,
+        profile: Registration,
     ) -> anyhow::Result<Self> {
         let client = AgentClient::of(home, agent).await?;
-        let profile = Registration {
-            // A shared one may be of another kind; one that nobody has announced is a script.
-            kind: AgentKind::try_from("script").ok().filter(|_| !shared),
-            reach: (!shared).then_some(Reach::Script),
-            host: Some(host().into()),
-            cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned().into()),
-            title: Some(title.into()),
-            pid,
-            ..Registration::state(Report::Working)
-        };
         client.register(&profile, Try::Once).await?;
         Ok(Self { client, shared })
     }
 
     /// Raises an ask under a key of its own, and returns it.
-    pub async fn raise(&self, body: &Body, timeout: Option<String>) -> anyhow::Result<AskView> {
+    pub async fn raise(&self, body: &Body, extra: Extra) -> anyhow::Result<AskView> {
         let agent = self.client.agent().clone();
         let key = Key::from_displayed(&format_args!("{agent}/{}", random_name()?));
-        let ask = NewAsk { timeout: timeout.map(Value::from), ..NewAsk::new(key, agent, body) };
+        let ask = NewAsk {
+            timeout: extra.timeout.map(Value::from),
+            can: extra.can,
+            sub_agent: extra.sub_agent.map(Into::into),
+            ..NewAsk::new(key, agent, body)
+        };
         Ok(self.client.raise(&ask).await?.ask)
+    }
+
+    /// A sign of life between asks.
+    pub async fn is_here(&self) -> Result<(), CallError> {
+        self.client.register(&Registration::default(), Try::Once).await
+    }
+
+    /// How an ask of this agent ended, if it does within this time; whoever raised it.
+    pub async fn resolution_within(
+        &self,
+        ask: &AskId,
+        within: Option<Duration>,
+    ) -> Result<Option<Resolution<Value>>, CallError> {
+        self.client.resolution_within(ask, within).await
     }
 
     /// How the ask ended, whenever that is; the hub may come and go meanwhile.
@@ -70,12 +102,12 @@ impl Script {
         self.client.resolution(&ask.id, &ask.body, Waits::Alone).await
     }
 
-    pub async fn receipt(&self, ask: &AskView, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
-        self.client.receipt(&ask.id, receipt, evidence, Try::UntilHeard).await
+    pub async fn receipt(&self, ask: &AskId, receipt: Receipt, evidence: &str) -> Result<(), CallError> {
+        self.client.receipt(ask, receipt, evidence, Try::UntilHeard).await
     }
 
-    pub async fn withdraw(&self, ask: &AskView) -> Result<Withdrawn, CallError> {
-        self.client.withdraw(&ask.id, Withdrawal::Cancelled.into(), Try::Once).await
+    pub async fn withdraw(&self, ask: &AskId) -> Result<Withdrawn, CallError> {
+        self.client.withdraw(ask, Withdrawal::Cancelled.into(), Try::Once).await
     }
 
     pub async fn report(&self, event: &ConversationEvent) -> Result<(), CallError> {
@@ -90,5 +122,18 @@ impl Script {
         if let Err(error) = self.client.register(&Registration::ended(), Try::Once).await {
             tracing::debug!(%error, "the hub was not told that the script ended");
         }
+    }
+}
+
+/// A shared agent may be of another kind; one that nobody has announced is a script.
+fn profile(kind: Option<&str>, title: &str, pid: Option<u32>) -> Registration {
+    Registration {
+        kind: kind.and_then(|kind| AgentKind::try_from(kind).ok()),
+        reach: kind.map(|_| Reach::Script),
+        host: Some(host().into()),
+        cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned().into()),
+        title: Some(title.into()),
+        pid,
+        ..Registration::state(Report::Working)
     }
 }

@@ -11,6 +11,7 @@ mod guard;
 mod history;
 mod json;
 mod listeners;
+mod mcp;
 mod metrics;
 mod page;
 mod passkeys;
@@ -49,6 +50,7 @@ pub struct App {
     attempts: Arc<Attempts>,
     snapshots: Arc<Snapshots>,
     previews: Arc<page::previews::Previews>,
+    mcp_calls: Arc<mcp::McpCalls>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -61,8 +63,9 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let (attempts, snapshots, previews) = Default::default();
-        Self { hub, hosts: Arc::new(hosts), url: url.into(), attempts, snapshots, previews, stop, tasks }
+        let (attempts, snapshots, previews, mcp_calls) = Default::default();
+        let (hosts, url) = (Arc::new(hosts), url.into());
+        Self { hub, hosts, url, attempts, snapshots, previews, mcp_calls, stop, tasks }
     }
 
     /// A link that signs one browser in, and lets it add the first passkey.
@@ -203,6 +206,14 @@ fn table(app: &App) -> Table {
         page::previews::make,
     );
 
+    t.add(
+        Takes::<serde_json::Value>::post(
+            "/mcp",
+            "The MCP server (streamable HTTP), with the tools ask_human and check_answer",
+        ),
+        Agent,
+        mcp::serve,
+    );
     t.add(Plain::get("/metrics", "Figures, in the text format of Prometheus"), Viewer, metrics::metrics);
     t.add(calls::FOLLOW, Viewer, ws::upgrade);
     t.add(

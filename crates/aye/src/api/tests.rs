@@ -65,6 +65,7 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     post   /api/passkeys/{id}/remove            operator
     get    /api/policy                          viewer
     post   /api/asks/{id}/preview               viewer
+    post   /mcp                                 agent
     get    /metrics                             viewer
     get    /api/ws                              viewer
     post   /api/sign-in                         anybody

@@ -1,5 +1,5 @@
 use super::{DECLINED, Done, ERROR, INTERRUPTED, NOBODY_IN_TIME, say_json};
-use crate::agents::script::Script;
+use crate::agents::script::{Extra, Script};
 use crate::client::Withdrawn;
 use crate::home::Home;
 use crate::protocol::Resolution;
@@ -51,11 +51,11 @@ impl Ask {
         let body = self.body().map_err(anyhow::Error::msg)?;
         let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
         let script = tokio::select! {
-            script = Script::announce(home, &self.question) => script?,
+            script = Script::announce(home, "script", &self.question) => script?,
             why = signals.wait() => return Ok(interrupted(why)),
         };
         let ask = tokio::select! {
-            ask = script.raise(&body, timeout) => ask,
+            ask = script.raise(&body, Extra { timeout, ..Extra::default() }) => ask,
             why = signals.wait() => {
                 // Should the ask be there after all, it goes with its agent.
                 script.end().await;
@@ -73,7 +73,7 @@ impl Ask {
             resolution = script.resolution(&ask) => resolution?,
             why = signals.wait() => {
                 // An answer that came in this very moment stays recorded, as undelivered.
-                match script.withdraw(&ask).await {
+                match script.withdraw(&ask.id).await {
                     Ok(Withdrawn::TakenBack) => anstream::eprintln!("aye: {why}: the question was taken back"),
                     Ok(Withdrawn::TooLate) => anstream::eprintln!("aye: {why}, but the question had already been answered"),
                     Err(error) => anstream::eprintln!("aye: {why}, but the question could not be taken back: {}", visible(&error.to_string())),
@@ -84,7 +84,7 @@ impl Ask {
         };
         let code = self.tell(&resolution)?;
         if resolution.state != AskState::Withdrawn {
-            let told = script.receipt(&ask, Receipt::Delivered, "written to the script's standard output");
+            let told = script.receipt(&ask.id, Receipt::Delivered, "written to the script's standard output");
             // The answer is out: nothing that happens from here on makes it a failure.
             tokio::select! {
                 told = told => if let Err(error) = told {

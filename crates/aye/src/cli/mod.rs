@@ -13,6 +13,7 @@ mod hook;
 mod hooks;
 mod list;
 mod log;
+mod mcp;
 mod named;
 mod open;
 mod outline;
@@ -78,6 +79,7 @@ struct Arguments {
 enum Command {
     Up(up::Up),
     Ask(ask::Ask),
+    Mcp(mcp::Mcp),
     Claude(claude::Claude),
     Run(run::Run),
     Watch(watch::Watch),
@@ -178,6 +180,13 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             small()?.block_on(run.run(&home))
         }
         Command::Ask(ask) => small()?.block_on(ask.run(&home)),
+        Command::Mcp(mcp) => {
+            let runtime = small()?;
+            let done = runtime.block_on(mcp.run(&home));
+            // A read of standard input that nobody waits for any more would keep the process.
+            runtime.shutdown_background();
+            done
+        }
         Command::List(list) => small()?.block_on(list.run(&home)),
         Command::Show(show) => small()?.block_on(show.run(&home)),
         Command::Answer(answer) => small()?.block_on(answer.run(&home)),

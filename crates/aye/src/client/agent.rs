@@ -4,12 +4,17 @@ use super::{CallError, Client, Try};
 use crate::home::Home;
 use crate::protocol::{
     AskReceipt, Command, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaisedAsk, Registration,
-    Reported, Resolution, Withdraw, calls,
+    Reported, Resolution, WaitQuery, Withdraw, calls,
 };
 use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Before a hub that is away is called again.
+const SHORT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Whether another call of the same agent is its sign of life while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +67,32 @@ impl AgentClient {
     /// How an ask ended, whenever that is; the hub may come and go meanwhile.
     pub async fn resolution(&self, ask: &AskId, body: &Body, waits: Waits) -> Result<Resolution, CallError> {
         self.client.resolution(ask, waits).await.map(|sent| Resolution::read(body, sent))
+    }
+
+    /// How an ask ended, if it does within this time, for who may not know what it asked; without a time, whenever that
+    /// is. A hub that is away may be back in time.
+    pub async fn resolution_within(
+        &self,
+        ask: &AskId,
+        within: Option<Duration>,
+    ) -> Result<Option<Resolution<Value>>, CallError> {
+        let Some(within) = within else {
+            return self.client.resolution(ask, Waits::Alone).await.and_then(super::read).map(Some);
+        };
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let query = WaitQuery { wait: Some(left.as_secs().min(super::WAIT)) };
+            let path = calls::RESOLUTION.path_with(ask.as_str(), &query);
+            match self.client.get::<Option<Resolution<Value>>>(&path).await {
+                Ok(None) if left.is_zero() => return Ok(None),
+                Ok(None) => tokio::time::sleep(left.min(SHORT_PAUSE)).await,
+                Err(error) if error.is_passing() && !left.is_zero() => {
+                    tokio::time::sleep(left.min(SHORT_PAUSE)).await
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Changes what the agent can take as an answer. An ask that has ended is left as it is.

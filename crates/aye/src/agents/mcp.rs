@@ -1,0 +1,125 @@
+//! What an MCP client on standard input and output asks: as an agent of this process, which takes its asks with it, or,
+//! where the client may leave with a ticket, as an agent that all such processes share.
+
+use super::script::{Extra, Script};
+use crate::client::Withdrawn;
+use crate::home::Home;
+use crate::mcp::{Asker, Asks};
+use crate::protocol::Resolution;
+use aye_core::{AskId, Body, Can, Receipt};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// The kind of these agents, and the name of the shared one.
+const NAME: &str = "mcp";
+/// Well below the silence that makes an agent lost.
+const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(25);
+
+/// Clones are the same client. Nobody is announced before the first ask: many clients never ask.
+#[derive(Clone)]
+pub struct McpClient(Arc<Inner>);
+
+struct Inner {
+    home: Home,
+    own: OnceCell<Script>,
+    shared: OnceCell<Script>,
+}
+
+impl McpClient {
+    pub fn new(home: Home) -> Self {
+        Self(Arc::new(Inner { home, own: OnceCell::new(), shared: OnceCell::new() }))
+    }
+
+    /// Keeps the agents from being taken for lost between two asks.
+    pub async fn show_signs_of_life(&self) {
+        loop {
+            tokio::time::sleep(SIGN_OF_LIFE_EVERY).await;
+            for script in [self.0.own.get(), self.0.shared.get()].into_iter().flatten() {
+                if let Err(error) = script.is_here().await {
+                    tracing::debug!(%error, "the hub heard no sign of life");
+                }
+            }
+        }
+    }
+
+    /// Says goodbye. What was left open with a ticket stays.
+    pub async fn end(&self) {
+        if let Some(own) = self.0.own.get() {
+            own.end().await;
+        }
+    }
+
+    async fn own(&self, client: &str) -> anyhow::Result<&Script> {
+        self.0.own.get_or_try_init(|| Script::announce(&self.0.home, NAME, client)).await
+    }
+
+    async fn shared(&self) -> anyhow::Result<&Script> {
+        self.0.shared.get_or_try_init(|| Script::join(&self.0.home, NAME, "MCP clients")).await
+    }
+
+    async fn try_raise(&self, asker: Asker<'_>, body: &Body, can: Can) -> anyhow::Result<Open> {
+        let extra = Extra { can, ..Extra::default() };
+        let (script, extra) = match asker.leaves_with_ticket {
+            false => (self.own(asker.client).await?, extra),
+            true => {
+                let here = std::env::current_dir().unwrap_or_default();
+                let who = format!("{} in {}", asker.client, here.display());
+                (self.shared().await?, Extra { sub_agent: Some(who), ..extra })
+            }
+        };
+        let ask = script.raise(body, extra).await?;
+        Ok(Open { script: script.clone(), id: ask.head.id })
+    }
+}
+
+/// An ask, and the agent that raised it.
+pub struct Open {
+    script: Script,
+    id: AskId,
+}
+
+impl Asks for McpClient {
+    type Ask = Open;
+
+    async fn raise(&self, asker: Asker<'_>, body: &Body, can: Can) -> Result<Open, String> {
+        self.try_raise(asker, body, can).await.map_err(|error| error.to_string())
+    }
+
+    fn id<'a>(&self, ask: &'a Open) -> &'a AskId {
+        &ask.id
+    }
+
+    async fn find(&self, ticket: AskId) -> Result<Open, String> {
+        let script = self.shared().await.map_err(|error| error.to_string())?;
+        Ok(Open { script: script.clone(), id: ticket })
+    }
+
+    async fn resolution(
+        &self,
+        ask: &Open,
+        within: Option<Duration>,
+    ) -> Result<Option<Resolution<Value>>, String> {
+        ask.script.resolution_within(&ask.id, within).await.map_err(|error| error.to_string())
+    }
+
+    async fn delivered(&self, ask: &Open) {
+        let evidence = "written into the result of the MCP tool call";
+        if let Err(error) = ask.script.receipt(&ask.id, Receipt::Delivered, evidence).await {
+            tracing::debug!(%error, "the hub took no receipt");
+        }
+    }
+
+    async fn withdraw(&self, ask: &Open) {
+        let evidence = "the MCP client had cancelled the call";
+        let told = match ask.script.withdraw(&ask.id).await {
+            Ok(Withdrawn::TakenBack) => return,
+            Ok(Withdrawn::TooLate) => ask.script.receipt(&ask.id, Receipt::Undelivered, evidence).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = told {
+            tracing::debug!(%error, "the ask could not be taken back");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the tools take. A question is the agent's own words; a permission is too, so nothing but a person decides it.
+
+use aye_core::tool::Tool as KnownTool;
+use aye_core::{AskId, Body, Can, Offer, Permission, Question, QuestionDraft, Questions, ScopeOffer};
+use rmcp::model::Tool;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// Asks a person. Give `question` or `permission`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskHuman {
+    /// What to ask.
+    #[serde(default)]
+    question: Option<String>,
+    /// What the person can choose from. Without options, they answer in their own words.
+    #[serde(default)]
+    options: Vec<Choice>,
+    /// Several options may be chosen.
+    #[serde(default, alias = "multi_select")]
+    multi: bool,
+    /// The person may also answer in their own words. Always so without options.
+    #[serde(default)]
+    free_text: bool,
+    /// What you want to do, in words, instead of a question: the person allows it once, or refuses.
+    #[serde(default)]
+    permission: Option<String>,
+    /// Give back a ticket after this many seconds if nobody has answered by then; the request stays open. Without it,
+    /// the call waits as long as it takes.
+    #[serde(default)]
+    wait_seconds: Option<u32>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Choice {
+    Label(String),
+    Described {
+        label: String,
+        #[serde(default)]
+        description: String,
+    },
+}
+
+/// Looks whether a request that you have a ticket for was answered.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckAnswer {
+    /// The ticket that `ask_human` gave back.
+    ticket: String,
+    /// How many seconds to wait for the answer; 0 if left out.
+    #[serde(default)]
+    wait_seconds: Option<u32>,
+}
+
+impl From<Choice> for Offer {
+    fn from(choice: Choice) -> Self {
+        let (label, description) = match choice {
+            Choice::Label(label) => (label, String::new()),
+            Choice::Described { label, description } => (label, description),
+        };
+        Self { label, description, preview: None }
+    }
+}
+
+impl AskHuman {
+    pub const TOOL: &'static str = "ask_human";
+
+    /// The ask, and what its agent can take as an answer.
+    pub fn body(&self) -> Result<(Body, Can), String> {
+        match (&self.question, &self.permission) {
+            (Some(question), None) => {
+                let question = Question::try_from(QuestionDraft {
+                    question: question.clone(),
+                    header: String::new(),
+                    options: self.options.iter().cloned().map(Offer::from).collect(),
+                    multi_select: self.multi,
+                    free_text: self.free_text || self.options.is_empty(),
+                })?;
+                Ok((Body::Question(Questions::new(vec![question])?), Can::default()))
+            }
+            (None, Some(text)) if self.options.is_empty() && !self.multi && !self.free_text => {
+                if text.trim().is_empty() {
+                    return Err("permission must say what you want to do".into());
+                }
+                let input = Map::from_iter([("text".to_owned(), Value::from(text.as_str()))]);
+                let tool = KnownTool::Unclear.name().to_owned();
+                let permission = Permission::new(tool, input, Some(vec![ScopeOffer::once()]))?;
+                Ok((Body::Permission(permission), Can { edit: false, ..Can::default() }))
+            }
+            (None, Some(_)) => {
+                Err("options, multi and free_text go with question, not with permission".into())
+            }
+            _ => Err("give either question or permission".into()),
+        }
+    }
+
+    pub fn wait(&self) -> Option<Duration> {
+        self.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+    }
+}
+
+impl CheckAnswer {
+    pub const TOOL: &'static str = "check_answer";
+
+    pub fn ticket(&self) -> Result<AskId, String> {
+        AskId::try_from(self.ticket.as_str()).map_err(|_| "this is not a ticket of ask_human".into())
+    }
+
+    pub fn wait(&self) -> Option<Duration> {
+        self.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+    }
+}
+
+/// As clients are told of them.
+pub fn tools() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            AskHuman::TOOL,
+            "Ask the person you work for, and wait for the answer. Give `question`, with `options` if there are some, \
+             or `permission` with what you want to do. The person may take minutes or hours. If your client cuts long \
+             calls off, set `wait_seconds` below its limit: you then get a ticket, and call check_answer with it later.",
+            schema::<AskHuman>(),
+        ),
+        Tool::new(
+            CheckAnswer::TOOL,
+            "Look whether a request that ask_human left open with a ticket has been answered. Until it has, nothing is \
+             decided: do not act as if it were.",
+            schema::<CheckAnswer>(),
+        ),
+    ]
+}
+
+fn schema<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+    schema.as_object_mut().map(std::mem::take).unwrap_or_default()
+}
