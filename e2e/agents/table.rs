@@ -2,6 +2,11 @@
 
 use super::AGENTS;
 use super::stories::STORIES;
+use aye::agents::known::LISTED;
+
+fn document() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md")).unwrap()
+}
 
 fn table() -> String {
     let names = AGENTS.map(|agent| format!("{} {}", agent.name, agent.version)).join(" | ");
@@ -16,9 +21,33 @@ fn table() -> String {
 
 #[test]
 fn the_table_of_agents_is_that_of_the_stories() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    assert!(document.contains(&table()), "docs/agents.md must have this table:\n{}", table());
+    assert!(document().contains(&table()), "docs/agents.md must have this table:\n{}", table());
+}
+
+#[test]
+fn the_versions_that_doctor_names_are_those_of_the_stories_and_of_the_script_that_installs_them() {
+    let script =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/agents.sh")).unwrap();
+    for listed in LISTED {
+        let told = AGENTS.iter().find(|agent| agent.kind == listed.kind);
+        assert_eq!(listed.tested, told.map(|agent| agent.version), "{}", listed.kind);
+        if let Some(agent) = told {
+            assert_eq!(listed.name, agent.name);
+            assert!(script.contains(&format!("{} {}", agent.kind, agent.version)), "{}", agent.kind);
+        }
+    }
+}
+
+#[test]
+fn the_table_of_ways_is_that_of_doctor() {
+    let mut lines =
+        vec!["| agent | tested with | can be reached by |".to_owned(), "|---|---|---|".to_owned()];
+    for listed in LISTED {
+        let tested = listed.tested.unwrap_or("–");
+        lines.push(format!("| {} | {tested} | {} |", listed.name, listed.ways_in_words()));
+    }
+    let table = lines.join("\n");
+    assert!(document().contains(&table), "docs/agents.md must have this table:\n{table}");
 }
 
 #[test]

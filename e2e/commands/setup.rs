@@ -1,6 +1,7 @@
 //! `aye doctor`, `token`, `open`, and the demo.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn doctor_says_what_is_missing_and_the_command_that_mends_it() {
@@ -17,8 +18,11 @@ fn doctor_says_what_is_missing_and_the_command_that_mends_it() {
     let about: Vec<_> =
         findings["findings"].as_array().unwrap().iter().map(|f| f["about"].as_str().unwrap()).collect();
     let expected =
-        ["home", "files", "policy", "rules", "telegram", "passkeys", "trail", "hub", "token", "claude"];
+        ["home", "files", "policy", "rules", "telegram", "passkeys", "trail", "hub", "token", "agents"];
     assert_eq!(about, expected);
+
+    let kinds: Vec<_> = findings["agents"].as_array().unwrap().iter().map(|agent| &agent["kind"]).collect();
+    assert_eq!(kinds, ["claude", "codex", "opencode", "gemini", "qwen", "kimi", "copilot"]);
 
     let wrong = aye(&hub.home).arg("doctor").env("AYE_TOKEN", "aye_wrong_1").output().unwrap();
     assert_eq!(code(&wrong), Some(1));
@@ -33,6 +37,43 @@ fn doctor_says_what_is_missing_and_the_command_that_mends_it() {
     assert_eq!(code(&stopped), Some(1));
     let words = printed(&stopped);
     assert!(words.contains("no hub answers") && words.contains("aye up"), "{words}");
+}
+
+#[test]
+fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_them() {
+    let hub = Hub::start();
+    let programs = tempfile::tempdir().unwrap();
+    let program = |name: &str, script: &str| {
+        let path = programs.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("claude", "echo '2.1.325 (Claude Code)'");
+    program("codex", "echo codex-cli 9.9.9");
+    program("qwen", "exit 1");
+    let look = |arguments: &[&str]| {
+        let mut command = aye(&hub.home);
+        command.args(arguments).env("PATH", programs.path()).env_remove("AYE_CLAUDE").output().unwrap()
+    };
+    let found = json_of(&look(&["doctor", "--json"]));
+    let agent =
+        |kind: &str| found["agents"].as_array().unwrap().iter().find(|a| a["kind"] == kind).unwrap().clone();
+    assert_eq!(
+        agent("claude"),
+        json!({"kind": "claude", "name": "Claude Code", "program": programs.path().join("claude"),
+            "version": "2.1.325", "tested": "2.1.325", "reached": ["driven", "hooks", "watched", "MCP"]})
+    );
+    assert_eq!((&agent("codex")["version"], &agent("qwen")["version"]), (&json!("9.9.9"), &Value::Null));
+    assert_eq!(agent("kimi")["program"], Value::Null);
+    let words = printed(&look(&["doctor"]));
+    for line in [
+        "Claude Code  2.1.325 (tested)                   driven, hooks, watched, MCP",
+        "Codex        9.9.9 (tested: 0.166.0)",
+        "Qwen Code    version unknown (tested: 0.24.4)",
+        "Kimi CLI     not installed",
+    ] {
+        assert!(words.contains(line), "{line:?} in\n{words}");
+    }
 }
 
 #[test]

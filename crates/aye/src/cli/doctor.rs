@@ -1,13 +1,15 @@
+mod agents;
+
 use super::policy::{self, LostByRule};
 use super::{Done, ERROR, say, say_json};
-use crate::agents::driven::process::find;
 use crate::client::{CallError, Client, Try};
-use crate::config::{Config, DEFAULT_KIND};
+use crate::config::Config;
 use crate::home::Home;
 use crate::protocol::calls;
 use crate::store::{self, verify::Against};
 use crate::surfaces::telegram::Telegram;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, paint};
+use agents::FoundAgent;
 use aye_core::Role;
 use aye_core::visible::one_line;
 use clap::Args;
@@ -23,6 +25,7 @@ use std::process::ExitCode;
 Examples:
   aye doctor
   aye doctor --json | jq '.findings[] | select(.fine | not)'
+  aye doctor --json | jq '.agents[] | select(.program)'
 
 Exit codes: 0 all is well, 1 something is missing.")]
 pub struct Doctor {
@@ -52,6 +55,7 @@ impl Finding {
 
 impl Doctor {
     pub async fn run(self, home: &Home) -> Done {
+        let found = agents::look(home).await;
         let findings = vec![
             directory(home),
             files(home),
@@ -62,7 +66,7 @@ impl Doctor {
             trail(home),
             hub(home).await,
             token(home).await,
-            claude(home),
+            agents(&found),
         ];
         let fine = findings.iter().all(|finding| finding.fine);
         if self.json {
@@ -70,7 +74,7 @@ impl Doctor {
                 .iter()
                 .map(|f| json!({ "about": f.about, "fine": f.fine, "found": f.found, "mend": f.mend }))
                 .collect();
-            say_json(&json!({ "fine": fine, "findings": findings }))?;
+            say_json(&json!({ "fine": fine, "findings": findings, "agents": found }))?;
         } else {
             say(&in_words(&findings))?;
         }
@@ -273,15 +277,11 @@ async fn token(home: &Home) -> Finding {
     }
 }
 
-/// Not an error: scripts can ask without it.
-fn claude(home: &Home) -> Finding {
-    let config = Config::load(&home.config()).and_then(|config| config.agent(DEFAULT_KIND));
-    let program = config.unwrap_or_default().program(DEFAULT_KIND);
-    match find(&program) {
-        Some(path) => Finding::fine("claude", path.display().to_string()),
-        None => Finding::fine(
-            "claude",
-            format!("{} was not found; scripts can ask all the same", program.display()),
-        ),
-    }
+/// None of them is needed: scripts can ask all the same.
+fn agents(found: &[FoundAgent]) -> Finding {
+    let indent = format!("\n{:13}", "");
+    // What is here comes first.
+    let (here, others): (Vec<_>, Vec<_>) = found.iter().partition(|agent| agent.is_here());
+    let lines = here.into_iter().chain(others).map(FoundAgent::in_words);
+    Finding::fine("agents", lines.collect::<Vec<_>>().join(&indent))
 }
