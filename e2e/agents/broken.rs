@@ -5,32 +5,129 @@ use aye_testkit::agent::{heard, rpc_agent};
 use serde_json::{Value, json};
 use std::process::{Child, Output, Stdio};
 
+/// A protocol as an agent speaks that keeps to it.
+struct Dialect {
+    kind: &'static str,
+    /// Names its program.
+    variable: &'static str,
+    /// A session that was opened, and a turn that began.
+    opening: fn() -> Vec<Value>,
+    /// A request to run a command.
+    approval: fn(id: u64, command: &str) -> Value,
+    turn_ends: fn() -> Value,
+    /// Instead of a session, this error.
+    fails: fn(Value) -> Vec<Value>,
+    /// What a request gets that is approved.
+    approved: fn(id: u64) -> Value,
+}
+
+const CODEX: Dialect = Dialect {
+    kind: "codex",
+    variable: "AYE_CODEX",
+    opening: || {
+        let thread = json!({"thread": {"id": "t"}});
+        let turn = json!({"turn": {"id": "u", "items": [], "status": "inProgress"}});
+        vec![
+            json!({"await": "initialize", "line": {"id": "ID", "result": {}}}),
+            json!({"await": "thread/start", "line": {"id": "ID", "result": thread}}),
+            json!({"await": "turn/start", "line": {"id": "ID", "result": turn}}),
+            json!({"line": {"method": "turn/started", "params": {"threadId": "t", "turn": {"id": "u"}}}}),
+        ]
+    },
+    // As Codex quotes it.
+    approval: |id, command| {
+        let quote = if command.contains([' ', '$']) { "'" } else { "" };
+        json!({"method": "item/commandExecution/requestApproval", "id": id, "params": {
+            "kind": "command", "threadId": "t", "turnId": "u", "itemId": format!("call_{id}"),
+            "command": format!("/bin/bash -lc {quote}{command}{quote}"), "availableDecisions": ["accept", "cancel"]}})
+    },
+    turn_ends: || {
+        let turn = json!({"id": "u", "status": "completed"});
+        json!({"line": {"method": "turn/completed", "params": {"threadId": "t", "turn": turn}}})
+    },
+    fails: |error| {
+        vec![
+            json!({"await": "initialize", "line": {"id": "ID", "result": {}}}),
+            json!({"await": "thread/start", "line": {"id": "ID", "error": error}}),
+        ]
+    },
+    approved: |id| json!({"id": id, "result": {"decision": "accept"}}),
+};
+
+const ACP: Dialect = Dialect {
+    kind: "qwen",
+    variable: "AYE_QWEN",
+    opening: || {
+        let version = json!({"protocolVersion": 1});
+        vec![
+            json!({"await": "initialize", "line": {"jsonrpc": "2.0", "id": "ID", "result": version}}),
+            json!({"await": "session/new", "line": {"jsonrpc": "2.0", "id": "ID", "result": {"sessionId": "s"}}}),
+            json!({"await": "session/prompt"}),
+        ]
+    },
+    approval: |id, command| {
+        let call = json!({"toolCallId": format!("call_{id}"), "kind": "execute", "title": command,
+            "_meta": {"toolName": "run_shell_command"}, "rawInput": {"command": command}});
+        let option = |id: &str, kind: &str| json!({"optionId": id, "kind": kind, "name": kind});
+        let options = [option("proceed_once", "allow_once"), option("cancel", "reject_once")];
+        json!({"jsonrpc": "2.0", "method": "session/request_permission", "id": id,
+            "params": {"sessionId": "s", "toolCall": call, "options": options}})
+    },
+    // The reply to the prompt, which is the third request that it gets.
+    turn_ends: || json!({"line": {"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}}),
+    fails: |error| {
+        vec![
+            json!({"await": "initialize", "line": {"jsonrpc": "2.0", "id": "ID", "result": {"protocolVersion": 1}}}),
+            json!({"await": "session/new", "line": {"jsonrpc": "2.0", "id": "ID", "error": error}}),
+        ]
+    },
+    approved: |id| {
+        let outcome = json!({"outcome": "selected", "optionId": "proceed_once"});
+        json!({"id": id, "result": {"outcome": outcome}, "jsonrpc": "2.0"})
+    },
+};
+
+const DIALECTS: [Dialect; 2] = [CODEX, ACP];
+
 struct Scene {
+    dialect: Dialect,
     hub: Hub,
     work: tempfile::TempDir,
 }
 
 impl Scene {
     /// Everything is allowed by a rule here, so that whatever gets through is approved.
-    fn new() -> Self {
-        let mut hub = Hub::start();
-        std::fs::write(hub.home.join("config.toml"), "[policy]\nauto_approve = [\"*\"]\n").unwrap();
-        hub.stop();
-        hub.restart();
-        Self { hub, work: tempfile::tempdir().unwrap() }
+    fn new(dialect: Dialect) -> Self {
+        let mut scene = Self::without_rules(dialect);
+        std::fs::write(scene.hub.home.join("config.toml"), "[policy]\nauto_approve = [\"*\"]\n").unwrap();
+        scene.hub.stop();
+        scene.hub.restart();
+        scene
+    }
+
+    fn without_rules(dialect: Dialect) -> Self {
+        Self { dialect, hub: Hub::start(), work: tempfile::tempdir().unwrap() }
     }
 
     fn run(&self, steps: &[Value]) -> Child {
-        self.script(&[opening(), steps.to_vec()].concat())
+        self.script(&[(self.dialect.opening)(), steps.to_vec()].concat())
     }
 
     fn script(&self, steps: &[Value]) -> Child {
         let script = Value::from(steps.to_vec()).to_string();
         std::fs::write(self.work.path().join("script.json"), script).unwrap();
         let mut command = aye(&self.hub.home);
-        command.args(["run", "--agent", "codex", "do it"]).current_dir(self.work.path());
-        command.env("AYE_CODEX", rpc_agent()).stdin(Stdio::null());
+        command.args(["run", "--agent", self.dialect.kind, "do it"]).current_dir(self.work.path());
+        command.env(self.dialect.variable, rpc_agent()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn approval(&self, id: u64, command: &str) -> Value {
+        (self.dialect.approval)(id, command)
+    }
+
+    fn turn_ends(&self) -> Value {
+        (self.dialect.turn_ends)()
     }
 
     fn heard(&self) -> Vec<Value> {
@@ -45,32 +142,9 @@ impl Scene {
     #[track_caller]
     fn approved_nothing(&self) {
         let replies = self.replies();
-        assert!(!Value::from(replies.clone()).to_string().contains("accept"), "{replies:?}");
+        let approved = replies.iter().any(|reply| reply["result"] == (self.dialect.approved)(0)["result"]);
+        assert!(!approved, "{}: {replies:?}", self.dialect.kind);
     }
-}
-
-/// A session that was opened, and a turn that began.
-fn opening() -> Vec<Value> {
-    let thread = json!({"thread": {"id": "t"}});
-    let turn = json!({"turn": {"id": "u", "items": [], "status": "inProgress"}});
-    vec![
-        json!({"await": "initialize", "line": {"id": "ID", "result": {}}}),
-        json!({"await": "thread/start", "line": {"id": "ID", "result": thread}}),
-        json!({"await": "turn/start", "line": {"id": "ID", "result": turn}}),
-        json!({"line": {"method": "turn/started", "params": {"threadId": "t", "turn": {"id": "u"}}}}),
-    ]
-}
-
-/// As Codex quotes it.
-fn approval(id: u64, command: &str) -> Value {
-    let quote = if command.contains([' ', '$']) { "'" } else { "" };
-    json!({"method": "item/commandExecution/requestApproval", "id": id, "params": {
-        "kind": "command", "threadId": "t", "turnId": "u", "itemId": format!("call_{id}"),
-        "command": format!("/bin/bash -lc {quote}{command}{quote}"), "availableDecisions": ["accept", "cancel"]}})
-}
-
-fn turn_ends() -> Value {
-    json!({"line": {"method": "turn/completed", "params": {"threadId": "t", "turn": {"id": "u", "status": "completed"}}}})
 }
 
 #[track_caller]
@@ -82,90 +156,118 @@ fn ended_with(output: &Output, words: &str) {
 
 #[test]
 fn an_agent_that_keeps_to_it_is_answered() {
-    let scene = Scene::new();
-    let run = scene.run(&[json!({"line": approval(0, "make")}), json!({"await": "reply"}), turn_ends()]);
-    let output = run.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(scene.replies(), [json!({"id": 0, "result": {"decision": "accept"}})]);
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let request = json!({"line": scene.approval(0, "make")});
+        let run = scene.run(&[request, json!({"await": "reply"}), scene.turn_ends()]);
+        let output = run.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(scene.replies(), [(scene.dialect.approved)(0)]);
+    }
 }
 
 #[test]
 fn what_is_no_message_ends_the_run() {
-    for (words, broken) in [
-        ("cannot be read", "{\"method\":\"item/comm\n".to_owned()),
-        ("cannot be read", format!("{}\n", &approval(0, "make").to_string()[..60])),
-        ("never made", json!({"id": 77, "result": {"decision": "accept"}}).to_string() + "\n"),
-        ("neither id nor name", "{}\n".to_owned()),
-    ] {
-        let scene = Scene::new();
-        let output = scene.run(&[json!({"say": broken})]).wait_with_output().unwrap();
-        ended_with(&output, words);
-        scene.approved_nothing();
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let wrong_id = json!({"id": 77, "result": (scene.dialect.approved)(0)["result"]});
+        for (words, broken) in [
+            ("cannot be read", "{\"method\":\"item/comm\n".to_owned()),
+            ("cannot be read", format!("{}\n", &scene.approval(0, "make").to_string()[..60])),
+            ("never made", wrong_id.to_string() + "\n"),
+            ("neither id nor name", "{}\n".to_owned()),
+        ] {
+            let output = scene.run(&[json!({"say": broken})]).wait_with_output().unwrap();
+            ended_with(&output, words);
+            scene.approved_nothing();
+        }
     }
 }
 
 #[test]
 fn half_a_message_at_the_end_is_none() {
-    let scene = Scene::new();
-    let half = approval(0, "make").to_string()[..80].to_owned();
-    let output = scene.run(&[json!({"say": half}), json!({"end": 0})]).wait_with_output().unwrap();
-    ended_with(&output, "cannot be read");
-    scene.approved_nothing();
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let half = scene.approval(0, "make").to_string()[..80].to_owned();
+        let output = scene.run(&[json!({"say": half}), json!({"end": 0})]).wait_with_output().unwrap();
+        ended_with(&output, "cannot be read");
+        scene.approved_nothing();
+    }
 }
 
 #[test]
 fn an_id_that_is_used_twice_ends_the_run_and_neither_request_is_approved_again() {
-    let scene = Scene::new();
-    let steps = [
-        json!({"line": approval(0, "make")}),
-        json!({"await": "reply"}),
-        json!({"line": approval(0, "rm x")}),
-    ];
-    let output = scene.run(&steps).wait_with_output().unwrap();
-    ended_with(&output, "two requests under the id 0");
-    assert_eq!(scene.replies().len(), 1);
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let steps = [
+            json!({"line": scene.approval(0, "make")}),
+            json!({"await": "reply"}),
+            json!({"line": scene.approval(0, "rm x")}),
+        ];
+        let output = scene.run(&steps).wait_with_output().unwrap();
+        ended_with(&output, "two requests under the id 0");
+        assert_eq!(scene.replies().len(), 1);
+    }
 }
 
 #[test]
 fn a_request_that_reads_in_two_ways_is_refused_and_the_turn_goes_on() {
-    let scene = Scene::new();
-    let twice = approval(0, "make")
-        .to_string()
-        .replace("\"command\":\"/", "\"command\":\"/bin/sh -c ls\",\"command\":\"/");
-    let steps = [json!({"say": twice + "\n"}), json!({"await": "reply"}), turn_ends()];
-    let output = scene.run(&steps).wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(scene.replies()[0]["error"]["code"], -32600, "{:?}", scene.replies());
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let twice = scene.approval(0, "make").to_string().replacen(
+            "\"command\":",
+            "\"command\":\"ls\",\"command\":",
+            1,
+        );
+        let steps = [json!({"say": twice + "\n"}), json!({"await": "reply"}), scene.turn_ends()];
+        let output = scene.run(&steps).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(scene.replies()[0]["error"]["code"], -32600, "{:?}", scene.replies());
+    }
 }
 
 #[test]
 fn a_request_after_the_end_is_not_approved() {
-    let scene = Scene::new();
-    let late = json!({"line": approval(3, "make")});
-    let output = scene.run(&[turn_ends(), late]).wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    scene.approved_nothing();
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let late = json!({"line": scene.approval(3, "make")});
+        let output = scene.run(&[scene.turn_ends(), late]).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        scene.approved_nothing();
+    }
 }
 
 #[test]
 fn a_flood_is_answered_once_each_or_refused() {
-    let scene = Scene::new();
-    let mut steps: Vec<_> = (0..600).map(|id| json!({"line": approval(id, "make $(x)")})).collect();
-    steps.push(turn_ends());
-    let output = scene.run(&steps).wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let mut ids: Vec<_> = scene.replies().iter().map(|reply| reply["id"].as_u64().unwrap()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), scene.replies().len(), "no request got two replies");
+    for dialect in DIALECTS {
+        let scene = Scene::without_rules(dialect);
+        let mut steps: Vec<_> = (0..600).map(|id| json!({"line": scene.approval(id, "make")})).collect();
+        steps.push(scene.turn_ends());
+        let output = scene.run(&steps).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        scene.approved_nothing();
+        let mut ids: Vec<_> = scene.replies().iter().map(|reply| reply["id"].as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), scene.replies().len(), "no request got two replies");
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_opened_ends_the_run_with_the_reason() {
+    for dialect in DIALECTS {
+        let scene = Scene::new(dialect);
+        let script = (scene.dialect.fails)(json!({"code": -1, "message": "no model is configured"}));
+        ended_with(&scene.script(&script).wait_with_output().unwrap(), "no model is configured");
+    }
 }
 
 #[test]
 fn a_command_that_cannot_be_taken_apart_is_asked_whatever_the_rules_say_and_for_once_alone() {
-    let scene = Scene::new();
-    let mut odd = approval(0, "x");
+    let scene = Scene::new(CODEX);
+    let mut odd = scene.approval(0, "x");
     odd["params"]["command"] = "/bin/bash -lc 'make' extra".into();
-    let mut steps = vec![json!({"line": odd}), json!({"await": "reply"}), turn_ends()];
+    let mut steps = vec![json!({"line": odd}), json!({"await": "reply"}), scene.turn_ends()];
     let run = scene.run(&steps);
     let ask = eventually("the ask", || {
         let list = scene.hub.get("/api/asks?state=open", &scene.hub.operator()).body;
@@ -194,16 +296,4 @@ fn a_command_that_cannot_be_taken_apart_is_asked_whatever_the_rules_say_and_for_
     );
     assert_eq!(scene.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
     run.wait_with_output().unwrap();
-}
-
-#[test]
-fn a_session_that_cannot_be_opened_ends_the_run_with_the_reason() {
-    let scene = Scene::new();
-    let error = json!({"code": -1, "message": "no model is configured"});
-    let script = [
-        json!({"await": "initialize", "line": {"id": "ID", "result": {}}}),
-        json!({"await": "thread/start", "line": {"id": "ID", "error": error}}),
-    ];
-    let output = scene.script(&script).wait_with_output().unwrap();
-    ended_with(&output, "no model is configured");
 }
