@@ -20,8 +20,20 @@ pub struct Home {
     path: PathBuf,
 }
 
-/// Stands in `chain.key` once the rows of the database carry MACs.
-const MARKS_ROWS: &str = "whole_rows";
+/// How far the rows of the database are protected with the key in `chain.key`. Kept there, where who writes the database
+/// cannot say otherwise: rows that are not are taken over once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowMarks {
+    None,
+    /// They carry MACs.
+    Macs,
+    /// And those that stand are known as the hub left them.
+    Standing,
+}
+
+impl RowMarks {
+    const WORDS: [(Self, &str); 2] = [(Self::Macs, "whole_rows"), (Self::Standing, "standing_rows")];
+}
 
 /// What `chain.key` holds: the key, and the line of the trail that was the first to be written with it.
 #[derive(Clone)]
@@ -30,9 +42,7 @@ pub struct ChainKeyFile {
     pub line: u64,
     /// The hash of the line before that.
     pub after: String,
-    /// Whether the rows of the database carry MACs with it. Kept here, where who writes the database cannot say
-    /// otherwise: rows without one are taken over once.
-    pub marks_rows: bool,
+    pub marks: RowMarks,
 }
 
 impl ChainKeyFile {
@@ -192,7 +202,9 @@ impl Home {
             let mut words = std::str::from_utf8(&text).ok()?.split_ascii_whitespace();
             let key = ChainKey::new(unhex(words.next()?.as_bytes())?);
             let (line, after) = (words.next()?.parse().ok()?, words.next()?.to_owned());
-            Some(ChainKeyFile { key, line, after, marks_rows: words.next() == Some(MARKS_ROWS) })
+            let word = words.next();
+            let known = RowMarks::WORDS.iter().find(|(_, known)| word == Some(known));
+            Some(ChainKeyFile { key, line, after, marks: known.map_or(RowMarks::None, |(marks, _)| *marks) })
         };
         let damaged = "it is damaged: put it back from a copy, or remove it; the hub then makes a new one, and the trail says so";
         read().map(Some).ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, damaged))
@@ -200,8 +212,8 @@ impl Home {
 
     pub fn write_chain_key(&self, file: &ChainKeyFile) -> std::io::Result<()> {
         let mut text = format!("{}\n{} {}\n", hex(file.key.bytes()), file.line, file.after);
-        if file.marks_rows {
-            text += &format!("{MARKS_ROWS}\n");
+        if let Some((_, word)) = RowMarks::WORDS.iter().find(|(marks, _)| *marks == file.marks) {
+            text += &format!("{word}\n");
         }
         write_private(&self.chain_key_file(), text.as_bytes())
     }

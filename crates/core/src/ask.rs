@@ -45,6 +45,11 @@ impl AskHead {
         let (tool_use_id, sub_agent, deadline, proof, cwd_checked) = Default::default();
         Self { id, key, agent, cwd, tool_use_id, sub_agent, digest, created_at, deadline, proof, cwd_checked }
     }
+
+    /// The tool call that it belongs to, or else its key: how programs name it that know agents and not our asks.
+    pub fn tool_call(&self) -> &str {
+        self.tool_use_id.as_deref().unwrap_or(self.key.as_str())
+    }
 }
 
 /// An ask: what was raised, and how it stands.

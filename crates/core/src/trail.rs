@@ -55,12 +55,17 @@ impl ChainKey {
 
     /// The MAC of a text for one purpose; it is not valid for any other purpose.
     pub fn tag(&self, purpose: &str, text: &str) -> String {
+        hex(&self.tag_bytes(purpose, text))
+    }
+
+    /// The same as it is computed.
+    pub fn tag_bytes(&self, purpose: &str, text: &str) -> [u8; 32] {
         // HMAC pads short keys with zeros, so the key is used as it is.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&self.0);
         let mut mac = Hmac::<Sha256>::new(&block.into());
         mac.update(format!("aye {purpose}\n{text}").as_bytes());
-        hex(&mac.finalize().into_bytes())
+        mac.finalize().into_bytes().into()
     }
 }
 

@@ -73,16 +73,12 @@ fn plain(ask: &Ask, session: String, questions: &[Question]) -> PendingQuestion 
         multi_select: question.multi_select,
     };
     PendingQuestion {
-        tool_id: tool_call(ask).to_owned(),
+        tool_id: ask.tool_call().to_owned(),
         session_id: session,
         timestamp: ask.created_at,
         digest: ask.digest.clone(),
         questions: questions.iter().map(question).collect(),
     }
-}
-
-fn tool_call(ask: &Ask) -> &str {
-    ask.tool_use_id.as_deref().unwrap_or(ask.key.as_str())
 }
 
 async fn open_questions(app: &App, agent: &str) -> Result<Vec<(Ask, String, Vec<Question>)>, Problem> {
@@ -115,7 +111,8 @@ async fn questions_in(
 pub struct AnswerQuestion {
     /// May be left out only when exactly one question is pending.
     tool_call_id: Option<String>,
-    /// Of the question that was shown. Needed where the tool call has named another request of this agent.
+    /// Of the question that was shown. Needed where the tool call has named another request of this agent, and where the hub
+    /// has not known the agent from its beginning on, as after a restart.
     digest: Option<Digest>,
     /// One entry a question: a label, several labels, or `{"text": "…"}` for free text.
     answers: Vec<Value>,
@@ -193,7 +190,7 @@ async fn send(
 }
 
 async fn find(app: &App, wanted: &Wanted) -> Result<(Ask, Vec<Question>), Failure> {
-    let by_tool_call = |ask: &Ask| wanted.tool_call.as_deref().is_none_or(|id| tool_call(ask) == id);
+    let by_tool_call = |ask: &Ask| wanted.tool_call.as_deref().is_none_or(|id| ask.tool_call() == id);
     let is_wanted =
         |ask: &Ask| by_tool_call(ask) && wanted.digest.as_ref().is_none_or(|digest| ask.digest == *digest);
     let mut open = open_questions(app, &wanted.agent).await?;

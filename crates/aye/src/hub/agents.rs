@@ -239,8 +239,10 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
         ..known
     };
     let is_news = before.as_ref() != Some(&row);
-    if is_news {
-        tx.put_agent(&row)?;
+    match &before {
+        None => tx.register_agent(&row)?,
+        Some(_) if is_news => tx.put_agent(&row)?,
+        Some(_) => {}
     }
     for process in
         [named.filter(|named| Some(*named) != row.profile.process), supervisor].into_iter().flatten()
@@ -249,10 +251,6 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     }
     if !is_news {
         return Ok(row);
-    }
-    if before.is_none() {
-        let detail = json!({ "kind": row.profile.kind, "reach": row.profile.reach, "cwd": row.profile.cwd });
-        tx.audit(now, "agent.registered", id.as_str(), Some(&id), None, detail)?;
     }
     if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
         let evidence = Some("the agent ended before it could be told".into());

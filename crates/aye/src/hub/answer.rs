@@ -1,7 +1,7 @@
 use super::change::change;
 use super::passkeys::{Act, Presented};
 use super::{Hub, Problem, grants, outline};
-use crate::store::Tx;
+use crate::store::{AskNames, Tx, Unsure};
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{
     Answer, AnswerKey, Ask, AskEvent, AskId, By, Decision, Digest, Expiry, Invalid, Proof, Refused, State,
@@ -34,22 +34,31 @@ pub struct Named {
 impl Named {
     /// An agent can take an ask back and raise another by the same name: the answer to the first must not count
     /// for the second. Looked at in the transaction of the answer, so that nothing is raised in between.
-    fn is_certain(&self, tx: &Tx) -> Result<(), Problem> {
-        let (certain, field, why) = match &self.tool_call {
-            Some(tool_call) => (
-                tx.asks_of_tool_call(&self.agent, tool_call)? <= 1,
+    fn is_certain(&self, tx: &Tx, id: &AskId, names: &AskNames) -> Result<(), Problem> {
+        let ask = tx.ask(id)?.ok_or(Problem::NoSuchAsk)?;
+        // What has ended stays as it is, whichever was meant.
+        if !ask.state.is_open() {
+            return Ok(());
+        }
+        let (field, why) = match names.means(&ask, &self.agent, self.tool_call.as_deref()) {
+            Ok(()) => return Ok(()),
+            Err(Unsure::UsedTwice) => (
                 "digest",
                 "this tool call has named more than one request, so say which one was shown: \
                  send the digest that pending-questions lists beside it",
             ),
-            None => (
-                tx.unanswered_questions_of(&self.agent)? <= 1,
+            Err(Unsure::OtherQuestions) => (
                 "tool_call_id",
                 "this agent has asked other questions that were not answered, so say which one was shown: \
                  send its tool_call_id, or the digest that pending-questions lists beside it",
             ),
+            Err(Unsure::Unknown) => (
+                "digest",
+                "the hub does not know all that was asked under this name, because it was restarted since or other agents \
+                 had it before, so say which request was shown: send the digest that pending-questions lists beside it",
+            ),
         };
-        if certain { Ok(()) } else { Err(Invalid::new(field, why).into()) }
+        Err(Invalid::new(field, why).into())
     }
 }
 
@@ -61,7 +70,8 @@ impl Hub {
 
     /// The same for an answer that was found by this name alone, which must belong to no other ask.
     pub async fn answer_named(&self, call: AnswerCall, named: Named) -> Result<Ask, Problem> {
-        self.answer_if(call, move |tx| named.is_certain(tx)).await
+        let (store, id) = (self.inner.store.clone(), call.ask.clone());
+        self.answer_if(call, move |tx| named.is_certain(tx, &id, store.ask_names())).await
     }
 
     async fn answer_if(
@@ -80,6 +90,7 @@ impl Hub {
         let (ask, new) = self.inner.store.write(work).await??;
         if new {
             self.inner.meters.answered(&ask);
+            self.inner.store.ask_names().answered(&ask);
         }
         Ok(ask)
     }

@@ -13,6 +13,7 @@ mod clock;
 pub mod conversations;
 mod credentials;
 mod decide;
+mod doubt;
 mod extras;
 mod feed;
 mod first_passkey;
@@ -71,7 +72,7 @@ use meters::Meters;
 use own_files::OwnFiles;
 use passkeys::Passkeys;
 use policy::{LastTime, PolicyInForce};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -96,6 +97,8 @@ struct Inner {
     claims: Arc<Claims>,
     streams: Arc<Streams>,
     passkeys: Passkeys,
+    /// What people should know of the database as it was found.
+    doubt: Option<Value>,
     /// Rung when a deadline may have moved closer.
     sooner: Notify,
 }
@@ -111,6 +114,7 @@ impl Hub {
             tell.publish(commit.changes);
         };
         let store = Store::open(home, clock.now(), committed)?;
+        let doubt = doubt::end_what_stood(&store, clock.now()).await?;
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| db.agents(false)).await?;
         let life = Life::starting_now(&agents, clock.now());
@@ -136,6 +140,7 @@ impl Hub {
             claims,
             streams,
             passkeys,
+            doubt,
             sooner,
         };
         let hub = Self { inner: Arc::new(inner) };

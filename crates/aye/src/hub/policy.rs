@@ -137,7 +137,8 @@ impl Hub {
     /// What every operator should know, as surfaces are told it at the start.
     pub fn notices(&self) -> Vec<Value> {
         let loaded = self.inner.policy.loaded();
-        loaded.trouble.is_some().then(|| loaded.notice()).into_iter().collect()
+        let trouble = loaded.trouble.is_some().then(|| loaded.notice());
+        trouble.into_iter().chain(self.inner.doubt.clone()).collect()
     }
 
     /// Reads the file again, and tells of it if that changed anything.

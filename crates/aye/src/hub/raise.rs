@@ -164,17 +164,24 @@ impl Hub {
     async fn look(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Look, Problem> {
         let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
         let quick = lookup.is_quick(&raise.body);
+        let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
         let find = self.inner.store.read(move |db| {
             let found = db.asker(&raise.agent, &raise.key)?;
-            Ok(match quick {
+            Ok(match quick && is_ours(&found) {
                 true => Ok(Look::at(raise, &id, found, &lookup, now)),
                 false => Err((raise, id, found, lookup)),
             })
         });
-        let (raise, id, found, lookup) = match find.await? {
+        let (raise, id, mut found, lookup) = match find.await? {
             Ok(look) => return Ok(look),
             Err(long) => long,
         };
+        if !is_ours(&found) {
+            // The agent may have changed since the moment that was read, so that only the hub's memory is newer.
+            self.inner.store.catch_up().await?;
+            let (agent, key) = (raise.agent.clone(), raise.key.clone());
+            found = self.inner.store.read(move |db| db.asker(&agent, &key)).await?;
+        }
         on_another_thread(UNREAD, move || Look::at(raise, &id, found, &lookup, now)).await
     }
 }
@@ -247,7 +254,6 @@ pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Proble
 /// An agent nobody announced is a script.
 fn register_script(tx: &mut Tx, id: &AgentId, now: Timestamp) -> Result<AgentRow, Problem> {
     let row = AgentRow::unannounced(id.clone(), now);
-    tx.put_agent(&row)?;
-    tx.audit(now, "agent.registered", id.as_str(), Some(id), None, json!({ "kind": "script" }))?;
+    tx.register_agent(&row)?;
     Ok(row)
 }

@@ -1,10 +1,12 @@
 use super::asks::{name, newer, time, unreadable, unword, word};
 use super::outlines;
-use super::row_mac::{AGENTS, OUTLINES, of_params};
-use super::{Reader, StoreError, Tx, one};
+use super::row_mac::{AGENTS, OUTLINES, in_words, of_params, pass_by};
+use super::{Reader, StoreError, Tx};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use serde_json::json;
+use std::collections::HashSet;
 
 /// An agent as the hub knows it: what everybody sees, and what only the hub needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,17 +99,32 @@ fn select() -> String {
 }
 
 impl Tx<'_> {
+    /// Takes up an agent that was never there before. One that was and is not any more was removed by somebody else: as a
+    /// new one it could say anew what it is.
+    pub fn register_agent(&mut self, row: &AgentRow) -> Result<(), StoreError> {
+        let id = &row.profile.id;
+        if self.standing().is_some_and(|standing| standing.has("agents", id.as_str())) {
+            return Err(StoreError::Foreign { table: "agents", id: id.to_string() });
+        }
+        self.ask_names().into_iter().for_each(|names| names.registered(id));
+        self.put_agent(row)?;
+        let Profile { kind, reach, host, cwd, .. } = &row.profile;
+        let detail = json!({ "kind": kind, "reach": reach, "host": host, "cwd": cwd });
+        self.audit(row.created_at, "agent.registered", id.as_str(), Some(id), None, detail)
+    }
+
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
         let mac = of_params(AGENTS);
-        let mut statement = self.connection.prepare_cached(&format!(
+        let sql = format!(
             "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, report, lost, cost, created_at, mac)
              VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :tmux, :pid, :pid_started, :report, :lost, :cost, :created_at,
                  iif(:ours, {mac}, NULL))
              ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
-                 session = :session, tmux = :tmux, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac"
-        ))?;
-        let put = statement.execute(named_params! {
+                 session = :session, tmux = :tmux, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac
+             RETURNING mac"
+        );
+        let params = named_params! {
             ":id": profile.id.as_str(),
             ":kind": profile.kind,
             ":reach": word(&profile.reach)?,
@@ -124,8 +141,12 @@ impl Tx<'_> {
             ":cost": profile.cost,
             ":created_at": row.created_at.as_millisecond(),
             ":ours": row.ours,
-        })?;
-        one(put, "agents", profile.id.as_str())?;
+        };
+        self.put_standing(("agents", profile.id.as_str()), &sql, params)?;
+        if let Some(names) = self.ask_names() {
+            let sessions = profile.session.iter().chain(&profile.tmux);
+            sessions.for_each(|session| names.has_session(&profile.id, session));
+        }
         profile.process.map_or(Ok(()), |process| self.put_process(&profile.id, process))
     }
 
@@ -133,13 +154,40 @@ impl Tx<'_> {
     pub fn put_process(&self, agent: &AgentId, (pid, started): (u32, u64)) -> Result<(), StoreError> {
         let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
         self.connection.prepare_cached(sql)?.execute((pid, started, agent.as_str()))?;
+        self.stands("processes", &format!("{pid} {started} {agent}"), None);
+        Ok(())
+    }
+
+    /// What the database says of the agents that are there counts for nothing any more. Those that the trail knows and
+    /// the database does not are there again, with nothing that would be believed.
+    pub fn doubt_agents(&self) -> Result<(), StoreError> {
+        let mut there = HashSet::new();
+        let mut statement = self.connection.prepare("UPDATE agents SET mac = NULL RETURNING id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let id = in_words(row.get_ref(0)?);
+            self.stands("agents", &id, None);
+            there.insert(id);
+        }
+        let mut missing = Vec::new();
+        let known = self.newest_own_line(|line| {
+            let agent = line.agent.clone().filter(|_| line.kind == "agent.registered");
+            missing.extend(agent.filter(|agent| !there.contains(agent)).map(|agent| (agent, line.at)));
+            None::<()>
+        });
+        pass_by("audit", known)?;
+        for (agent, at) in missing {
+            let agent = AgentId::try_from(agent).map_err(unreadable)?;
+            let report = Report::Ended;
+            self.put_agent(&AgentRow { ours: false, report, ..AgentRow::unannounced(agent, at) })?;
+        }
         Ok(())
     }
 }
 
 impl Reader {
     pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-        self.one_agent(&format!("{} WHERE agents.id = ?1", select()), id.as_str())
+        self.find_one_agent(&format!("{} WHERE agents.id = ?1", select()), id.as_str())
     }
 
     /// By our id, by the agent's own session id, or by the tmux session that no other agent runs in.
@@ -148,7 +196,7 @@ impl Reader {
             "{} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1",
             select()
         );
-        if let Some(found) = self.one_agent(&sql, id)? {
+        if let Some(found) = self.find_one_agent(&sql, id)? {
             return Ok(Some(found));
         }
         let sql = format!("{} WHERE tmux = ?1 AND report <> 'ended' LIMIT 2", select());
@@ -156,9 +204,27 @@ impl Reader {
         Ok(in_tmux.pop().filter(|_| in_tmux.is_empty()))
     }
 
-    fn one_agent(&self, sql: &str, id: &str) -> Result<Option<AgentRow>, StoreError> {
+    /// An index that somebody changed may lead to another.
+    fn find_one_agent(&self, sql: &str, name: &str) -> Result<Option<AgentRow>, StoreError> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        statement.query_row([id], |row| Ok(read_row(row))).optional()?.transpose()
+        let found = statement.query_row([name], |row| Ok(read_row(row))).optional()?.transpose()?;
+        let is_it = |agent: &Profile| agent.id.as_str() == name || agent.session.as_deref() == Some(name);
+        match found {
+            Some(row) if !is_it(&row.profile) => {
+                Err(StoreError::Foreign { table: "agents", id: name.to_owned() })
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Calls `each` with the id of every agent.
+    pub fn agent_ids(&self, mut each: impl FnMut(String)) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare("SELECT id FROM agents")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(in_words(row.get_ref(0)?));
+        }
+        Ok(())
     }
 
     /// Agents that have not ended, oldest first; with `all`, the others too.
@@ -170,21 +236,14 @@ impl Reader {
         agents.reverse();
         Ok(agents)
     }
+}
 
-    /// The agent of the first of these processes that has one, by process id and start time.
-    pub fn agent_of_processes(&self, processes: &[(u32, u64)]) -> Result<Option<AgentId>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT id FROM processes JOIN agents ON id = agent WHERE processes.pid = ?1 AND started = ?2
-             ORDER BY report = 'ended', created_at DESC LIMIT 1",
-        )?;
-        for process in processes {
-            let found = statement.query_row(*process, |row| Ok(name(row, "id"))).optional()?;
-            if found.is_some() {
-                return found.transpose();
-            }
-        }
-        Ok(None)
-    }
+/// The sessions of all agents there are, their own and those of tmux.
+pub(super) fn sessions(connection: &Connection) -> Result<HashSet<String>, StoreError> {
+    let mut statement =
+        connection.prepare("SELECT DISTINCT session FROM agents WHERE session IS NOT NULL")?;
+    let sessions = statement.query_map([], |row| Ok(in_words(row.get_ref(0)?)))?;
+    Ok(sessions.collect::<Result<_, _>>()?)
 }
 
 fn read_row(row: &Row) -> Result<AgentRow, StoreError> {

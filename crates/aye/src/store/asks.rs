@@ -92,6 +92,7 @@ impl Tx<'_> {
             ":why": Null,
             ":ended_at": Null,
         })?;
+        self.ask_names().into_iter().for_each(|names| names.asked(ask));
         one(put, "asks", ask.id.as_str())
     }
 
@@ -151,32 +152,44 @@ impl Tx<'_> {
 impl Reader {
     /// An ask for decisions: exactly as the hub wrote it, or an error.
     pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.one_ask(&with_mac("WHERE id = ?1"), [id.as_str()], read_own)
+        self.ask_by_id(&with_mac(BY_ID), id, read_own)
     }
 
     /// The same by the agent's own name for it.
     pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        self.one_ask(&with_mac("WHERE agent = ?1 AND key = ?2"), [agent.as_str(), key.as_str()], read_own)
+        let sql = with_mac("WHERE n = (SELECT n FROM asks WHERE agent = ?1 AND key = ?2)");
+        let is_it = |ask: &Ask| (&ask.agent, &ask.key) == (agent, key);
+        self.one_ask(&sql, [agent.as_str(), key.as_str()], read_own, is_it)
     }
 
     /// An ask to show. What is open is shown only as its digest says.
     pub fn ask_to_show(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.one_ask("SELECT * FROM asks WHERE id = ?1", [id.as_str()], read_shown)
+        self.ask_by_id(&format!("SELECT * FROM asks {BY_ID}"), id, read_shown)
     }
 
     /// An ask as it is in the database, to be checked.
     pub fn ask_to_check(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.one_ask("SELECT * FROM asks WHERE id = ?1", [id.as_str()], read_row)
+        self.ask_by_id(&format!("SELECT * FROM asks {BY_ID}"), id, read_row)
     }
 
+    fn ask_by_id(&self, sql: &str, id: &AskId, read: ReadAsk) -> Result<Option<Ask>, StoreError> {
+        self.one_ask(sql, [id.as_str()], read, |ask| ask.id == *id)
+    }
+
+    /// `is_it`: an index that somebody changed may lead to another.
     fn one_ask(
         &self,
         sql: &str,
         params: impl Params,
-        read: fn(&Row) -> Result<Ask, StoreError>,
+        read: ReadAsk,
+        is_it: impl Fn(&Ask) -> bool,
     ) -> Result<Option<Ask>, StoreError> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        statement.query_row(params, |row| Ok(read(row))).optional()?.transpose()
+        let found = statement.query_row(params, |row| Ok(read(row))).optional()?.transpose()?;
+        match found {
+            Some(ask) if !is_it(&ask) => Err(StoreError::Foreign { table: "asks", id: ask.id.to_string() }),
+            found => Ok(found),
+        }
     }
 
     /// Of these asks, those that are exactly as the hub wrote them; the others hold up nobody.
@@ -239,27 +252,6 @@ impl Reader {
         self.own_asks(which, [agent.as_str()], usize::MAX)
     }
 
-    /// How many asks this name of a tool call was ever used for, of agents by their id, session or tmux session.
-    pub fn asks_of_tool_call(&self, agent: &str, tool_call: &str) -> Result<u64, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "WITH named AS (SELECT id FROM agents WHERE id = ?1 OR session = ?1 OR tmux = ?1)
-             SELECT (SELECT count(*) FROM asks INDEXED BY asks_by_tool_call
-                     WHERE tool_use_id = ?2 AND agent IN (SELECT id FROM named))
-                  + (SELECT count(*) FROM asks
-                     WHERE key = ?2 AND tool_use_id IS NULL AND agent IN (SELECT id FROM named))",
-        )?;
-        Ok(statement.query_row((agent, tool_call), |row| row.get(0))?)
-    }
-
-    /// How many questions of this agent are open, or have ended without an answer from here.
-    pub fn unanswered_questions_of(&self, agent: &str) -> Result<u64, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT count(*) FROM asks WHERE kind = 'question' AND state <> 'answered'
-             AND agent IN (SELECT id FROM agents WHERE id = ?1 OR session = ?1 OR tmux = ?1)",
-        )?;
-        Ok(statement.query_row([agent], |row| row.get(0))?)
-    }
-
     pub fn due_asks(&self, now: Timestamp) -> Result<Vec<AskId>, StoreError> {
         let which = "WHERE state = 'open' AND deadline <= ?1 ORDER BY deadline";
         self.own_asks(which, [now.as_millisecond()], AT_ONCE)
@@ -318,6 +310,11 @@ impl Reader {
         Ok(())
     }
 }
+
+type ReadAsk = fn(&Row) -> Result<Ask, StoreError>;
+
+/// By its number: read by way of an index, a row's own id would be what the index says it is.
+const BY_ID: &str = "WHERE n = (SELECT n FROM asks WHERE id = ?1)";
 
 fn with_mac(which: &str) -> String {
     format!("SELECT row_is_ours(mac, {ASKS}) AS ours, * FROM asks {which}")

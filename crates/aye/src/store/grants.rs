@@ -1,6 +1,6 @@
 use super::asks::{time, unreadable};
-use super::row_mac::{GRANTS, check_ours};
-use super::{Reader, StoreError, Tx, one};
+use super::row_mac::GRANTS;
+use super::{Reader, StoreError, Tx};
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, Ask};
 use aye_policy::Grant;
@@ -33,13 +33,11 @@ fn digest(grant: &Grant) -> String {
 impl Tx<'_> {
     /// Makes a grant that follows from an ask, and says so in the trail.
     pub fn make_grant(&mut self, id: &str, grant: &Grant, ask: &Ask) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO grants (id, agent, folder, tool, body, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, row_mac('grants', ?1, ?5))",
-        )?;
+        let sql = "INSERT INTO grants (id, agent, folder, tool, body, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, row_mac('grants', ?1, ?5)) RETURNING mac";
         let body = serde_json::to_string(grant).map_err(unreadable)?;
         let agent = grant.agent.as_ref().map(AgentId::as_str);
-        one(statement.execute((id, agent, &grant.folder, &grant.tool, body))?, "grants", id)?;
+        self.put_standing(("grants", id), sql, (id, agent, &grant.folder, &grant.tool, body))?;
         let detail = json!({ "grant": id, "words": grant.words(), "digest": digest(grant) });
         self.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)
     }
@@ -49,6 +47,7 @@ impl Tx<'_> {
         let sql = "UPDATE grants SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
         let revoked = self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1;
         if revoked {
+            self.falls("grants", id);
             self.audit(at, "grant.revoked", who, None, None, json!({ "grant": id }))?;
         }
         Ok(revoked)
@@ -56,16 +55,33 @@ impl Tx<'_> {
 
     /// What was allowed for a session ends with it.
     pub fn end_grants_of(&mut self, agent: &AgentId, who: &str, at: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE grants SET ended_at = ?2 WHERE agent = ?1 AND ended_at IS NULL RETURNING id";
-        let ended = {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let ids = statement.query_map((agent.as_str(), at.as_millisecond()), |row| row.get(0))?;
-            ids.collect::<Result<Vec<String>, _>>()?
-        };
-        for id in ended {
-            self.audit(at, "grant.ended", who, Some(agent), None, json!({ "grant": id }))?;
+        let which = "agent = ?2 AND ended_at IS NULL";
+        self.end_grants(which, (at.as_millisecond(), agent.as_str()), who, at).map(drop)
+    }
+
+    /// Ends all that the hub made, and says how many.
+    pub fn end_all_grants(&mut self, who: &str, at: Timestamp) -> Result<usize, StoreError> {
+        let which = format!("ended_at IS NULL AND row_is_ours(mac, {GRANTS})");
+        self.end_grants(&which, [at.as_millisecond()], who, at)
+    }
+
+    fn end_grants(
+        &mut self,
+        which: &str,
+        params: impl Params,
+        who: &str,
+        at: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let sql = format!("UPDATE grants SET ended_at = ?1 WHERE {which} RETURNING id, agent");
+        let ended = self.all_rows(&sql, params, |row| {
+            Ok((row.get::<_, String>("id")?, row.get::<_, Option<String>>("agent")?))
+        })?;
+        for (id, agent) in &ended {
+            self.falls("grants", id);
+            let agent = agent.clone().and_then(|agent| AgentId::try_from(agent).ok());
+            self.audit(at, "grant.ended", who, agent.as_ref(), None, json!({ "grant": id }))?;
         }
-        Ok(())
+        Ok(ended.len())
     }
 }
 
@@ -91,10 +107,7 @@ impl Reader {
 
     fn our_grants(&self, which: &str, params: impl Params) -> Result<Vec<(String, Grant)>, StoreError> {
         let sql = format!("SELECT id, body, row_is_ours(mac, {GRANTS}) AS ours FROM grants WHERE {which}");
-        self.rows("grants", &sql, params, |row| {
-            check_ours(row, "grants", "id")?;
-            read_row(row)
-        })
+        self.own_rows(("grants", "id"), &sql, params, read_row)
     }
 }
 

@@ -2,8 +2,9 @@
 //! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
+use super::standing::{self, Doubt, Standing};
 use super::{OpenError, StoreError, audit, begin_unchanged, head, row_mac};
-use crate::home::{ChainKeyFile, Home};
+use crate::home::{ChainKeyFile, Home, RowMarks};
 use aye_core::trail::{Chain, ChainKey, Line};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
@@ -15,30 +16,52 @@ pub const KEYED: &str = "chain.keyed";
 pub const REKEYED: &str = "chain.rekeyed";
 /// Lines that the hub had written are not there any more.
 pub const CUT: &str = "chain.cut";
+/// What stood was not as the hub had left it, and so was ended.
+pub const DOUBTED: &str = "rows.doubted";
 
-/// The key to write with, and the trail to go on from. A trail that has no key yet, or whose key is gone, gets one, and
-/// a line that says so.
-pub fn begin(
-    connection: &mut Connection,
-    home: &Home,
-    now: Timestamp,
-) -> Result<(ChainKey, Chain), OpenError> {
-    let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
-    let tx = begin_unchanged(connection, &home.database())?;
-    let file = begin_in(&tx, home, now)?;
-    if !file.marks_rows {
-        row_mac::mark_all(&tx, &file.key)?;
-    }
-    let newest = audit::chain_head(&tx)?;
-    tx.commit().map_err(StoreError::from)?;
-    // After the rows: a hub that is killed in between marks them again.
-    if !file.marks_rows {
-        home.write_chain_key(&ChainKeyFile { marks_rows: true, ..file.clone() }).map_err(key_error)?;
-    }
-    Ok((file.key, newest))
+/// What a hub goes on from.
+pub struct Begun {
+    pub key: ChainKey,
+    pub newest: Chain,
+    pub standing: Standing,
+    /// Until the hub has ended what stands, the tag over it stays as it was: a hub that is killed before does it at its
+    /// next start.
+    pub doubt: Option<Doubt>,
 }
 
-fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<ChainKeyFile, OpenError> {
+/// A trail that has no key yet, or whose key is gone, gets one, and a line that says so.
+pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result<Begun, OpenError> {
+    let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
+    let tx = begin_unchanged(connection, &home.database())?;
+    let left = audit::chain_head(&tx)?;
+    let (file, is_cut) = begin_in(&tx, home, now)?;
+    match file.marks {
+        RowMarks::None => row_mac::mark_all(&tx, &file.key)?,
+        RowMarks::Macs => row_mac::mark_more(&tx, &file.key)?,
+        RowMarks::Standing => {}
+    }
+    let (newest, standing) = (audit::chain_head(&tx)?, Standing::read(&tx, &file.key)?);
+    // Where a part of the trail begins, nothing stood before it that is known.
+    let is_known = file.marks == RowMarks::Standing && newest == left;
+    let doubt = match is_cut {
+        true => Some(Doubt::TrailWasCut),
+        false if is_known && !standing::is_as_left(&tx, &standing, &left)? => Some(Doubt::RowsWereChanged),
+        false => None,
+    };
+    if doubt.is_none() {
+        standing::write_tag(&tx, &standing, &newest)?;
+    }
+    tx.commit().map_err(StoreError::from)?;
+    // After the rows: a hub that is killed in between marks them again.
+    if file.marks != RowMarks::Standing {
+        let marks = RowMarks::Standing;
+        home.write_chain_key(&ChainKeyFile { marks, ..file.clone() }).map_err(key_error)?;
+    }
+    Ok(Begun { key: file.key, newest, standing, doubt })
+}
+
+/// The key, and whether lines are missing.
+fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<(ChainKeyFile, bool), OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
     let found = home.chain_key().map_err(key_error)?;
     let mut missing = match &found {
@@ -53,7 +76,7 @@ fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<Chai
             if audit::chain_head(connection)? != file.before() {
                 missing = missing.or_else(|| Some(file.before()));
             }
-            begin_part(connection, home, (file.key, file.marks_rows), None, now)?
+            begin_part(connection, home, (file.key, file.marks), None, now)?
         }
         None => {
             let lost = last_key(connection)?;
@@ -65,14 +88,14 @@ fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<Chai
             }
             let mut bytes = [0; 32];
             getrandom::fill(&mut bytes).map_err(|error| key_error(error.into()))?;
-            begin_part(connection, home, (ChainKey::new(bytes), false), lost, now)?
+            begin_part(connection, home, (ChainKey::new(bytes), RowMarks::None), lost, now)?
         }
     };
-    if let Some(Chain { lines, head }) = missing {
+    if let Some(Chain { lines, head }) = &missing {
         tracing::error!("the trail had at least {lines} lines, and now some are missing; run `aye verify`");
         write(connection, CUT, json!({ "line": lines, "head": head }), &file.key, now)?;
     }
-    Ok(file)
+    Ok((file, missing.is_some()))
 }
 
 /// What the hub is known to have written, if it is not in the trail.
@@ -108,12 +131,12 @@ fn last_key(connection: &Connection) -> Result<Option<String>, StoreError> {
 fn begin_part(
     connection: &Connection,
     home: &Home,
-    (key, marks_rows): (ChainKey, bool),
+    (key, marks): (ChainKey, RowMarks),
     lost: Option<String>,
     now: Timestamp,
 ) -> Result<ChainKeyFile, OpenError> {
     let chain = audit::chain_head(connection)?;
-    let file = ChainKeyFile { key, line: chain.lines + 1, after: chain.head, marks_rows };
+    let file = ChainKeyFile { key, line: chain.lines + 1, after: chain.head, marks };
     home.write_chain_key(&file).map_err(|why| OpenError::Key { path: home.chain_key_file(), why })?;
     let is_keyed = |connection: &Connection| {
         connection.prepare("SELECT 1 FROM audit WHERE kind = ?1 LIMIT 1")?.exists([KEYED])

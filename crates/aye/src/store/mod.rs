@@ -1,6 +1,7 @@
 //! The truth: what was asked, what was answered, and the trail of how it came to be.
 
 mod agents;
+mod ask_names;
 mod asks;
 mod audit;
 #[cfg(test)]
@@ -19,19 +20,23 @@ pub mod passkeys;
 mod reader;
 mod row_mac;
 mod schema;
+mod standing;
 mod tokens;
 pub mod verify;
 mod writer;
 
 pub use agents::{AgentRow, Profile};
+pub use ask_names::{AskNames, Unsure};
 pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use conversations::EventPage;
 pub use counts::AskCount;
 pub use history::RuleCount;
+pub use keying::DOUBTED;
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
 pub use passkeys::PasskeyRow;
 pub use reader::Reader;
+pub use standing::Doubt;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
@@ -41,6 +46,7 @@ use crate::home::Home;
 use aye_core::trail::ChainKey;
 use head::Head;
 use jiff::Timestamp;
+use keying::Begun;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{File, OpenOptions, Permissions};
@@ -68,6 +74,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_can.sql"),
     include_str!("migrations/0014_conversations.sql"),
     include_str!("migrations/0015_tmux.sql"),
+    include_str!("migrations/0016_standing.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;
@@ -140,6 +147,8 @@ pub enum OpenError {
 pub struct Store {
     writer: Arc<Writer>,
     key: ChainKey,
+    doubt: Option<Doubt>,
+    names: Arc<AskNames>,
     readers: Arc<Readers>,
 }
 
@@ -163,15 +172,21 @@ impl Store {
         let mut connection = Connection::open(path).map_err(sqlite)?;
         configure(&connection).map_err(sqlite)?;
         migrate(&mut connection, path)?;
-        let (key, newest) = keying::begin(&mut connection, home, now)?;
+        let Begun { key, newest, standing, doubt } = keying::begin(&mut connection, home, now)?;
         let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
-        let open_reader = |_| Reader::of_the_hub(open_reader(path)?, key.clone(), head.clone());
+        // In doubt, any session may have been another agent's.
+        let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
+        let names = Arc::new(AskNames::new(sessions));
+        let known = (head.clone(), Arc::new(standing), names.clone());
+        let open_reader = |_| Reader::of_the_hub(open_reader(path)?, key.clone(), known.clone());
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
-        let writer = Reader::of_the_hub(connection, key.clone(), head.clone())?;
+        let writer = Reader::of_the_hub(connection, key.clone(), known.clone())?;
         let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
         Ok(Self {
             writer: Arc::new(writer),
             key,
+            doubt,
+            names,
             readers: Arc::new(Readers {
                 idle: Mutex::new(readers),
                 permits: Arc::new(Semaphore::new(READERS)),
@@ -195,6 +210,16 @@ impl Store {
     /// A place in the queue for a change that nobody waits for; none when the writer is busy or failing, so that callers wait.
     pub fn place(&self) -> Option<Place> {
         self.writer.place()
+    }
+
+    /// By which names agents called their asks, as far as this process knows.
+    pub fn ask_names(&self) -> &AskNames {
+        &self.names
+    }
+
+    /// Why what stood at the start is not what the hub had left. The first change then ends it.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.doubt
     }
 
     /// The key of the trail, with which the hub also marks what it says before it is written.

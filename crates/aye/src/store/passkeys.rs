@@ -2,7 +2,7 @@
 
 use super::asks::{time, unreadable};
 use super::keying::CUT;
-use super::row_mac::{PASSKEYS, check_ours};
+use super::row_mac::PASSKEYS;
 use super::{Reader, StoreError, Tx, one};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
@@ -29,8 +29,8 @@ const COLUMNS: &str = "id, credential, key, name, rp, counter, created_at, used_
 impl Tx<'_> {
     pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
         let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_mac('passkeys', ?1, ?2, ?3, ?4, ?5, ?7))";
-        let put = self.connection.prepare_cached(sql)?.execute((
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_mac('passkeys', ?1, ?2, ?3, ?4, ?5, ?7)) RETURNING mac";
+        let put = (
             &passkey.id,
             &passkey.credential.0,
             &passkey.key.0,
@@ -38,8 +38,8 @@ impl Tx<'_> {
             &passkey.rp,
             passkey.counter,
             passkey.created_at.as_millisecond(),
-        ))?;
-        one(put, "passkeys", &passkey.id)
+        );
+        self.put_standing(("passkeys", &passkey.id), sql, put)
     }
 
     /// The counter never goes back: a copy of the passkey that lags behind is noticed each time.
@@ -50,6 +50,7 @@ impl Tx<'_> {
 
     pub fn remove_passkey(&self, id: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE passkeys SET removed_at = ?2 WHERE id = ?1 AND removed_at IS NULL";
+        self.falls("passkeys", id);
         one(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))?, "passkeys", id)
     }
 }
@@ -61,10 +62,7 @@ impl Reader {
             "SELECT {COLUMNS}, row_is_ours(mac, {PASSKEYS}) AS ours FROM passkeys WHERE removed_at IS NULL
              ORDER BY created_at, id"
         );
-        self.rows("passkeys", &sql, [], |row| {
-            check_ours(row, "passkeys", "id")?;
-            read_row(row)
-        })
+        self.own_rows(("passkeys", "id"), &sql, [], read_row)
     }
 
     /// All rows that claim to be in force, to be checked.

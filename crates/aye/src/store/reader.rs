@@ -1,10 +1,13 @@
 //! Looking at the database: `Reader` has a method for each thing that somebody wants to know. The methods stand with
 //! the tables they are about.
 
+use super::ask_names::AskNames;
 use super::head::Head;
-use super::row_mac::{self, pass_by};
+use super::row_mac::{self, check_ours, pass_by};
+use super::standing::{self, Standing};
 use super::verify::{self, Against, Verified, VerifyError};
 use super::{LAST_UNKEYED_SCHEMA, StoreError, audit, schema, schema_version};
+use crate::home::RowMarks;
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::{Connection, Params, Row};
 use std::cell::Cell;
@@ -24,16 +27,19 @@ struct Known {
     schema: Cell<Option<i64>>,
     head: Arc<Head>,
     key: ChainKey,
+    standing: Arc<Standing>,
+    names: Arc<AskNames>,
 }
 
 impl Reader {
     pub(super) fn of_the_hub(
         connection: Connection,
         key: ChainKey,
-        head: Arc<Head>,
+        (head, standing, names): (Arc<Head>, Arc<Standing>, Arc<AskNames>),
     ) -> Result<Self, StoreError> {
-        row_mac::register(&connection, &key)?;
-        let reader = Self { connection, known: Some(Known { schema: Cell::new(None), head, key }) };
+        row_mac::register(&connection, &key, Some(standing.clone()))?;
+        let known = Known { schema: Cell::new(None), head, key, standing, names };
+        let reader = Self { connection, known: Some(known) };
         reader.at_one_moment(|_| Ok::<_, StoreError>(()))?;
         Ok(reader)
     }
@@ -47,6 +53,14 @@ impl Reader {
         self.known.as_ref().map(|known| &known.key)
     }
 
+    pub(super) fn standing(&self) -> Option<&Arc<Standing>> {
+        self.known.as_ref().map(|known| &known.standing)
+    }
+
+    pub(super) fn ask_names(&self) -> Option<&AskNames> {
+        self.known.as_ref().map(|known| &*known.names)
+    }
+
     /// What these rows hold. One that cannot be read, or is not ours, holds up no other.
     pub(super) fn rows<T>(
         &self,
@@ -57,6 +71,20 @@ impl Reader {
     ) -> Result<Vec<T>, StoreError> {
         let found = self.all_rows(sql, params, |row| pass_by(table, read(row)))?;
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The same of rows that are read with `row_is_ours(…) AS ours`. `name` is the column that names them.
+    pub(super) fn own_rows<T>(
+        &self,
+        (table, name): (&'static str, &str),
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.rows(table, sql, params, |row| {
+            check_ours(row, table, name)?;
+            read(row)
+        })
     }
 
     /// What every one of these rows holds, or an error.
@@ -134,14 +162,23 @@ impl Reader {
     pub(super) fn check_file(&self) -> Result<(), VerifyError> {
         let found: String = self
             .connection
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
             .map_err(StoreError::from)?;
         if found == "ok" { Ok(()) } else { Err(VerifyError::Damaged(found)) }
     }
 
     /// A row that has no good MAC and must have one, by its table and its name.
-    pub(super) fn first_foreign(&self, key: &ChainKey) -> Result<Option<(&'static str, String)>, StoreError> {
-        row_mac::first_foreign(&self.connection, key)
+    pub(super) fn first_foreign(
+        &self,
+        key: &ChainKey,
+        marks: RowMarks,
+    ) -> Result<Option<(&'static str, String)>, StoreError> {
+        row_mac::first_foreign(&self.connection, key, marks)
+    }
+
+    /// Whether the rows that stand are those that the hub left when this was the end of the trail.
+    pub(super) fn stands_as_left(&self, key: &ChainKey, end: &Chain) -> Result<bool, StoreError> {
+        standing::is_as_left(&self.connection, &Standing::read(&self.connection, key)?, end)
     }
 
     /// What somebody added to the schema, changed in it or took away.

@@ -1,26 +1,33 @@
 //! A MAC with the key of the trail over what counts of each row that the hub relies on: one that anybody else wrote
-//! counts for nothing. Two SQL functions do it, so that rows are marked where they are written and checked where they
+//! counts for nothing, nor does an earlier state of one that stands (`standing.rs`). Two SQL functions do it, so that rows are marked where they are written and checked where they
 //! are read: `row_mac(table, values…)` and `row_is_ours(mac, table, values…)`.
 //!
 //! What is marked comes from the program, never from the stored row: a trigger could have changed that one.
 
 use super::StoreError;
+use super::standing::Standing;
+use crate::home::RowMarks;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::ChainKey;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// The table, and its columns that count. What ends a row (`ended_at`, `revoked_at`, `removed_at`) is not among them:
-/// an earlier state of a row has a good MAC, too, and that one came back is for `aye verify` to find.
+/// The table, and its columns that count, the row's name first. What ends a row (`ended_at`, `revoked_at`, `removed_at`)
+/// is not among them: a row that has ended does not stand any more.
 pub const GRANTS: &str = "'grants', id, body";
 pub const OUTLINES: &str = "'outlines', agent, body";
 pub const TOKENS: &str =
     "'tokens', id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin";
 pub const PASSKEYS: &str = "'passkeys', id, credential, key, name, rp, created_at";
-pub const AGENTS: &str = "'agents', id, kind, host, cwd, first_cwd, pid, pid_started";
+/// Not what an agent reports of its state and its cost: nothing is decided by that.
+pub const AGENTS: &str =
+    "'agents', id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at";
+/// The same as earlier versions marked it.
+const AGENTS_BEFORE: &str = "'agents', id, kind, host, cwd, first_cwd, pid, pid_started";
 pub const ASKS: &str = "'asks', id, agent, key, tool_use_id, sub_agent, cwd_checked, digest, created_at, deadline, proof, \
                         state, answer, by, why, ended_at";
 pub const COMMANDS: &str = "'commands', n, agent, body";
@@ -62,8 +69,12 @@ pub fn of_params(row: &str) -> String {
     format!("row_mac({})", row.replace(", ", ", :"))
 }
 
-/// Lets this connection mark rows and check them.
-pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()> {
+/// Lets this connection mark rows and check them, and with `standing` check that it is their newest state.
+pub fn register(
+    connection: &Connection,
+    key: &ChainKey,
+    standing: Option<Arc<Standing>>,
+) -> rusqlite::Result<()> {
     // Direct only: a trigger or a view that somebody added cannot have the hub mark anything.
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -73,16 +84,29 @@ pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()>
     connection.create_scalar_function("row_is_ours", -1, flags, move |row| {
         let good = mac(&checking, row, 1)?;
         let given = row.get_raw(0).as_str_or_null().ok().flatten().unwrap_or_default();
-        Ok(bool::from(good.as_bytes().ct_eq(given.as_bytes())))
+        let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
+        let is_newest = |standing: &Arc<Standing>| {
+            let table = row.get_raw(1).as_str().unwrap_or_default();
+            standing.is_newest(table, &in_words(row.get_raw(2)), given)
+        };
+        Ok(is_ours && standing.as_ref().is_none_or(is_newest))
     })
 }
 
 /// Marks the rows that are there, as they are: once, in a database that has no MACs yet.
 pub fn mark_all(connection: &Connection, key: &ChainKey) -> Result<(), StoreError> {
-    register(connection, key)?;
+    register(connection, key, None)?;
     for Marked { table, row, taken_over, .. } in TABLES {
         connection.execute(&format!("UPDATE {table} SET mac = row_mac({row}) WHERE {taken_over}"), [])?;
     }
+    Ok(())
+}
+
+/// Marks all that counts now of the rows that an earlier version marked in part.
+pub fn mark_more(connection: &Connection, key: &ChainKey) -> Result<(), StoreError> {
+    register(connection, key, None)?;
+    let sql = format!("UPDATE agents SET mac = row_mac({AGENTS}) WHERE row_is_ours(mac, {AGENTS_BEFORE})");
+    connection.execute(&sql, [])?;
     Ok(())
 }
 
@@ -90,9 +114,12 @@ pub fn mark_all(connection: &Connection, key: &ChainKey) -> Result<(), StoreErro
 pub fn first_foreign(
     connection: &Connection,
     key: &ChainKey,
+    marks: RowMarks,
 ) -> Result<Option<(&'static str, String)>, StoreError> {
-    register(connection, key)?;
+    register(connection, key, None)?;
     for Marked { table, row, name, must, .. } in TABLES {
+        // No hub of this version has opened it yet.
+        let row = if marks == RowMarks::Macs && row == AGENTS { AGENTS_BEFORE } else { row };
         let sql =
             format!("SELECT {name} FROM {table} WHERE NOT row_is_ours(mac, {row}) AND ({must}) LIMIT 1");
         let found = connection.query_row(&sql, [], |row| Ok(in_words(row.get_ref(0)?))).optional()?;
@@ -123,7 +150,7 @@ pub fn pass_by<T>(table: &str, read: Result<T, StoreError>) -> Result<Option<T>,
     }
 }
 
-fn in_words(value: ValueRef) -> String {
+pub fn in_words(value: ValueRef) -> String {
     match value {
         ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
         ValueRef::Integer(number) => number.to_string(),

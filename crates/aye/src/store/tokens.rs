@@ -1,6 +1,7 @@
 use super::asks::{newer, time, unreadable};
-use super::row_mac::{TOKENS, check_ours};
-use super::{Reader, StoreError, Tx, one};
+use super::row_mac::TOKENS;
+use super::standing::REVOKED;
+use super::{Reader, StoreError, Tx};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
@@ -60,12 +61,10 @@ impl Tx<'_> {
     }
 
     fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin, mac)
+        let sql = "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin, mac)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-                 row_mac('tokens', ?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11))",
-        )?;
-        let put = statement.execute((
+                 row_mac('tokens', ?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11)) RETURNING mac";
+        let put = (
             &token.id,
             &token.hash,
             token.role.as_str(),
@@ -77,8 +76,8 @@ impl Tx<'_> {
             token.expires_at.map(Timestamp::as_millisecond),
             token.session.as_ref().map(|session| session.key.as_bytes()),
             token.session.as_ref().map(|session| &session.origin),
-        ))?;
-        one(put, "tokens", &token.id)
+        );
+        self.put_standing(("tokens", &token.id), sql, put)
     }
 
     /// Whether it was not there yet; another one of that name gives way.
@@ -109,7 +108,10 @@ impl Tx<'_> {
         let sql = "DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL AND kept = 0";
         match self.connection.prepare_cached(sql)?.execute([id])? {
             0 => Ok(()),
-            _ => self.audit(at, "token.forgotten", "hub", None, None, json!({ "token": id })),
+            _ => {
+                self.falls("tokens", id);
+                self.audit(at, "token.forgotten", "hub", None, None, json!({ "token": id }))
+            }
         }
     }
 
@@ -118,9 +120,19 @@ impl Tx<'_> {
         let sql = "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
         let revoked = self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1;
         if revoked {
+            self.stands("tokens", id, Some(REVOKED.to_owned()));
             self.audit(at, "token.revoked", who, None, None, json!({ "token": id }))?;
         }
         Ok(revoked)
+    }
+
+    /// Whoever acts for a person needs another one.
+    pub fn revoke_operators(&mut self, who: &str, at: Timestamp) -> Result<(), StoreError> {
+        let operators = self.tokens_in_force()?.into_iter().filter(|token| token.role == Role::Operator);
+        for token in operators {
+            self.revoke_token(&token.id, who, at)?;
+        }
+        Ok(())
     }
 }
 
@@ -129,7 +141,8 @@ impl Reader {
         let mut statement = self
             .connection
             .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
-        Ok(statement.exists([id])?)
+        let is_known = self.standing().is_some_and(|standing| standing.is_revoked(id));
+        Ok(is_known || statement.exists([id])?)
     }
 
     /// The tokens in force that the hub itself made.
@@ -137,15 +150,12 @@ impl Reader {
         let sql = format!(
             "SELECT row_is_ours(mac, {TOKENS}) AS ours, * FROM tokens WHERE revoked_at IS NULL ORDER BY created_at"
         );
-        self.rows("tokens", &sql, [], |row| {
-            check_ours(row, "tokens", "id")?;
-            read_row(row)
-        })
+        self.own_rows(("tokens", "id"), &sql, [], read_row)
     }
 
     /// Every token, and when it was revoked.
     pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-        self.all_rows("SELECT * FROM tokens ORDER BY created_at", [], |row| {
+        self.rows("tokens", "SELECT * FROM tokens ORDER BY created_at", [], |row| {
             Ok((read_row(row)?, row.get::<_, Option<i64>>("revoked_at")?.map(time).transpose()?))
         })
     }

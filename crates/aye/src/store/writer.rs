@@ -3,6 +3,7 @@
 
 use super::head::Head;
 use super::outbox::Change;
+use super::standing::write_tag;
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::Connection;
@@ -176,6 +177,7 @@ fn write_groups(
     well: &AtomicBool,
 ) {
     let connection = &reader.connection;
+    let standing = reader.standing();
     while let Some(first) = jobs.blocking_recv() {
         let chain = match reader.begin_change() {
             Ok(chain) => chain,
@@ -191,6 +193,7 @@ fn write_groups(
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
+                standing.iter().for_each(|standing| standing.keep());
                 // A commit of nothing says nothing of the disk.
                 if !tx.changes.is_empty() {
                     well.store(true, Ordering::Relaxed);
@@ -204,6 +207,7 @@ fn write_groups(
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
                 well.store(false, Ordering::Relaxed);
+                standing.iter().for_each(|standing| standing.give_up(0));
                 if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
                     tracing::error!("and it could not be rolled back");
                 }
@@ -219,16 +223,24 @@ fn run_group(
     jobs: &mut mpsc::Receiver<Job>,
     waiting: &mut Vec<Tell>,
 ) -> Result<(), StoreError> {
+    let begun = tx.chain.lines;
     let mut next = Some(first);
     while let Some(job) = next {
         run_job(tx, job, waiting)?;
         next = if waiting.len() < LARGEST_GROUP { jobs.try_recv().ok() } else { None };
+    }
+    if let Some(standing) = tx.standing()
+        && (tx.chain.lines != begun || standing.changes() > 0)
+    {
+        write_tag(tx.connection, standing, &tx.chain)?;
     }
     Ok(tx.connection.execute_batch("COMMIT")?)
 }
 
 fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
     let (chain, changes) = (tx.chain.clone(), tx.changes.len());
+    let standing = tx.standing().cloned();
+    let stood = standing.as_ref().map_or(0, |standing| standing.changes());
     let savepoint = tx.connection.execute_batch("SAVEPOINT job").map_err(StoreError::from);
     let failed = savepoint.clone();
     let (keep, tell) = job(savepoint.map(|()| &mut *tx));
@@ -236,12 +248,22 @@ fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreEr
     failed?;
     // SQLite itself gives the whole transaction up on some errors, a full disk among them.
     if tx.connection.is_autocommit() {
-        return Err(StoreError::Full);
+        return Err(why_given_up(tx.connection));
     }
     if !keep {
         tx.connection.execute_batch("ROLLBACK TO job")?;
         tx.chain = chain;
         tx.changes.truncate(changes);
+        standing.iter().for_each(|standing| standing.give_up(stood));
     }
     Ok(tx.connection.execute_batch("RELEASE job")?)
+}
+
+/// SQLite says the same of a full disk and of a table whose numbers are used up, which takes somebody who changed them.
+fn why_given_up(connection: &Connection) -> StoreError {
+    let sql = "SELECT group_concat(name, ', ') FROM sqlite_sequence WHERE seq >= 9223372036854775807";
+    match connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0)) {
+        Ok(Some(tables)) => StoreError::Schema(format!("the numbers for new rows of {tables} are used up")),
+        Ok(None) | Err(_) => StoreError::Full,
+    }
 }

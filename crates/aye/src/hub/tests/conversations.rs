@@ -167,7 +167,8 @@ async fn conversations_of_an_older_database_are_taken_over() {
     let before = desk.hub.last_seq().await.unwrap();
     desk.hub.close().await;
     let database = store::by_hand::open(&Home::at(desk.dir.path()));
-    let older = "DROP TABLE conversations; PRAGMA user_version = 12;
+    let older = "DROP TABLE conversations; DROP TABLE standing; PRAGMA user_version = 12;
+        DROP INDEX agents_by_tmux; ALTER TABLE agents DROP COLUMN tmux;
         CREATE INDEX outbox_events ON outbox (subject, seq) WHERE type = 'event'";
     database.execute_batch(older).unwrap();
     let event = |event: Value| {
@@ -188,6 +189,7 @@ async fn conversations_of_an_older_database_are_taken_over() {
         .execute("INSERT INTO outbox (type, subject, detail) VALUES ('notice', 'hub', '{}')", [])
         .unwrap();
     drop(database);
+    desk.forget_that_rows_are_marked();
     desk.hub = open(&desk.dir, &desk.clock).await;
     assert_eq!(desk.texts().await, ["prompt", "pieces of one", "never completed…"]);
     let mut behind = desk.hub.follow();

@@ -24,16 +24,19 @@ impl Desk {
         store::by_hand::change_rows(&self.database(), sql);
     }
 
-    /// The same by somebody who has the key, to see what is found even then.
-    fn forge_with_the_key(&self, sql: &str) {
-        store::by_hand::open_with_the_key(&Home::at(self.dir.path())).execute_batch(sql).unwrap();
+    /// The same by somebody who has the key and reaches the hub's memory, to see what is found even then.
+    async fn forge_with_the_key(&self, sql: &str) {
+        let home = Home::at(self.dir.path());
+        store::by_hand::open_with_the_key(&home).execute_batch(sql).unwrap();
+        store::by_hand::take_rows_for_own(&self.hub.inner.store, &home).await;
     }
 
     /// As after a version that did not mark them.
     pub(super) fn forget_that_rows_are_marked(&self) {
         let home = Home::at(self.dir.path());
         let file = home.chain_key().unwrap().unwrap();
-        home.write_chain_key(&crate::home::ChainKeyFile { marks_rows: false, ..file }).unwrap();
+        home.write_chain_key(&crate::home::ChainKeyFile { marks: crate::home::RowMarks::None, ..file })
+            .unwrap();
     }
 
     #[track_caller]
@@ -163,7 +166,8 @@ async fn verify_names_whatever_was_added_to_the_schema_or_is_missing_from_it() {
 async fn a_grant_that_was_there_for_one_call_is_found_even_if_it_had_a_good_mac() {
     let desk = Desk::with_policy(EVERY_ALLOW).await;
     let body = grant("rm -rf build");
-    desk.forge_with_the_key(&insert_grant("rm -rf build", &format!("row_mac('grants', 'g-evil', '{body}')")));
+    let mac = format!("row_mac('grants', 'g-evil', '{body}')");
+    desk.forge_with_the_key(&insert_grant("rm -rf build", &mac)).await;
     let ran = desk.run("k1", "rm -rf build").await;
     assert_eq!((decision(&ran), rule(&ran)), ("allow", Some("grant g-evil")));
     desk.forge("DELETE FROM grants");
@@ -171,14 +175,25 @@ async fn a_grant_that_was_there_for_one_call_is_found_even_if_it_had_a_good_mac(
 }
 
 #[tokio::test]
-async fn a_grant_that_is_revived_for_one_call_is_found() {
-    let desk = Desk::with_policy("").await;
+async fn a_grant_that_had_ended_allows_nothing_when_its_row_comes_back() {
+    let mut desk = Desk::with_policy("").await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     let id = format!("g-{}", ask.id);
     desk.hub.revoke_grant(id.clone(), "ann".into()).await.unwrap();
     let ended: i64 = desk.database().query_row("SELECT ended_at FROM grants", [], |row| row.get(0)).unwrap();
     desk.forge("UPDATE grants SET ended_at = NULL");
+    assert_eq!(decision(&desk.run("k2", "make").await), "open");
+    assert_eq!(desk.hub.grants().await.unwrap(), vec![]);
+    desk.is_found("it did not end as the trail says");
+    desk.crash_and_restart().await;
+    assert_eq!(decision(&desk.run("k3", "make").await), "open");
+    // Even if the hub had believed it.
+    let desk = Desk::with_policy("").await;
+    let ask = desk.run("k", "make").await;
+    desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
+    desk.hub.revoke_grant(format!("g-{}", ask.id), "ann".into()).await.unwrap();
+    desk.forge_with_the_key("UPDATE grants SET ended_at = NULL").await;
     assert_eq!(decision(&desk.run("k2", "make").await), "allow");
     desk.forge(&format!("UPDATE grants SET ended_at = {ended}"));
     desk.is_found("it was allowed by a grant that had ended");
@@ -203,7 +218,8 @@ async fn a_grant_that_is_widened_for_one_call_is_found_even_if_it_had_a_good_mac
         let wide = format!("json_set(body, '{path}', {wide})");
         desk.forge_with_the_key(&format!(
             "UPDATE grants SET body = {wide}, mac = row_mac('grants', id, {wide})"
-        ));
+        ))
+        .await;
         let mut call = raise(if path == "$.agent" { "other" } else { "agent" }, "k2", "x", None);
         call.body = desk.run("k3", command).await.body;
         let here = Registration { cwd: Some("/src/web".into()), ..Registration::default() };
@@ -229,7 +245,8 @@ async fn a_plan_does_not_pass_by_an_approval_that_the_hub_did_not_write() {
         assert_eq!(decision(&desk.plan("a", "1. delete everything").await), "open");
         desk.forge_with_the_key(&format!(
             "INSERT OR REPLACE INTO outlines VALUES ('agent', '{body}', row_mac('outlines', 'agent', '{body}'))"
-        ));
+        ))
+        .await;
         let passed = desk.plan("b", "1. delete everything").await;
         assert_eq!((decision(&passed), rule(&passed)), ("allow", Some("approved in advance by ann")));
         desk.is_found("it passed as approved in advance, and nobody had approved it");
@@ -237,8 +254,8 @@ async fn a_plan_does_not_pass_by_an_approval_that_the_hub_did_not_write() {
 }
 
 #[tokio::test]
-async fn an_approval_in_advance_that_is_put_back_after_it_served_is_found() {
-    let desk = Desk::with_policy("").await;
+async fn an_approval_in_advance_that_is_put_back_after_it_served_lets_nothing_pass() {
+    let mut desk = Desk::with_policy("").await;
     let first = desk.plan("a", "1. x").await;
     desk.decide(&first, json!({"decision": "outline"})).await.unwrap();
     desk.preapprove(PlanApproval::Allow, &first).await.unwrap();
@@ -249,9 +266,17 @@ async fn an_approval_in_advance_that_is_put_back_after_it_served_is_found() {
     assert_eq!(decision(&desk.plan("b", "1. x").await), "allow");
     desk.verified().unwrap();
     let put_back = "INSERT OR REPLACE INTO outlines VALUES ('agent', ?1, ?2)";
+    desk.database().execute(put_back, kept.clone()).unwrap();
+    assert_eq!(decision(&desk.plan("c", "1. x").await), "open");
+    desk.is_found("are not as the hub left them");
+    desk.database().execute(put_back, kept.clone()).unwrap();
+    desk.crash_and_restart().await;
+    assert_eq!(decision(&desk.plan("d", "1. x").await), "open");
+    // Even if the hub had believed it.
     desk.database().execute(put_back, kept).unwrap();
-    assert_eq!(decision(&desk.plan("c", "1. x").await), "allow");
-    desk.is_found("nobody had approved it");
+    desk.forge_with_the_key("").await;
+    assert_eq!(decision(&desk.plan("e", "1. x").await), "allow");
+    desk.is_found("it ended what stood");
 }
 
 #[tokio::test]
@@ -261,22 +286,20 @@ async fn a_token_that_the_hub_did_not_make_or_with_another_role_opens_nothing() 
         desk.hub.create_token(aye_core::Role::Viewer, Text::try_from("wall").unwrap(), "ann").await.unwrap();
     let own = "aye_evil_0";
     let hash = aye_core::digest::sha256_hex(own.as_bytes());
-    let forged = format!(
-        "INSERT INTO tokens (id, hash, role, name, kept, created_at) VALUES ('evil', x'{hash}', 'operator', 'ann', 1, 1);
-         UPDATE tokens SET role = 'operator'"
-    );
-    desk.forge(&forged);
+    desk.forge(&format!(
+        "INSERT INTO tokens (id, hash, role, name, kept, created_at) VALUES ('evil', x'{hash}', 'operator', 'ann', 1, 1)"
+    ));
     desk.crash_and_restart().await;
     assert!(desk.hub.credential(own).is_none());
-    assert!(desk.hub.credential(&viewer).is_none());
-    desk.forge("UPDATE tokens SET role = 'viewer' WHERE name = 'wall'; DELETE FROM tokens WHERE id = 'evil'");
-    desk.crash_and_restart().await;
-    assert_eq!(desk.hub.credential(&viewer).unwrap().role, aye_core::Role::Viewer);
+    desk.forge("DELETE FROM tokens WHERE id = 'evil'");
     desk.verified().unwrap();
+    desk.forge("UPDATE tokens SET role = 'operator'");
+    desk.crash_and_restart().await;
+    assert!(desk.hub.credential(&viewer).is_none());
 }
 
 #[tokio::test]
-async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_is_found() {
+async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_opens_nothing() {
     let mut desk = Desk::with_policy("").await;
     let name = Text::try_from("old").unwrap();
     let token = desk.hub.create_token(aye_core::Role::Operator, name, "ann").await.unwrap();
@@ -284,18 +307,25 @@ async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_is_found() {
     desk.hub.revoke_token(&id, "ann").await.unwrap();
     desk.crash_and_restart().await;
     desk.verified().unwrap();
-    desk.forge(&format!(
-        "{}; CREATE TABLE aside.kept AS SELECT id, revoked_at FROM tokens; UPDATE tokens SET revoked_at = NULL",
-        desk.aside()
-    ));
+    desk.forge("UPDATE tokens SET revoked_at = NULL");
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&token).is_some());
-    desk.forge(&format!(
-        "{}; UPDATE tokens SET revoked_at = (SELECT revoked_at FROM aside.kept WHERE kept.id = tokens.id)",
-        desk.aside()
-    ));
+    assert!(desk.hub.credential(&token).is_none());
+    let operator = Home::at(desk.dir.path()).read_operator_token().unwrap().unwrap();
+    assert!(desk.hub.credential(&operator).is_some());
+    desk.is_found("it ended what stood");
+}
+
+#[tokio::test]
+async fn an_agents_token_that_was_revoked_is_not_handed_out_again_when_its_row_is_removed() {
+    let mut desk = Desk::with_policy("").await;
+    let hand_out = async |desk: &Desk| desk.hub.hand_out_agent_token(&agent("bot"), "test", false).await;
+    hand_out(&desk).await.unwrap();
+    desk.hub.revoke_token("agent:bot", "ann").await.unwrap();
+    desk.forge("DELETE FROM tokens WHERE id = 'agent:bot'");
+    assert!(hand_out(&desk).await.is_err());
+    desk.is_found("token agent:bot: the trail knows it, the database does not");
     desk.crash_and_restart().await;
-    desk.is_found(&format!("token {id}: a hub started with it, and it was not in force then"));
+    desk.is_found("it ended what stood");
 }
 
 #[tokio::test]

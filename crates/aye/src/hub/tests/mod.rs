@@ -17,6 +17,7 @@ mod places;
 mod policy;
 mod rolled_back;
 mod sessions;
+mod standing;
 mod unreadable;
 
 use super::*;
@@ -372,4 +373,39 @@ async fn an_ask_raised_under_the_same_tool_call_while_it_is_answered_leaves_the_
         assert!(matches!(refused, Problem::Invalid(invalid) if invalid.field == "digest"));
         assert!(desk.hub.ask(&ask.id).await.unwrap().state.is_open());
     }
+}
+
+#[tokio::test]
+async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() {
+    let mut desk = Desk::new().await;
+    let raise = |name: &str, key: &str, tool: &str| {
+        let call = raise(name, key, key, None);
+        desk.hub.raise(Raise { tool_use_id: Some(tool.into()), ..call })
+    };
+    let told = |session: &str| Registration { session: Some(session.into()), ..Registration::default() };
+    desk.hub.register(agent("agent"), told("s")).await.unwrap();
+    let taken_back = raise("agent", "k1", "t").await.unwrap().ask;
+    desk.hub.withdraw(taken_back.id.clone(), agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
+    let change = format!("UPDATE asks SET tool_use_id = 'u', mac = NULL WHERE id = '{}'", taken_back.id);
+    store::by_hand::change_rows(&desk.database(), &change);
+    let other = raise("agent", "k2", "t").await.unwrap().ask;
+    desk.hub.register(agent("second"), told("other")).await.unwrap();
+    let second = raise("second", "k", "t2").await.unwrap().ask;
+    store::by_hand::change_rows(&desk.database(), "UPDATE agents SET session = 's' WHERE id = 'second'");
+    let answer = async |desk: &Desk, ask: &Ask, name: &str, tool: &str| {
+        let named = Named { agent: name.into(), tool_call: Some(tool.into()) };
+        desk.hub.answer_named(call(ask, "ann", "no", None), named).await
+    };
+    let unsure = |answered: Result<Ask, Problem>| {
+        assert!(matches!(answered.unwrap_err(), Problem::Invalid(invalid) if invalid.field == "digest"));
+    };
+    unsure(answer(&desk, &other, "agent", "t").await);
+    unsure(answer(&desk, &second, "s", "t2").await);
+    store::by_hand::change_rows(&desk.database(), "UPDATE agents SET session = 'other' WHERE id = 'second'");
+    answer(&desk, &second, "other", "t2").await.unwrap();
+    let third = raise("second", "k3", "t3").await.unwrap().ask;
+    // What was asked before a start is not in its memory.
+    desk.crash_and_restart().await;
+    unsure(answer(&desk, &third, "second", "t3").await);
+    desk.hub.answer(call(&third, "ann", "no", None)).await.unwrap();
 }

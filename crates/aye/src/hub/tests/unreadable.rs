@@ -171,3 +171,58 @@ async fn verify_looks_at_the_file_of_the_database_too() {
     store::by_hand::edit_schema(&desk.database(), &sql);
     desk.is_found("the file of the database is damaged");
 }
+
+#[tokio::test]
+async fn numbers_that_somebody_used_up_are_not_taken_for_a_full_disk() {
+    let desk = Desk::with_policy("").await;
+    let last = "UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'outbox'";
+    desk.database().execute_batch(last).unwrap();
+    let refused = desk.hub.raise(raise("agent", "k", "1. x", None)).await.unwrap_err().to_string();
+    assert!(refused.contains("not by the hub: the numbers for new rows of outbox are used up"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_read_hides_no_other() {
+    let desk = Desk::with_policy("").await;
+    let before = desk.hub.tokens().await.unwrap();
+    desk.database()
+        .execute_batch(
+            "INSERT INTO tokens (id, hash, role, name, created_at) VALUES ('x', x'', 'viewer', '', 9223372036854775807)",
+        )
+        .unwrap();
+    assert_eq!(desk.hub.tokens().await.unwrap(), before);
+    desk.is_found("tokens x");
+}
+
+#[tokio::test]
+async fn an_index_that_leads_to_another_row_is_not_followed_and_found() {
+    let desk = Desk::with_policy("").await;
+    let (one, other) = (desk.run("k1", "make").await, desk.run("k2", "rm -rf build").await);
+    // The index by id, opened as a table: each id leads to the other's row.
+    let database = desk.database();
+    let index = "(SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_asks_1')";
+    store::by_hand::edit_schema(
+        &database,
+        &format!(
+            "INSERT INTO sqlite_master VALUES ('table', 'by_id', 'by_id', {index},
+             'CREATE TABLE by_id (id TEXT, n INTEGER, PRIMARY KEY (id, n)) WITHOUT ROWID')"
+        ),
+    );
+    store::by_hand::set_schema_number(&database, 1);
+    let by_id = desk.database();
+    by_id
+        .execute_batch(
+            "CREATE TEMP TABLE swapped AS SELECT id, (SELECT sum(n) FROM by_id) - n AS n FROM by_id;
+             DELETE FROM by_id; INSERT INTO by_id SELECT id, n FROM swapped",
+        )
+        .unwrap();
+    store::by_hand::edit_schema(&by_id, "DELETE FROM sqlite_master WHERE name = 'by_id'");
+    store::by_hand::set_schema_number(&by_id, 1);
+    for (ask, instead) in [(&one, &other), (&other, &one)] {
+        let shown = desk.hub.ask(&ask.id).await;
+        assert!(shown.map_or(true, |shown| shown.body != instead.body));
+        let allowed = desk.decide(ask, json!({"decision": "allow", "scope": "once"})).await;
+        assert!(allowed.is_err(), "{allowed:?}");
+    }
+    desk.is_found("");
+}

@@ -1,6 +1,6 @@
 //! The chain itself: no line changed, none missing, and none written by anybody but the hub where it is keyed.
 
-use super::super::keying::{CUT, KEYED, REKEYED};
+use super::super::keying::{CUT, DOUBTED, KEYED, REKEYED};
 use super::{Against, Verified, VerifyError};
 use crate::home::ChainKeyFile;
 use aye_core::trail::{Chain, Line};
@@ -69,6 +69,14 @@ impl<'a> Following<'a> {
                 "when the hub started (line {}), lines that it had written before were gone, up to line {lines} with \
                  the head {head}. If you put back or removed the database yourself, remove chain.key as well: the hub \
                  then begins with a new key and says so",
+                line.seq
+            )));
+        }
+        if self.part == Part::Ours && line.kind == DOUBTED {
+            return Err(VerifyError::Keyed(format!(
+                "when the hub started (line {}), agents, grants, tokens, passkeys or approvals in advance were not as it \
+                 had left them, and it ended what stood. To go on from there, remove chain.key: the hub then begins with \
+                 a new key and says so",
                 line.seq
             )));
         }

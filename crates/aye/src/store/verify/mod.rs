@@ -1,6 +1,7 @@
 //! Checks the trail: that it is whole, and that asks, grants, tokens and the policy are as it says. Every kind of
 //! line has its checker, which takes the lines in order and in the end compares what they told with what is there.
 
+mod agents;
 mod approvals;
 mod asks;
 mod chain;
@@ -10,7 +11,8 @@ mod policy;
 mod tokens;
 
 use super::{Reader, StoreError, head};
-use crate::home::{ChainKeyFile, Home};
+use crate::home::{ChainKeyFile, Home, RowMarks};
+use agents::Agents;
 use approvals::Approvals;
 use asks::Asks;
 use aye_core::trail::{Broken, Chain, Line};
@@ -77,6 +79,12 @@ pub enum VerifyError {
     Untold,
     #[error("ask {ask}: {problem}")]
     Ask { ask: String, problem: &'static str },
+    #[error("agent {agent}: {problem}")]
+    Agent { agent: String, problem: &'static str },
+    #[error(
+        "agents, their processes, grants, tokens, passkeys or approvals in advance are not as the hub left them"
+    )]
+    Standing,
     #[error("grant {grant}: {problem}")]
     Grant { grant: String, problem: &'static str },
     #[error("token {token}: {problem}")]
@@ -101,6 +109,7 @@ pub(super) fn verify(
     let (mut asks, mut grants) = (Asks::new(db), Grants::new(db));
     let (mut tokens, mut policy) = (Tokens::default(), PolicyRead::default());
     let (mut passkeys, mut approvals) = (Passkeys::default(), Approvals::default());
+    let mut agents = Agents::default();
     db.whole_trail(|line, hash| {
         chain.take(&line, &hash)?;
         passkeys.take(&line)?;
@@ -108,7 +117,10 @@ pub(super) fn verify(
             "ask" | "receipt" => asks.take(&line)?,
             "grant" => grants.take(&line)?,
             "token" => tokens.take(&line)?,
-            "agent" => grants.take_agent(&line),
+            "agent" => {
+                agents.take(&line)?;
+                grants.take_agent(&line);
+            }
             "hub" => {
                 policy.take(&line);
                 tokens.take_start(&line)?;
@@ -125,6 +137,7 @@ pub(super) fn verify(
     let grants = grants.finish()?;
     let tokens = tokens.finish(db)?;
     passkeys.finish(db)?;
+    agents.finish(db)?;
     let mut verified = Verified {
         lines: chain.lines(),
         asks,
@@ -141,10 +154,14 @@ pub(super) fn verify(
     }
     db.check_file()?;
     // Compared last: where the trail knows more of a row, that was said.
-    if let Some(file) = against.key.as_ref().filter(|file| file.marks_rows)
-        && let Some((table, name)) = db.first_foreign(&file.key)?
-    {
-        return Err(VerifyError::Row { table, name });
+    if let Some(file) = against.key.as_ref().filter(|file| file.marks != RowMarks::None) {
+        if let Some((table, name)) = db.first_foreign(&file.key, file.marks)? {
+            return Err(VerifyError::Row { table, name });
+        }
+        let end = Chain { lines: verified.lines, head: verified.head.clone() };
+        if file.marks == RowMarks::Standing && !db.stands_as_left(&file.key, &end)? {
+            return Err(VerifyError::Standing);
+        }
     }
     Ok(verified)
 }

@@ -1,0 +1,241 @@
+//! The rows that stand: agents and their processes, tokens, passkeys, grants and approvals in advance. A MAC shows who
+//! wrote a row; it does not show that a row is missing, or that an earlier state of it came back. So the hub also holds
+//! the newest MAC of each of these rows in memory, and goes by no other. A tag over all of them is in the database,
+//! bound to the newest line of the trail, so that the next start finds them as they were left, or knows that it does not.
+
+use super::row_mac::{AGENTS, GRANTS, OUTLINES, PASSKEYS, TOKENS, in_words, register};
+use super::{Reader, StoreError, Tx, one};
+use aye_core::AgentId;
+use aye_core::digest::{canonical, hex};
+use aye_core::trail::{Chain, ChainKey};
+use rusqlite::{Connection, OptionalExtension, Params};
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Why what stands is not what the hub left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Lines of the trail are missing.
+    TrailWasCut,
+    /// Rows were removed, or replaced by earlier ones.
+    RowsWereChanged,
+}
+
+/// Of a row that is there and that the hub does not go by.
+const FOREIGN: &str = "";
+/// Of a token that stays so that it is never handed out again.
+pub const REVOKED: &str = "revoked";
+
+/// The newest MACs, by table and name.
+pub struct Standing {
+    key: ChainKey,
+    rows: Mutex<Rows>,
+}
+
+#[derive(Default)]
+struct Rows {
+    tables: HashMap<&'static str, BTreeMap<String, String>>,
+    /// All of them together, each under a tag that nobody else can compute or see: who could see them could look for
+    /// other rows with the same sum.
+    sum: [u8; 32],
+    /// What to put back if the change under way is given up.
+    undo: Vec<(&'static str, String, Option<String>)>,
+}
+
+fn queries() -> [(&'static str, String); 6] {
+    [
+        ("agents", format!("SELECT id, iif(row_is_ours(mac, {AGENTS}), mac, '{FOREIGN}') FROM agents")),
+        ("processes", "SELECT concat_ws(' ', pid, started, agent), '' FROM processes".to_owned()),
+        (
+            "tokens",
+            format!(
+                "SELECT id, iif(revoked_at IS NULL, mac, '{REVOKED}') FROM tokens WHERE row_is_ours(mac, {TOKENS})"
+            ),
+        ),
+        (
+            "passkeys",
+            format!("SELECT id, mac FROM passkeys WHERE removed_at IS NULL AND row_is_ours(mac, {PASSKEYS})"),
+        ),
+        (
+            "grants",
+            format!("SELECT id, mac FROM grants WHERE ended_at IS NULL AND row_is_ours(mac, {GRANTS})"),
+        ),
+        ("outlines", format!("SELECT agent, mac FROM outlines WHERE row_is_ours(mac, {OUTLINES})")),
+    ]
+}
+
+impl Standing {
+    /// As the rows are now, whoever left them so.
+    pub fn read(connection: &Connection, key: &ChainKey) -> Result<Self, StoreError> {
+        register(connection, key, None)?;
+        let standing = Self { key: key.clone(), rows: Mutex::default() };
+        for (table, query) in queries() {
+            standing.rows().tables.insert(table, BTreeMap::new());
+            let mut statement = connection.prepare(&query)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                standing.set(table, &in_words(row.get_ref(0)?), Some(in_words(row.get_ref(1)?)));
+            }
+        }
+        standing.keep();
+        Ok(standing)
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is how the hub last wrote the row. Rows of other tables are not known here.
+    pub fn is_newest(&self, table: &str, name: &str, mac: &str) -> bool {
+        let rows = self.rows();
+        rows.tables.get(table).is_none_or(|rows| rows.get(name).is_some_and(|newest| newest == mac))
+    }
+
+    pub fn has(&self, table: &str, name: &str) -> bool {
+        self.rows().tables.get(table).is_some_and(|rows| rows.contains_key(name))
+    }
+
+    pub fn is_revoked(&self, token: &str) -> bool {
+        self.rows().tables.get("tokens").and_then(|rows| rows.get(token)).is_some_and(|mark| mark == REVOKED)
+    }
+
+    fn set(&self, table: &'static str, name: &str, mac: Option<String>) {
+        let mut rows = self.rows();
+        let before = rows.set(&self.key, table, name, mac);
+        rows.undo.push((table, name.to_owned(), before));
+    }
+
+    /// How many changes are under way.
+    pub fn changes(&self) -> usize {
+        self.rows().undo.len()
+    }
+
+    /// Gives up all changes after the first so many.
+    pub fn give_up(&self, after: usize) {
+        let mut rows = self.rows();
+        while rows.undo.len() > after
+            && let Some((table, name, before)) = rows.undo.pop()
+        {
+            rows.set(&self.key, table, &name, before);
+        }
+    }
+
+    /// Takes these for what the hub wrote last.
+    #[cfg(test)]
+    pub fn replace(&self, other: Self) {
+        *self.rows() = other.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// What was changed is on disk.
+    pub fn keep(&self) {
+        self.rows().undo.clear();
+    }
+
+    /// What the database says of these rows as of this line.
+    pub fn tag(&self, chain: &Chain) -> String {
+        let sum = hex(&self.rows().sum);
+        self.key.tag("rows that stand", &format!("{} {} {sum}", chain.lines, chain.head))
+    }
+
+    /// The agents whose process this is or was.
+    fn agents_of(&self, (pid, started): (u32, u64)) -> Vec<AgentId> {
+        let prefix = format!("{pid} {started} ");
+        let rows = self.rows();
+        let named = rows.tables.get("processes").into_iter().flat_map(|rows| rows.range(prefix.clone()..));
+        named
+            .map_while(|(name, _)| name.strip_prefix(&prefix))
+            .filter_map(|agent| AgentId::try_from(agent).ok())
+            .collect()
+    }
+}
+
+impl Rows {
+    fn set(
+        &mut self,
+        key: &ChainKey,
+        table: &'static str,
+        name: &str,
+        mac: Option<String>,
+    ) -> Option<String> {
+        let mut count = |mac: &String| {
+            let row = canonical(&json!([table, name, mac]));
+            let tag = key.tag_bytes("row that stands", &row);
+            self.sum.iter_mut().zip(tag).for_each(|(sum, byte)| *sum ^= byte);
+        };
+        mac.iter().for_each(&mut count);
+        let rows = self.tables.entry(table).or_default();
+        let before = match mac {
+            Some(mac) => rows.insert(name.to_owned(), mac),
+            None => rows.remove(name),
+        };
+        before.iter().for_each(count);
+        before
+    }
+}
+
+/// Whether the database says that its rows stand as they do. `chain` is the trail as it was when that was written.
+pub fn is_as_left(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<bool, StoreError> {
+    let sql = "SELECT tag FROM standing";
+    let said: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(said.is_some_and(|said| said == standing.tag(chain)))
+}
+
+/// Says that they stand as they do, as of this line.
+pub fn write_tag(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<(), StoreError> {
+    let sql = "INSERT INTO standing (one, tag) VALUES (1, ?1) ON CONFLICT DO UPDATE SET tag = excluded.tag";
+    one(connection.prepare_cached(sql)?.execute([standing.tag(chain)])?, "standing", "1")
+}
+
+impl Tx<'_> {
+    /// Writes a row with a statement that returns its MAC.
+    pub(super) fn put_standing(
+        &self,
+        (table, name): (&'static str, &str),
+        sql: &str,
+        params: impl Params,
+    ) -> Result<(), StoreError> {
+        let mac = self.connection.prepare_cached(sql)?.query_one(params, |row| row.get(0)).optional()?;
+        let reached = mac.is_some() && self.connection.changes() == 1;
+        one(usize::from(reached), table, name)?;
+        self.stands(table, name, mac.flatten());
+        Ok(())
+    }
+
+    /// From here on the hub goes by this state of the row, or, without a MAC, by none.
+    pub(super) fn stands(&self, table: &'static str, name: &str, mac: Option<String>) {
+        if let Some(standing) = self.standing() {
+            standing.set(table, name, Some(mac.unwrap_or_else(|| FOREIGN.to_owned())));
+        }
+    }
+
+    /// From here on there is no such row.
+    pub(super) fn falls(&self, table: &'static str, name: &str) {
+        if let Some(standing) = self.standing() {
+            standing.set(table, name, None);
+        }
+    }
+}
+
+impl Reader {
+    /// The agent of the first of these processes that has one, by process id and start time.
+    pub fn agent_of_processes(&self, processes: &[(u32, u64)]) -> Result<Option<AgentId>, StoreError> {
+        let Some(standing) = self.standing() else { return Ok(None) };
+        let mut rank = self
+            .connection
+            .prepare_cached("SELECT report <> 'ended', created_at FROM agents WHERE id = ?1")?;
+        for process in processes {
+            let mut found = None;
+            for agent in standing.agents_of(*process) {
+                // One whose row is gone is still an agent, and one that has not ended comes first.
+                let read = |row: &rusqlite::Row| Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?));
+                let rank = rank.query_row([agent.as_str()], read).optional()?.unwrap_or_default();
+                found = found.max(Some((rank, agent)));
+            }
+            if let Some((_, agent)) = found {
+                return Ok(Some(agent));
+            }
+        }
+        Ok(None)
+    }
+}
