@@ -123,7 +123,7 @@ fn in_the_mode_that_people_have_a_session_is_shown_as_waiting_and_its_prompt_is_
 
 /// Which only its terminal can answer.
 fn shows_its_own_dialog_first(stage: &Stage) {
-    let dialog = stage.ask();
+    let dialog = stage.waits();
     assert_eq!(dialog["kind"], "question");
     let words = dialog["body"]["questions"][0]["question"].as_str().unwrap();
     assert!(words.contains("Auto mode can't check actions"), "{words}");
@@ -155,7 +155,7 @@ fn a_tool_allowed_at_the_keyboard_is_no_longer_asked_for_while_it_runs() {
 fn a_prompt_that_does_not_fit_the_screen_is_shown_and_not_answerable() {
     let long: Vec<_> = (0..70).map(|i| format!("echo {i} > f{i}")).collect();
     let stage = in_mode("default", vec![bash("toolu_1", &long.join("\n"))]);
-    let ask = stage.ask();
+    let ask = stage.waits();
     let refused = stage.hub.answer(&ask, json!({"response": "ok"}));
     assert_eq!(refused.status, 422, "{}", refused.body);
     assert!(

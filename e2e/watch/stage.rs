@@ -128,11 +128,21 @@ impl Stage {
         eventually(&format!("the terminal to show {words:?}"), screen);
     }
 
-    /// The one ask that is open, once it is.
+    /// The one ask about a tool call that is open, once it is.
     pub fn ask(&self) -> Value {
+        self.open(|ask| !ask["tool_use_id"].is_null())
+    }
+
+    /// The ask that only says that the session waits, and what its terminal shows. On a loaded machine it can come
+    /// before any other, because the transcript comes late.
+    pub fn waits(&self) -> Value {
+        self.open(|ask| ask["tool_use_id"].is_null())
+    }
+
+    fn open(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         eventually("the session's ask", || {
             let list = self.hub.get("/api/asks?state=open", &self.hub.operator()).body;
-            list["asks"].get(0).cloned()
+            list["asks"].as_array()?.iter().find(|ask| is_it(ask)).cloned()
         })
     }
 
