@@ -22,6 +22,9 @@ pub struct Arguments {
     /// A Python that has claude-agent-sdk
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
+    /// The module of claude-agent-sdk for TypeScript, which Node.js runs
+    #[arg(long, value_name = "FILE")]
+    typescript: Option<PathBuf>,
     /// How long the crowd is looked at
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
@@ -44,6 +47,7 @@ struct Programs {
     aye: PathBuf,
     agent: PathBuf,
     python: PathBuf,
+    typescript: Option<PathBuf>,
 }
 
 impl Programs {
@@ -66,6 +70,7 @@ pub async fn measure(arguments: &Arguments, folder: &Path, report: &mut Report) 
         aye: found(&arguments.aye)?,
         agent: found(&arguments.agent)?,
         python: arguments.python.clone(),
+        typescript: arguments.typescript.clone(),
     };
     let wants = |part| arguments.only.is_empty() || arguments.only.contains(&part);
     if wants(Part::RoundTrips) {

@@ -12,7 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const WITH_SDK: &str = include_str!("../../drive_with_sdk.py");
+const IN_PYTHON: &str = include_str!("../../drive_with_sdk.py");
+const IN_TYPESCRIPT: &str = include_str!("../../drive_with_sdk.mjs");
 
 pub struct Sizes {
     pub rounds: usize,
@@ -24,33 +25,71 @@ pub fn measure(programs: &Programs, folder: &Path, sizes: &Sizes, report: &mut R
     fs::write(home.join("config.toml"), "[policy]\nauto_approve = [\"Read\"]\n")?;
     let hub = Hub::start(&programs.aye, &home)?;
     let place = Place::make(folder, sizes.requests)?;
-    let script = folder.join("drive_with_sdk.py");
-    fs::write(&script, WITH_SDK)?;
-    let (mut ours, mut theirs) = (Side::default(), Side::default());
-    let mut ratios = Vec::new();
+    let mut others = vec![Other::new("claude-agent-sdk for Python", with_python(programs, folder, &place)?)];
+    if let Some(sdk) = &programs.typescript {
+        let command = with_typescript(programs, sdk, folder, &place)?;
+        others.push(Other::new("claude-agent-sdk for TypeScript", command));
+    }
+    let mut ours = Side::default();
     for _ in 0..sizes.rounds {
-        let mut with_sdk = Command::new(&programs.python);
-        with_sdk.arg(&script).arg(&programs.agent).arg(&place.folder).stdin(Stdio::null());
-        theirs.add(place.time(with_sdk)?);
-        ours.add(place.time(programs.run(&home, &place.folder))?);
-        ratios.push(ours.last_median() / theirs.last_median());
+        for other in &mut others {
+            other.side.add(place.time(&mut other.command)?);
+        }
+        ours.add(place.time(&mut programs.run(&home, &place.folder))?);
+        for other in &mut others {
+            other.ratios.push(ours.last_median() / other.side.last_median());
+        }
     }
     hub.stop()?;
     verify(programs, &home, sizes.rounds * sizes.requests)?;
-    for (name, side) in [("claude-agent-sdk, an in-process callback", &mut theirs), ("aye", &mut ours)] {
+    let sides = others.iter_mut().map(|other| (other.name, &mut other.side));
+    for (name, side) in sides.chain([("aye", &mut ours)]) {
         for percent in [50.0, 99.0] {
             report.add(format!("{name}, p{percent}"), side.percentile(percent) / 1e3, "µs", None);
         }
     }
-    for percent in [50.0, 99.0] {
-        let ratio = ours.percentile(percent) / theirs.percentile(percent);
-        report.add(format!("round trip, ratio of p{percent}"), ratio, "", Some(Goal::AtMost(1.0)));
+    for other in &mut others {
+        for percent in [50.0, 99.0] {
+            let ratio = ours.percentile(percent) / other.side.percentile(percent);
+            let goal = Some(Goal::AtMost(1.0));
+            report.add(format!("round trip, ratio of p{percent} to {}", other.name), ratio, "", goal);
+        }
+        other.ratios.sort_by(f64::total_cmp);
+        let (least, most) = (other.ratios[0], other.ratios[other.ratios.len() - 1]);
+        report.add(format!("ratio of p50 to {}, the best round", other.name), least, "", None);
+        report.add(format!("ratio of p50 to {}, the worst round", other.name), most, "", None);
     }
-    ratios.sort_by(f64::total_cmp);
-    let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
-    report.add("ratio of p50, the best round", least, "", None);
-    report.add("ratio of p50, the worst round", most, "", None);
     Ok(())
+}
+
+/// What aye is compared with: the same agent, and a callback that records nothing.
+struct Other {
+    name: &'static str,
+    command: Command,
+    side: Side,
+    ratios: Vec<f64>,
+}
+
+impl Other {
+    fn new(name: &'static str, command: Command) -> Self {
+        Self { name, command, side: Side::default(), ratios: Vec::new() }
+    }
+}
+
+fn with_python(programs: &Programs, folder: &Path, place: &Place) -> anyhow::Result<Command> {
+    let script = folder.join("drive_with_sdk.py");
+    fs::write(&script, IN_PYTHON)?;
+    let mut command = Command::new(&programs.python);
+    command.arg(&script).arg(&programs.agent).arg(&place.folder).stdin(Stdio::null());
+    Ok(command)
+}
+
+fn with_typescript(programs: &Programs, sdk: &Path, folder: &Path, place: &Place) -> anyhow::Result<Command> {
+    let script = folder.join("drive_with_sdk.mjs");
+    fs::write(&script, IN_TYPESCRIPT)?;
+    let mut command = Command::new("node");
+    command.arg(&script).arg(sdk).arg(&programs.agent).arg(&place.folder).stdin(Stdio::null());
+    Ok(command)
 }
 
 /// Where the agent works, and leaves its times.
@@ -73,7 +112,7 @@ impl Place {
     }
 
     /// Nanoseconds for each request.
-    fn time(&self, mut command: Command) -> anyhow::Result<Vec<u32>> {
+    fn time(&self, command: &mut Command) -> anyhow::Result<Vec<u32>> {
         let ended = command.status().context("the driver does not start")?;
         ensure!(ended.success(), "{command:?} ended with {ended}");
         let text = fs::read_to_string(&self.times).context("the agent left no times")?;
@@ -110,7 +149,7 @@ fn verify(programs: &Programs, home: &Path, asks: usize) -> anyhow::Result<()> {
     let verified = Command::new(&programs.aye).arg("verify").env("AYE_HOME", home).output()?;
     let words = String::from_utf8_lossy(&verified.stdout);
     ensure!(verified.status.success(), "the trail is not whole: {words}");
-    ensure!(words.contains(&format!(" {asks} asks.")), "not every request was recorded: {words}");
+    ensure!(words.contains(&format!(" {asks} asks,")), "not every request was recorded: {words}");
     let settled = Command::new(&programs.aye).args(["log", "--json"]).env("AYE_HOME", home).output()?;
     let confirmed = String::from_utf8_lossy(&settled.stdout).matches("\"receipt.confirmed\"").count();
     ensure!(confirmed == asks, "{confirmed} of {asks} receipts are confirmed");
