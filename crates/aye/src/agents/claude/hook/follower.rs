@@ -6,11 +6,12 @@ use super::super::watch::sessions::ConfigDir;
 use super::super::watch::watched::Watched;
 use super::events::{self, Session};
 use super::notes::{Asked, Notes};
-use super::{PATIENCE, process, reach_for};
+use super::{PATIENCE, process, profile, reach_for};
 use crate::agents::driven::courier;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::Process;
+use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use aye_core::{Receipt, Withdrawal};
 use serde_json::json;
@@ -51,6 +52,9 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     let Some(config) = session.config_dir().map(ConfigDir::new) else { return Ok(()) };
     let (process, file) = (Process::now(pid), config.session_file(pid));
     let client = reach_for(home, &session, pid, PATIENCE).await?;
+    // The first word says what kind of agent it is, for good, and may come from here: hooks can be slow to start.
+    let known = Registration { supervisor: None, ..profile(&session, None, Registration::default()) };
+    client.register(&known, Try::Once).await?;
     let path = session.transcript_path.clone();
     let (transcript, _) = tokio::task::spawn_blocking(move || Transcript::follow(path)).await??;
     let Some(now) = config.session_at(&file).filter(|now| now.id == session.id) else { return Ok(()) };
