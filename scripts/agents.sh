@@ -3,6 +3,7 @@
 agents="
 claude 2.1.325 @anthropic-ai/claude-code claude
 codex 0.166.0 @openai/codex codex
+opencode 1.18.33 opencode-ai opencode
 qwen 0.24.4 @qwen-code/qwen-code qwen
 "
 cache="${AYE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/aye-tests}"

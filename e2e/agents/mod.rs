@@ -2,7 +2,9 @@
 //! and each checks what the model was told in the end, which is the only proof.
 
 mod broken;
+mod broken_server;
 mod codex;
+mod opencode;
 mod stage;
 mod stories;
 mod table;
@@ -93,6 +95,33 @@ pub static CODEX: Agent = Agent {
     cannot: &[],
 };
 
+pub static OPENCODE: Agent = Agent {
+    kind: "opencode",
+    name: "OpenCode",
+    version: "1.18.33",
+    set_up: |command, work, model| {
+        let home = work.join(".config/opencode");
+        std::fs::create_dir_all(&home).unwrap();
+        let options = json!({"baseURL": format!("{model}/v1"), "apiKey": "fake"});
+        let provider =
+            json!({"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"scripted": {}}});
+        // It allows everything by itself, and asks all the same.
+        let config = json!({"model": "scripted/scripted", "provider": {"scripted": provider},
+            "enabled_providers": ["scripted"], "permission": {"*": "allow", "bash": {"*": "allow"}}});
+        std::fs::write(home.join("opencode.json"), config.to_string()).unwrap();
+        command.env("AYE_OPENCODE", program("AYE_TEST_OPENCODE")).env("OPENCODE_DISABLE_MODELS_FETCH", "1");
+        command.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_LSP_DOWNLOAD", "1");
+    },
+    runs: |id, command| tool(id, "bash", json!({"command": command, "description": "x"})),
+    asks: Some(|id| {
+        let option = |label: &str| json!({"label": label, "description": "."});
+        let options = [option("PostgreSQL"), option("SQLite")];
+        let question = json!({"question": "Which DB?", "header": "DB", "options": options});
+        tool(id, "question", json!({"questions": [question]}))
+    }),
+    cannot: &[("two requests at once", "a refusal refuses both")],
+};
+
 pub static QWEN: Agent = Agent {
     kind: "qwen",
     name: "Qwen Code",
@@ -117,4 +146,4 @@ pub static QWEN: Agent = Agent {
 };
 
 /// Every agent that stories are told with.
-pub static AGENTS: [&Agent; 3] = [&CLAUDE, &CODEX, &QWEN];
+pub static AGENTS: [&Agent; 4] = [&CLAUDE, &CODEX, &OPENCODE, &QWEN];

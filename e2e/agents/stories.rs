@@ -1,6 +1,6 @@
 //! The stories that are told with every agent.
 
-use super::{Agent, CLAUDE, CODEX, QWEN, Stage};
+use super::{Agent, CLAUDE, CODEX, OPENCODE, QWEN, Stage};
 use crate::support::eventually;
 use aye_testkit::model::Model;
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,7 +60,7 @@ macro_rules! stories {
     )*};
 }
 
-stories!(claude_code: CLAUDE, codex: CODEX, qwen: QWEN);
+stories!(claude_code: CLAUDE, codex: CODEX, opencode: OPENCODE, qwen: QWEN);
 
 fn running(agent: &'static Agent, steps: &[&[&str]]) -> Stage {
     let mut calls = 0;

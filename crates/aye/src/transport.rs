@@ -4,7 +4,8 @@ use crate::own_folder::{self, Links, NotOurs};
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use futures_util::StreamExt;
+use http_body_util::{BodyDataStream, BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderValue};
@@ -15,11 +16,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_util::io::StreamReader;
 
 const MOST_KEPT: usize = 8;
 const LONGEST_REFUSAL: usize = 1024 * 1024;
@@ -137,6 +139,23 @@ impl Transport {
         let stream = hyper::upgrade::on(&mut reply).await;
         let stream = stream.map_err(|error| TransportError::Interrupted(error.into()))?;
         Ok(Upgrade::Done(reply.into_parts().0.headers, stream))
+    }
+
+    /// Sends a request whose reply is read as it comes, on a connection of its own.
+    pub async fn stream(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, impl AsyncBufRead + Send + Unpin + use<>), TransportError> {
+        request.headers_mut().insert(HOST, self.host.clone());
+        let mut connection = self.connect().await?;
+        let reply = connection.sender.send_request(request).await;
+        let reply = reply.map_err(|error| TransportError::Interrupted(error.into()))?;
+        // The connection goes with what is read from it.
+        let read = move |chunk: Result<Bytes, hyper::Error>| {
+            let _open = &connection;
+            chunk.map_err(io::Error::other)
+        };
+        Ok((reply.status(), StreamReader::new(BodyDataStream::new(reply.into_body()).map(read))))
     }
 
     fn take_kept(&self) -> Option<Connection> {

@@ -28,6 +28,7 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
             ourselves: Path::new(env!("CARGO_BIN_EXE_aye")),
             program,
             arguments,
+            environment: Vec::new(),
             cwd: work.path(),
             variable: Some("AYE_CLAUDE"),
             stdin,

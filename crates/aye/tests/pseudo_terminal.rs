@@ -19,6 +19,7 @@ async fn every_byte_arrives_through_a_pseudo_terminal() {
         ourselves: Path::new(env!("CARGO_BIN_EXE_aye")),
         program: scripted_agent(),
         arguments: &[],
+        environment: Vec::new(),
         cwd: work.path(),
         variable: Some("AYE_CLAUDE"),
         stdin: Stdin::Pty,

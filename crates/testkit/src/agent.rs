@@ -24,6 +24,12 @@ pub fn rpc_agent() -> &'static Path {
     BUILT.get_or_init(|| build("rpc-agent"))
 }
 
+/// The server as OpenCode's, good or bad.
+pub fn serve_agent() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("serve-agent"))
+}
+
 fn build(program: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -50,7 +50,7 @@ pub const LISTED: [Listed; 7] = [
         ways: &[Way::Driven, Way::Hooks, Way::Watched, Way::Mcp],
     },
     Listed { kind: "codex", name: "Codex", tested: Some("0.166.0"), ways: &[Way::Driven, Way::Mcp] },
-    Listed { kind: "opencode", name: "OpenCode", tested: None, ways: &[Way::Mcp] },
+    Listed { kind: "opencode", name: "OpenCode", tested: Some("1.18.33"), ways: &[Way::Driven, Way::Mcp] },
     Listed { kind: "gemini", name: "Gemini CLI", tested: None, ways: &[Way::Acp, Way::Mcp] },
     Listed { kind: "qwen", name: "Qwen Code", tested: Some("0.24.4"), ways: &[Way::Acp, Way::Mcp] },
     Listed { kind: "kimi", name: "Kimi CLI", tested: None, ways: &[Way::AcpByConfig, Way::Mcp] },

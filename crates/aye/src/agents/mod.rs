@@ -9,6 +9,7 @@ pub mod driven;
 pub mod known;
 pub mod lines;
 pub mod mcp;
+pub mod opencode;
 pub mod script;
 pub mod supervise;
 

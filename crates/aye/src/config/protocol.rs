@@ -10,6 +10,9 @@ pub enum ProtocolName {
     #[default]
     ClaudeCode,
     Codex,
+    /// The server of OpenCode.
+    #[serde(rename = "opencode")]
+    OpenCode,
     /// The Agent Client Protocol.
     Acp,
 }
@@ -26,10 +29,16 @@ pub struct KnownAgent {
     pub arguments: &'static [&'static str],
 }
 
-pub const KNOWN_AGENTS: [KnownAgent; 4] = [
+pub const KNOWN_AGENTS: [KnownAgent; 5] = [
     KnownAgent { kind: "claude", protocol: ProtocolName::ClaudeCode, variable: "AYE_CLAUDE", arguments: &[] },
     KnownAgent { kind: "codex", protocol: ProtocolName::Codex, variable: "AYE_CODEX", arguments: &[] },
     KnownAgent { kind: "gemini", protocol: ProtocolName::Acp, variable: "AYE_GEMINI", arguments: &["--acp"] },
+    KnownAgent {
+        kind: "opencode",
+        protocol: ProtocolName::OpenCode,
+        variable: "AYE_OPENCODE",
+        arguments: &[],
+    },
     KnownAgent {
         kind: "qwen",
         protocol: ProtocolName::Acp,
@@ -71,6 +80,13 @@ const CODEX: [(&str, Asks); 4] = [
     ("full-access", Asks::Bypass),
 ];
 
+const OPENCODE: [(&str, Asks); 4] = [
+    ("default", Asks::Everything),
+    ("plan", Asks::Everything),
+    ("acceptEdits", Asks::Less),
+    ("full-access", Asks::Bypass),
+];
+
 /// Agents name their modes themselves; those of Gemini CLI and Qwen Code.
 const ACP: [(&str, Asks); 5] = [
     ("default", Asks::Everything),
@@ -86,6 +102,7 @@ impl ProtocolName {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
             Self::Codex => &CODEX,
+            Self::OpenCode => &OPENCODE,
             Self::Acp => &ACP,
         }
     }

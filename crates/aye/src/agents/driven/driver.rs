@@ -218,6 +218,10 @@ impl<P: AgentProtocol> Driver<P> {
                 let ask = self.finish(&id).and_then(|waiting| waiting.ask);
                 ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)).collect()
             }
+            Meaning::WentAhead { id } => {
+                let ask = self.finish(&id).and_then(|waiting| waiting.ask);
+                ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Reported)).collect()
+            }
             Meaning::Shows { call, receipt, evidence } => match (self.unshown.remove(&call), receipt) {
                 (Some(ask), Receipt::Confirmed) => vec![Effect::Receipt { ask, receipt, evidence }],
                 (Some(ask), _) => doubt(ask, receipt, evidence).into(),

@@ -5,6 +5,7 @@ pub mod account;
 mod activity;
 pub mod courier;
 mod driver;
+pub mod hunks;
 pub mod process;
 pub mod rpc;
 mod run;
@@ -39,6 +40,11 @@ pub trait AgentProtocol: Send + Sized + 'static {
 
     /// What makes the program speak this protocol.
     fn arguments(&self) -> Vec<OsString>;
+
+    /// What the program finds in its environment, beside what ours has.
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// Reaches the agent that was started. What it says goes to `inputs`, message by message; where that is dropped, it
     /// has said everything.
@@ -94,6 +100,8 @@ pub enum Meaning<P: AgentProtocol> {
     Asks(Asked<P::Request>),
     /// It no longer wants to know.
     Cancels { id: String },
+    /// It went ahead with what it asked for, by an answer that is not ours.
+    WentAhead { id: String },
     /// What became of the outcome that this call was to show.
     Shows { call: String, receipt: Receipt, evidence: String },
     /// It wants something that no person is asked about. An ask that waits under the same id is not touched.

@@ -35,6 +35,7 @@ pub struct Start<'a> {
     pub ourselves: &'a Path,
     pub program: &'a Path,
     pub arguments: &'a [OsString],
+    pub environment: Vec<(&'static str, String)>,
     pub cwd: &'a Path,
     pub stdin: Stdin,
     /// The environment variable that names another program, if there is one.
@@ -181,6 +182,7 @@ pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
     let mut command = Command::new(start.ourselves);
     command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env(DRIVEN, "1");
+    command.envs(start.environment.iter().map(|(name, value)| (name, value)));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ours = match start.stdin {
         Stdin::Pipe => {

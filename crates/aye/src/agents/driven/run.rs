@@ -39,7 +39,7 @@ const LONGEST_COMPLAINT: usize = 16 * 1024;
 /// Messages that the agent has not read; it may well write for a while before it reads.
 const MOST_MESSAGES: usize = 4096;
 /// An agent that takes longer to be reached will not be.
-const LONGEST_START: Duration = Duration::from_secs(30);
+const LONGEST_START: Duration = Duration::from_secs(60);
 /// How long the agent, and then the hub, may take at the end. After that, remaining reports are dropped.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
 /// A second Ctrl-C within this time is meant for the run and not for the turn.
@@ -124,6 +124,7 @@ pub async fn start<P: AgentProtocol>(
         ourselves: &run.ourselves,
         program: &run.program,
         arguments: &arguments,
+        environment: run.protocol.environment(),
         cwd: &run.cwd,
         stdin: run.stdin,
         variable: run.variable,
@@ -135,7 +136,7 @@ pub async fn start<P: AgentProtocol>(
     let (complain, complaints) = mpsc::channel(UNREAD);
     tasks.spawn(read_lines(errors, LONGEST_COMPLAINT, complain));
     let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
-    let writer = reached.context("the agent started but did not respond within 30 seconds")??;
+    let writer = reached.context("the agent started but did not respond within a minute")??;
     let profile = Registration {
         kind: Some(AgentKind::try_from(run.kind).map_err(anyhow::Error::msg)?),
         reach: Some(Reach::Driven),

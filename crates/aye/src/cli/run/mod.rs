@@ -6,11 +6,13 @@ use crate::agents::acp::{self, Acp};
 use crate::agents::claude::driven::ClaudeCode;
 use crate::agents::codex::{self, Codex};
 use crate::agents::driven::{self, AgentProtocol};
+use crate::agents::opencode::{self, OpenCode};
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent, ProtocolName, Stdin};
 use crate::home::Home;
 use crate::protocol::{Command, Image, calls};
+use crate::random::random_hex;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, paint};
 use anyhow::Context;
@@ -48,7 +50,7 @@ With --detach the agent stays in the background and takes further prompts, by `a
 pub struct Run {
     /// What the agent should do; - reads it from standard input. Without it, you are asked for it
     prompt: Option<String>,
-    /// Kind of agent: claude, codex, gemini, qwen, or an [agents.KIND] in config.toml
+    /// Kind of agent: claude, codex, gemini, opencode, qwen, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     /// The agent's working folder (default: the current one)
@@ -126,6 +128,12 @@ impl Run {
                 let start = acp::Start { kind, arguments, cwd: cwd.clone(), places, mode, resume };
                 drive(home, self.described(id, profile, cwd, Acp::new(start), prompt)?, keyboard, signals)
                     .await
+            }
+            ProtocolName::OpenCode => {
+                let (kind, places) = (self.agent.clone(), home.places());
+                let start = opencode::Start { kind, cwd: cwd.clone(), places, mode, resume };
+                let protocol = OpenCode::new(start, random_hex::<32>()?);
+                drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::Codex => {
                 let (kind, places) = (self.agent.clone(), home.places());
@@ -260,7 +268,8 @@ impl Run {
 
 /// Whether it could be an agent's own id of a session.
 fn is_session(name: &str) -> bool {
-    name.len() >= 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    let is_uuid = name.len() >= 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_uuid || name.starts_with("ses_")
 }
 
 /// Runs an agent to its end, and ends as it does.

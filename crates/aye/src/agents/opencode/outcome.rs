@@ -1,0 +1,108 @@
+//! How an ask ended, as OpenCode is told it, and what it must then show.
+
+use super::requests::{REJECT, dismissed};
+use crate::protocol::Resolution;
+use aye_core::{Answer, Choice, Receipt, Reply, Verdict};
+use serde_json::{Value, json};
+
+/// What OpenCode must show of the call that was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expected {
+    Allowed,
+    Refused,
+    /// These answers, in the order of the questions.
+    Answers(Value),
+}
+
+/// A reply: the last part of its path, its body, and how OpenCode tells of it.
+pub struct Answered {
+    pub by: &'static str,
+    pub body: Value,
+    pub told: Value,
+    pub expected: Expected,
+    /// OpenCode must be interrupted once it has taken it.
+    pub ends_turn: bool,
+}
+
+/// Without words a refusal ends the turn.
+const REFUSED: &str = "The user refused this.";
+
+/// The reply to a permission. How far an approval reaches is kept by the hub, which is then asked again each time:
+/// what OpenCode would keep reaches further than what was shown.
+pub fn decision(resolution: &Resolution) -> Answered {
+    match &resolution.outcome.answer {
+        Some(Answer::Permission(Verdict::Allow { input: None, .. })) => {
+            let (body, told) = (json!({ "reply": "once" }), json!("once"));
+            Answered { by: "reply", body, told, expected: Expected::Allowed, ends_turn: false }
+        }
+        Some(Answer::Permission(Verdict::Deny { interrupt: true, message })) => {
+            let words = message.as_ref().map(|message| message.as_str());
+            Answered { ends_turn: words.is_some(), ..refusal(words) }
+        }
+        _ => refusal(Some(resolution.outcome.message.as_deref().unwrap_or(REFUSED))),
+    }
+}
+
+pub fn refusal(words: Option<&str>) -> Answered {
+    let mut body = json!({ "reply": REJECT });
+    if let Some(words) = words {
+        body["message"] = words.into();
+    }
+    Answered { by: "reply", body, told: json!(REJECT), expected: Expected::Refused, ends_turn: false }
+}
+
+/// The reply to questions. Nothing is made up for a question that nobody answered.
+pub fn answers(questions: usize, answer: Option<&Answer>) -> Answered {
+    let given: Vec<_> = match answer {
+        Some(Answer::Question(Reply::Each { answers })) => answers.iter().map(in_words).collect(),
+        Some(Answer::Question(Reply::Skip { .. })) => vec![Vec::new(); questions],
+        _ => return turned_away(),
+    };
+    let (given, body) = (json!(given), json!({ "answers": given }));
+    Answered { by: "reply", body, told: given.clone(), expected: Expected::Answers(given), ends_turn: false }
+}
+
+/// Ends the turn.
+pub fn turned_away() -> Answered {
+    Answered { by: REJECT, body: json!({}), told: dismissed(), expected: Expected::Refused, ends_turn: false }
+}
+
+fn in_words(choice: &Choice) -> Vec<String> {
+    match choice {
+        Choice::Skipped { .. } => Vec::new(),
+        Choice::Given { selected, text, .. } => {
+            selected.iter().cloned().chain(text.iter().map(|text| text.to_string())).collect()
+        }
+    }
+}
+
+/// How OpenCode begins to say that a call was refused.
+const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed this question"];
+/// The turn was ended while it ran, which says nothing of the answer.
+const ABORTED: &str = "Tool execution aborted";
+
+/// What a call that has ended says of our answer.
+pub fn judge(expected: &Expected, state: &Value) -> Option<(Receipt, String)> {
+    let error = state["error"].as_str().unwrap_or_default();
+    let completed = match state["status"].as_str() {
+        Some("completed") => true,
+        Some("error") if error != ABORTED => false,
+        _ => return None,
+    };
+    let refused = !completed && REFUSALS.iter().any(|words| error.starts_with(words));
+    let seen = match completed {
+        true => "OpenCode says that the call has completed".to_owned(),
+        false => format!("OpenCode says: {}", error.chars().take(200).collect::<String>()),
+    };
+    Some(match expected {
+        Expected::Allowed if !refused => (Receipt::Confirmed, seen),
+        Expected::Refused if refused => (Receipt::Confirmed, seen),
+        Expected::Answers(ours) if completed && state["metadata"]["answers"] == *ours => {
+            (Receipt::Confirmed, "OpenCode shows the same answers".into())
+        }
+        Expected::Answers(_) if completed => {
+            (Receipt::Disputed, format!("OpenCode shows other answers: {}", state["metadata"]["answers"]))
+        }
+        Expected::Allowed | Expected::Refused | Expected::Answers(_) => (Receipt::Disputed, seen),
+    })
+}
