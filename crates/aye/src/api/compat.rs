@@ -111,8 +111,8 @@ async fn questions_in(
 pub struct AnswerQuestion {
     /// May be left out only when exactly one question is pending.
     tool_call_id: Option<String>,
-    /// Of the question that was shown. Needed where the tool call has named another request of this agent, and where the hub
-    /// has not known the agent from its beginning on, as after a restart.
+    /// Of the question that was shown. Needed where the tool call has named another request of this agent, or where the hub
+    /// cannot tell for sure.
     digest: Option<Digest>,
     /// One entry a question: a label, several labels, or `{"text": "…"}` for free text.
     answers: Vec<Value>,

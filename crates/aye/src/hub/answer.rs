@@ -52,10 +52,13 @@ impl Named {
                 "this agent has asked other questions that were not answered, so say which one was shown: \
                  send its tool_call_id, or the digest that pending-questions lists beside it",
             ),
+            Err(Unsure::Unknown) if tx.asks_called(&self.agent, self.tool_call.as_deref())? == Some(1) => {
+                return Ok(());
+            }
             Err(Unsure::Unknown) => (
                 "digest",
-                "the hub does not know all that was asked under this name, because it was restarted since or other agents \
-                 had it before, so say which request was shown: send the digest that pending-questions lists beside it",
+                "the hub cannot tell for sure what else was asked under this name, so say which request was shown: \
+                 send the digest that pending-questions lists beside it",
             ),
         };
         Err(Invalid::new(field, why).into())

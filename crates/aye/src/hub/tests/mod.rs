@@ -404,8 +404,31 @@ async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() 
     store::by_hand::change_rows(&desk.database(), "UPDATE agents SET session = 'other' WHERE id = 'second'");
     answer(&desk, &second, "other", "t2").await.unwrap();
     let third = raise("second", "k3", "t3").await.unwrap().ask;
-    // What was asked before a start is not in its memory.
+    // What was asked before a start is not in its memory: there the rows count, if all of them are its own.
+    let fourth = raise("second", "k4", "t4").await.unwrap().ask;
     desk.crash_and_restart().await;
-    unsure(answer(&desk, &third, "second", "t3").await);
-    desk.hub.answer(call(&third, "ann", "no", None)).await.unwrap();
+    unsure(answer(&desk, &other, "agent", "t").await);
+    answer(&desk, &third, "other", "t3").await.unwrap();
+    store::by_hand::change_rows(&desk.database(), &format!("DELETE FROM asks WHERE id = '{}'", third.id));
+    unsure(answer(&desk, &fourth, "second", "t4").await);
+    desk.hub.answer(call(&fourth, "ann", "no", None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn after_a_restart_a_name_that_was_used_twice_still_needs_the_digest() {
+    let mut desk = Desk::new().await;
+    let raise = async |desk: &Desk, key: &str, tool: &str| {
+        let call = raise("agent", key, key, None);
+        desk.hub.raise(Raise { tool_use_id: Some(tool.into()), ..call }).await.unwrap().ask
+    };
+    let taken_back = raise(&desk, "k1", "t").await;
+    desk.hub.withdraw(taken_back.id.clone(), agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
+    let (twice, once) = (raise(&desk, "k2", "t").await, raise(&desk, "k3", "u").await);
+    desk.crash_and_restart().await;
+    let named = |tool: Option<&str>| Named { agent: "agent".into(), tool_call: tool.map(str::to_owned) };
+    for (ask, tool) in [(&twice, Some("t")), (&once, None)] {
+        let refused = desk.hub.answer_named(call(ask, "ann", "no", None), named(tool)).await.unwrap_err();
+        assert!(matches!(refused, Problem::Invalid(_)), "{refused:?}");
+    }
+    desk.hub.answer_named(call(&once, "ann", "no", None), named(Some("u"))).await.unwrap();
 }
