@@ -78,7 +78,7 @@ pub struct Agent {
     /// The agent's own name for its session.
     pub session: Option<String>,
     /// The tmux session that its terminal is in.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tmux: Option<String>,
     pub state: AgentState,
     /// Cost of the session so far in US dollars, if the agent reports it.

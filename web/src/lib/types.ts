@@ -147,7 +147,7 @@ export interface Agent {
   cwd: string;
   title: string;
   session: string | null;
-  tmux: string | null;
+  tmux?: string;
   state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
   cost: number | null;
   open_asks: number;

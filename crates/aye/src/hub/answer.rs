@@ -52,9 +52,7 @@ impl Named {
                 "this agent has asked other questions that were not answered, so say which one was shown: \
                  send its tool_call_id, or the digest that pending-questions lists beside it",
             ),
-            Err(Unsure::Unknown) if tx.asks_called(&self.agent, self.tool_call.as_deref())? == Some(1) => {
-                return Ok(());
-            }
+            Err(Unsure::Unknown) if self.is_unique(tx)? => return Ok(()),
             Err(Unsure::Unknown) => (
                 "digest",
                 "the hub cannot tell for sure what else was asked under this name, so say which request was shown: \
@@ -62,6 +60,14 @@ impl Named {
             ),
         };
         Err(Invalid::new(field, why).into())
+    }
+
+    /// Who had which session before this process began is not known, so no other agent may have used the name either.
+    fn is_unique(&self, tx: &Tx) -> Result<bool, Problem> {
+        match &self.tool_call {
+            Some(tool_call) => Ok(tx.asks_called(tool_call)? == Some(1)),
+            None => Ok(false),
+        }
     }
 }
 

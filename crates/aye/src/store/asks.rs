@@ -1,4 +1,4 @@
-use super::row_mac::{AGENTS, ASKS, check_ours, of_params, pass_by};
+use super::row_mac::{ASKS, check_ours, of_params, pass_by};
 use super::{AgentRow, Reader, StoreError, Tx, one};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
@@ -252,28 +252,21 @@ impl Reader {
         self.own_asks(which, [agent.as_str()], usize::MAX)
     }
 
-    /// How many asks an agent's id or session, and a tool call if one is named, were ever used for; without one, how many
-    /// questions have no answer from here. None if rows were changed or are missing, or are too many to be looked at.
-    pub fn asks_called(&self, agent: &str, tool_call: Option<&str>) -> Result<Option<u64>, StoreError> {
-        const MOST: u64 = 5000;
-        let changed = format!("SELECT 1 FROM agents WHERE NOT row_is_ours(mac, {AGENTS}) LIMIT 1");
-        if self.connection.prepare_cached(&changed)?.exists([])? {
-            return Ok(None);
-        }
-        let named = "agent IN (SELECT id FROM agents WHERE ?1 IN (id, session, tmux))";
-        let raised = format!("SELECT count(*) FROM audit WHERE kind = 'ask.raised' AND {named}");
-        let raised: u64 = self.connection.prepare_cached(&raised)?.query_row([agent], |row| row.get(0))?;
+    /// How many asks of all agents were ever called so. None if a row was changed or is missing, or if they are too many to
+    /// be looked at.
+    pub fn asks_called(&self, tool_call: &str) -> Result<Option<u64>, StoreError> {
+        const MOST: u64 = 20_000;
+        let raised = "SELECT count(*) FROM audit WHERE kind = 'ask.raised'";
+        let raised: u64 = self.connection.prepare_cached(raised)?.query_row([], |row| row.get(0))?;
         if raised > MOST {
             return Ok(None);
         }
-        let called = "CASE WHEN ?2 IS NULL THEN kind = 'question' AND state <> 'answered'
-                      ELSE coalesce(tool_use_id, key) = ?2 END";
         let sql = format!(
-            "SELECT count(*) FILTER (WHERE row_is_ours(mac, {ASKS})), count(*) FILTER (WHERE {called})
-             FROM asks WHERE {named}"
+            "SELECT count(*) FILTER (WHERE row_is_ours(mac, {ASKS})),
+                    count(*) FILTER (WHERE coalesce(tool_use_id, key) = ?1) FROM asks"
         );
         let counts = |row: &Row| Ok((row.get::<_, u64>(0)?, row.get(1)?));
-        let (ours, called) = self.connection.prepare_cached(&sql)?.query_row((agent, tool_call), counts)?;
+        let (ours, called) = self.connection.prepare_cached(&sql)?.query_row([tool_call], counts)?;
         Ok((ours == raised).then_some(called))
     }
 

@@ -1,13 +1,21 @@
-//! What an edit will change. OpenCode finds the place by likeness, so the diff that it shows counts and not the text that
-//! the model gave. In the diff, lines may have lost the indentation that all of them have.
+//! What an edit will change. OpenCode first looks for exactly the text that it was given, and only then for something
+//! like it. So the text counts where the file has it as it is, and the diff that OpenCode shows must say the same: its
+//! lines have lost some of their indentation, so nothing can be read back from it.
 
-use crate::agents::driven::hunks::{edits, object, tool_of_edits};
+use crate::agents::driven::hunks::object;
 use aye_core::Tool;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Longer files are not read, and changes of them are not clear.
+const LONGEST_FILE: u64 = 10 * 1024 * 1024;
 
 type ToolAndInput = (String, Map<String, Value>);
 
-/// The change by its diff. `given` is what the model gave, which counts where the diff says the same.
+/// The change, if it is clear; `given` is the call as the model made it.
 pub fn of_diff(
     metadata: &Value,
     input: &Map<String, Value>,
@@ -16,95 +24,117 @@ pub fn of_diff(
     let (path, diff) = (metadata["filepath"].as_str()?, metadata["diff"].as_str()?);
     let text = |field: &str| input.get(field).and_then(Value::as_str);
     let (old, new) = (text("oldString")?, text("newString")?);
+    if !Path::new(path).ends_with(text("filePath")?) {
+        return None;
+    }
     if old.is_empty() {
         let written = json!({ "file_path": path, "content": new });
         return Some((Tool::Write.name().to_owned(), object(written)));
     }
+    let before = contents(Path::new(path))?;
+    let after = match (before.matches(old).count(), input.get("replaceAll")) {
+        (1, _) => before.replacen(old, new, 1),
+        (2.., Some(Value::Bool(true))) => before.replace(old, new),
+        (_, _) => return None,
+    };
     let hunks = diff.split_at(diff.find("\n@@ ")? + 1).1;
-    if is_whole(hunks)
-        && let Some(edits) = edits(hunks)
-    {
-        let (tool, input) = tool_of_edits(path, edits);
-        return Some((tool.name().to_owned(), input));
+    (changed(hunks) == difference(&before, &after)).then(given)
+}
+
+fn contents(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
+    file.take(LONGEST_FILE + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LONGEST_FILE).then_some(text)
+}
+
+/// How many of each line there are more or fewer, by the diff. However lines are matched up, that is the same.
+fn changed(hunks: &str) -> HashMap<&str, i64> {
+    let lines = hunks.lines().filter_map(|line| match line.split_at_checked(1)? {
+        ("+", line) => Some((line, 1)),
+        ("-", line) => Some((line, -1)),
+        (_, _) => None,
+    });
+    sums(lines)
+}
+
+fn difference<'a>(before: &'a str, after: &'a str) -> HashMap<&'a str, i64> {
+    sums(before.lines().map(|line| (line, -1)).chain(after.lines().map(|line| (line, 1))))
+}
+
+fn sums<'a>(lines: impl Iterator<Item = (&'a str, i64)>) -> HashMap<&'a str, i64> {
+    let mut sums = HashMap::new();
+    for (line, more) in lines {
+        *sums.entry(line.trim_start_matches(is_blank)).or_default() += more;
     }
-    let plain: String = hunks.split_inclusive('\n').filter(|line| !line.starts_with('\\')).collect();
-    let [edit] = <[Value; 1]>::try_from(edits(&plain)?).ok()?;
-    let shown = |field: &str| edit[field].as_str().map(unindented);
-    says_the_same((&shown("old_string")?, &shown("new_string")?), (&unindented(old), &unindented(new)))
-        .then(given)
+    sums.retain(|_, more| *more != 0);
+    sums
 }
 
-/// Whether a line stands at the margin, so that none has lost anything.
-fn is_whole(hunks: &str) -> bool {
-    let lines = hunks.lines().filter(|line| !line.starts_with("@@ ") && !line.starts_with('\\'));
-    lines.filter_map(|line| line.get(1..)?.chars().next()).any(|first| !first.is_whitespace())
-}
-
-fn unindented(text: &str) -> String {
-    text.split('\n').map(str::trim_start).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether putting what was given in place of what it replaces makes the shown text the new one.
-fn says_the_same((old, new): (&str, &str), (given_old, given_new): (&str, &str)) -> bool {
-    let (old, new) = apart(old, new);
-    let (given_old, given_new) = apart(given_old, given_new);
-    match given_old.is_empty() {
-        true => old.is_empty() && new == given_new,
-        false => old.contains(&given_old) && old.replacen(&given_old, &given_new, 1) == new,
-    }
-}
-
-/// Without the lines at both ends that are the same.
-fn apart(old: &str, new: &str) -> (String, String) {
-    let (mut old, mut new): (Vec<_>, Vec<_>) = (old.split('\n').collect(), new.split('\n').collect());
-    while old.last().is_some_and(|line| new.last() == Some(line)) {
-        old.pop();
-        new.pop();
-    }
-    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    (old.split_off(same).join("\n"), new.split_off(same).join("\n"))
+/// As JavaScript has it, and a little more.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn change(hunks: &str, old: &str, new: &str) -> Option<(String, Value)> {
+    fn change(file: &str, hunks: &str, old: &str, new: &str, all: bool) -> Option<(String, Value)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, file).unwrap();
         let diff = format!("Index: /a\n=====\n--- /a\n+++ /a\n{hunks}");
-        let Value::Object(input) = json!({"filePath": "a", "oldString": old, "newString": new}) else {
-            panic!()
-        };
+        let input = json!({"filePath": "a", "oldString": old, "newString": new, "replaceAll": all});
         let given = || ("given".to_owned(), Map::new());
-        let found = of_diff(&json!({"filepath": "/a", "diff": diff}), &input, given);
+        let found = of_diff(&json!({"filepath": path, "diff": diff}), input.as_object().unwrap(), given);
         found.map(|(tool, input)| (tool, Value::Object(input)))
     }
 
-    #[test]
-    fn the_diff_counts_and_not_what_the_model_gave() {
-        let hunk = "@@ -1,3 +1,3 @@\n fn a() {\n-    let y = 2;\n+    let y = 3;\n }\n";
-        let edit = json!({"file_path": "/a", "old_string": "    let y = 2;", "new_string": "    let y = 3;", "line": 2});
-        assert_eq!(change(hunk, "something like it", "x"), Some(("Edit".into(), edit)));
-        let two = format!("{hunk}@@ -9,1 +9,1 @@\n-a\n+b\n");
-        assert_eq!(change(&two, "a", "b").unwrap().0, "MultiEdit");
-        let written = json!({"file_path": "/a", "content": "x\n"});
-        assert_eq!(change("@@ -0,0 +1,1 @@\n+x\n", "", "x\n"), Some(("Write".into(), written)));
+    fn given() -> Option<(String, Value)> {
+        Some(("given".to_owned(), json!({})))
     }
 
     #[test]
-    fn where_indentation_is_lost_what_was_given_must_say_the_same() {
-        let given = Some(("given".to_owned(), json!({})));
-        let lost = "@@ -1,3 +1,3 @@\n   if x {\n-    foo(1);\n+    bar(1);\n   }\n";
-        assert_eq!(change(lost, "foo", "bar"), given);
-        assert_eq!(change(lost, "      foo(1);", "      bar(1);"), given);
-        assert_eq!(change(lost, "    if x {\n      foo(1);", "    if x {\n      bar(1);"), given);
-        assert_eq!(change(lost, "baz(1);", "bar(1);"), None);
-        assert_eq!(change(lost, "foo", "evil"), None);
-        let added = "@@ -1,2 +1,3 @@\n   a\n+  b\n   c\n";
-        assert_eq!(change(added, "  a\n", "  a\n  b\n"), given);
-        assert_eq!(change(added, "  a\n", "  a\n  x\n"), None);
-        let unended =
-            "@@ -1,1 +1,1 @@\n-  foo\n\\ No newline at end of file\n+  bar\n\\ No newline at end of file\n";
-        assert_eq!(change(unended, "foo", "bar"), given);
-        assert_eq!(change("@@ nonsense", "foo", "bar"), None);
+    fn what_was_given_counts_where_the_file_has_it_and_the_diff_says_the_same() {
+        let file = "fn a() {\n    if x {\n        foo(1);\n    }\n}\n";
+        // OpenCode cuts what all the lines have in common, so that the nearest to the margin begins there.
+        let hunk = "@@ -1,3 +1,3 @@\n if x {\n-    foo(1);\n+    bar(1);\n }\n";
+        assert_eq!(change(file, hunk, "foo", "bar", false), given());
+        assert_eq!(change(file, hunk, "        foo(1);\n", "        bar(1);\n", false), given());
+        assert_eq!(change(file, hunk, "    foo(1);\n", "    bar(1);\n", false), given());
+        let several = "@@ -2,3 +2,3 @@\n-    if x {\n+    if y {\n         foo(1);\n-    }\n+    };\n";
+        assert_eq!(
+            change(file, several, "if x {\n        foo(1);\n    }", "if y {\n        foo(1);\n    };", false),
+            given()
+        );
+    }
+
+    #[test]
+    fn a_change_that_opencode_finds_by_likeness_or_shows_otherwise_is_not_clear() {
+        let file = "a\n  foo\nb\n  foo\n";
+        let hunk = "@@ -2,1 +2,1 @@\n-  foo\n+  bar\n";
+        for (old, new) in [("foo", "bar"), ("  foo \nb", "  bar\nb"), ("fooo", "bar")] {
+            assert_eq!(change(file, hunk, old, new, false), None, "{old}");
+        }
+        let both = "@@ -2,3 +2,3 @@\n-  foo\n+  bar\n b\n-  foo\n+  bar\n";
+        assert_eq!(change(file, both, "foo", "bar", true), given());
+        assert_eq!(change(file, hunk, "foo", "bar", true), None);
+        assert_eq!(change(file, "@@ -1,1 +1,1 @@\n-a\n+evil\n", "a\n", "c\n", false), None);
+        assert_eq!(change(file, "@@ nonsense", "a\n", "c\n", false), None);
+        assert_eq!(change("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\n-b\n+c\n", "a\nb\n", "c\n", false), None);
+    }
+
+    #[test]
+    fn a_new_file_is_what_was_given() {
+        let (tool, input) = change("", "@@ -0,0 +1,1 @@\n+x\n", "", "x\n", false).unwrap();
+        assert_eq!((tool.as_str(), &input["content"]), ("Write", &json!("x\n")));
+    }
+
+    #[test]
+    fn the_file_of_the_call_is_the_file_of_the_request() {
+        let input = json!({"filePath": "b", "oldString": "", "newString": "x"});
+        let metadata = json!({"filepath": "/a", "diff": "\n@@ -0,0 +1,1 @@\n+x\n"});
+        assert_eq!(of_diff(&metadata, input.as_object().unwrap(), || ("given".to_owned(), Map::new())), None);
     }
 }

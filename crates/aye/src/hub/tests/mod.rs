@@ -404,31 +404,46 @@ async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() 
     store::by_hand::change_rows(&desk.database(), "UPDATE agents SET session = 'other' WHERE id = 'second'");
     answer(&desk, &second, "other", "t2").await.unwrap();
     let third = raise("second", "k3", "t3").await.unwrap().ask;
-    // What was asked before a start is not in its memory: there the rows count, if all of them are its own.
-    let fourth = raise("second", "k4", "t4").await.unwrap().ask;
+    // What was asked before a start is not in its memory, and here not every row is its own.
     desk.crash_and_restart().await;
-    unsure(answer(&desk, &other, "agent", "t").await);
-    answer(&desk, &third, "other", "t3").await.unwrap();
-    store::by_hand::change_rows(&desk.database(), &format!("DELETE FROM asks WHERE id = '{}'", third.id));
-    unsure(answer(&desk, &fourth, "second", "t4").await);
-    desk.hub.answer(call(&fourth, "ann", "no", None)).await.unwrap();
+    unsure(answer(&desk, &third, "second", "t3").await);
+    desk.hub.answer(call(&third, "ann", "no", None)).await.unwrap();
 }
 
 #[tokio::test]
 async fn after_a_restart_a_name_that_was_used_twice_still_needs_the_digest() {
     let mut desk = Desk::new().await;
-    let raise = async |desk: &Desk, key: &str, tool: &str| {
-        let call = raise("agent", key, key, None);
+    let raise = async |desk: &Desk, name: &str, key: &str, tool: &str| {
+        let call = raise(name, key, key, None);
         desk.hub.raise(Raise { tool_use_id: Some(tool.into()), ..call }).await.unwrap().ask
     };
-    let taken_back = raise(&desk, "k1", "t").await;
+    let told = |session: &str| Registration { session: Some(session.into()), ..Registration::default() };
+    desk.hub.register(agent("agent"), told("s")).await.unwrap();
+    let taken_back = raise(&desk, "agent", "k1", "t").await;
     desk.hub.withdraw(taken_back.id.clone(), agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
-    let (twice, once) = (raise(&desk, "k2", "t").await, raise(&desk, "k3", "u").await);
+    let (twice, once) = (raise(&desk, "agent", "k2", "t").await, raise(&desk, "agent", "k3", "u").await);
+    let last = raise(&desk, "agent", "k4", "v").await;
     desk.crash_and_restart().await;
-    let named = |tool: Option<&str>| Named { agent: "agent".into(), tool_call: tool.map(str::to_owned) };
-    for (ask, tool) in [(&twice, Some("t")), (&once, None)] {
-        let refused = desk.hub.answer_named(call(ask, "ann", "no", None), named(tool)).await.unwrap_err();
-        assert!(matches!(refused, Problem::Invalid(_)), "{refused:?}");
+    // Somebody else takes over the session, and a name that was used in it.
+    desk.hub.withdraw(once.id.clone(), agent("agent"), Withdrawal::Cancelled, None).await.unwrap();
+    desk.hub.register(agent("agent"), told("other")).await.unwrap();
+    desk.hub.register(agent("second"), told("s")).await.unwrap();
+    let stolen = raise(&desk, "second", "k", "u").await;
+    let answer = async |desk: &Desk, ask: &Ask, name: &str, tool: Option<&str>| {
+        let named = Named { agent: name.into(), tool_call: tool.map(str::to_owned) };
+        desk.hub.answer_named(call(ask, "ann", "no", None), named).await
+    };
+    for (ask, name, tool) in [
+        (&twice, "agent", Some("t")),
+        (&last, "agent", None),
+        (&stolen, "s", Some("u")),
+        (&stolen, "s", None),
+    ] {
+        let refused = answer(&desk, ask, name, tool).await.unwrap_err();
+        assert!(matches!(refused, Problem::Invalid(_)), "{name} {tool:?}: {refused:?}");
     }
-    desk.hub.answer_named(call(&once, "ann", "no", None), named(Some("u"))).await.unwrap();
+    answer(&desk, &last, "agent", Some("v")).await.unwrap();
+    store::by_hand::change_rows(&desk.database(), &format!("DELETE FROM asks WHERE id = '{}'", twice.id));
+    let next = raise(&desk, "agent", "k5", "w").await;
+    assert!(matches!(answer(&desk, &next, "agent", Some("w")).await.unwrap_err(), Problem::Invalid(_)));
 }

@@ -114,14 +114,16 @@ impl Planner {
         match (has_previews(question), question.multi_select, chosen.as_slice(), typed) {
             (true, _, [row], None) => {
                 self.press(untouched(index), Key::Digit(digit(*row)?));
-                let mut noted = None;
-                if let Some(notes) = notes {
-                    let notes = Typed::new(notes)?;
-                    self.press(page(&[], At::Option(*row), None), Key::Notes);
-                    self.press(page(&[], At::Option(*row), Some("")), Key::Text(notes.clone()));
-                    noted = Some(notes);
-                }
-                self.press(page(&[], At::Option(*row), noted.as_ref().map(Typed::as_str)), Key::Enter);
+                let Some(notes) = notes else {
+                    self.press(page(&[], At::Option(*row), None), Key::Enter);
+                    return Ok(());
+                };
+                let notes = Typed::new(notes)?;
+                self.press(page(&[], At::Option(*row), None), Key::Notes);
+                self.press(page(&[], At::Option(*row), Some("")), Key::Text(notes.clone()));
+                // Some versions submit the notes alone on an Enter that is pressed among them.
+                self.press(page(&[], At::Option(*row), Some(notes.as_str())), Key::Escape);
+                self.press(page(&[], At::Noted(*row), Some(notes.as_str())), Key::Enter);
             }
             (true, _, _, _) => return Err(Unplannable::NoFreeText),
             (false, _, _, _) if notes.is_some() => return Err(Unplannable::Notes),

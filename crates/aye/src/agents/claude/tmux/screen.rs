@@ -54,6 +54,8 @@ impl Page {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     Option(usize),
+    /// The same, with the place for its notes left again.
+    Noted(usize),
     /// Some option, whichever.
     AnyOption,
     FreeText,
@@ -76,6 +78,8 @@ const OTHER_ANSWERS: Differs = Differs("the review page shows other answers");
 /// The place for notes while it is closed, and while it is open and empty.
 const NO_NOTES: &str = "press n to add notes";
 const EMPTY_NOTES: &str = "Add notes on this design…";
+/// Among the hints while the keys go into a text.
+const EDITING: &str = "ctrl+g to edit";
 
 /// Whether options are shown with a preview beside them, and without a row for free text.
 pub fn has_previews(question: &Question) -> bool {
@@ -112,6 +116,8 @@ struct Dialog {
     rows: Vec<Row>,
     /// The text under a preview.
     notes: String,
+    /// Whether the keys go into a text.
+    editing: bool,
 }
 
 impl Dialog {
@@ -138,11 +144,12 @@ impl Dialog {
             squeezed(&asked) == squeezed(&question.question)
         });
         let asked_until = asked_until.ok_or(OTHER_DIALOG)?;
-        Ok(Self::read(&inside[asked_until + 1..], question))
+        let editing = lines[hint..].concat().contains(EDITING);
+        Ok(Self { editing, ..Self::read(&inside[asked_until + 1..], question) })
     }
 
     fn read(lines: &[&str], question: &Question) -> Self {
-        let mut dialog = Self { rows: Vec::new(), notes: String::new() };
+        let mut dialog = Self { rows: Vec::new(), notes: String::new(), editing: false };
         let mut noting = false;
         for line in lines {
             let (line, notes) = match has_previews(question) {
@@ -213,6 +220,7 @@ impl Dialog {
             self.rows.iter().enumerate().filter(|(_, row)| row.highlighted).map(|(i, _)| i).collect();
         let is_there = match (at, highlighted.as_slice()) {
             (At::Option(i), [there]) => i == *there,
+            (At::Noted(i), [there]) => i == *there && !self.editing,
             (At::AnyOption, [there]) => *there < options,
             (At::FreeText, [there]) => options == *there,
             (At::Submit, [there]) => options + 1 == *there,

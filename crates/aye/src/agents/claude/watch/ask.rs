@@ -11,7 +11,7 @@ use crate::agents::claude::tmux::plan::{Meant, Plan, plan, untouched};
 use crate::agents::claude::tmux::prompt::{Call, Prompt, Wish};
 use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare, has_previews};
 use crate::agents::claude::transcript::pending::Closed;
-use crate::agents::claude::transcript::scan::open_calls;
+use crate::agents::claude::transcript::scan::{all_open_calls, open_calls};
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
 use crate::protocol::{ConversationEvent, NewAsk, Resolution, Withdraw};
@@ -143,12 +143,36 @@ impl Asked {
             (Body::Permission(_) | Body::Plan(_), Some(call)) => {
                 let prompt = Prompt::read(&screen).filter(|prompt| prompt.is_for(call));
                 let prompt = prompt.ok_or_else(|| OTHER_PROMPT.to_string())?;
+                if self.may_be_another(&prompt, call) {
+                    return Err("another request that is open looks the same on the screen".into());
+                }
                 self.is_plan_as_asked()?;
                 Shown::Prompt(Box::new((prompt, call.clone())))
             }
             (Body::Permission(_) | Body::Plan(_), None) => return Err(OTHER_PROMPT.to_string()),
         };
         Ok((pane, shown))
+    }
+
+    /// Whether the dialog could be about another call that is open. What was allowed is open while it runs.
+    fn may_be_another(&self, prompt: &Prompt, call: &Call) -> bool {
+        let beside = self.transcript.parent().filter(|_| call.by_sub_agent);
+        let files = beside.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let others = files.map(|entry| entry.path()).filter(|path| *path != self.transcript);
+        let others = others.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        let mut transcripts = others.chain([self.transcript.clone()]);
+        transcripts.any(|transcript| {
+            let open = all_open_calls(&transcript).unwrap_or_default();
+            let mut others = open.into_iter().filter(|open| open.tool_use_id != self.tool_use_id);
+            others.any(|open| {
+                let input = open.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
+                input.is_some_and(|input| {
+                    let change = before::and_after(&open.tool, &input, &call.cwd);
+                    let (cwd, by_sub_agent) = (call.cwd.clone(), call.by_sub_agent);
+                    prompt.is_for(&Call { tool: open.tool, input, cwd, by_sub_agent, change })
+                })
+            })
+        })
     }
 
     /// What is approved is the plan's file, which may be written anew.

@@ -50,7 +50,7 @@ fn every_form_of_question_has_its_keys() {
     assert_eq!(keys(json!([question("Many?", true)]), both), "1 Down Down \"own\" Tab Enter 1");
     assert_eq!(keys(json!([previews()]), picked("b")), "2 Enter");
     let noted = json!({"answers": [{"selected": ["b"], "notes": "soft"}]});
-    assert_eq!(keys(json!([previews()]), noted), "2 n \"soft\" Enter");
+    assert_eq!(keys(json!([previews()]), noted), "2 n \"soft\" Escape Enter");
     assert_eq!(keys(json!([question("One?", false)]), json!({"skip": true})), "Escape");
     let several =
         json!([question("One?", false), question("Two?", false), question("Many?", true), previews()]);

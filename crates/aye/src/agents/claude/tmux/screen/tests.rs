@@ -120,6 +120,13 @@ fn a_question_with_previews_has_its_own_form() {
     let typed = screen("keep it\n                                  subtle");
     assert_eq!(compare(&typed, &asked, &page(Some("keep it subtle"))), Ok(()));
     assert_eq!(compare(&typed, &asked, &page(None)), Err(OTHER_TEXT));
+    let left =
+        Page::Question { index: 0, ticked: vec![], at: At::Noted(1), typed: Some("keep it subtle".into()) };
+    assert_eq!(compare(&typed, &asked, &left), Ok(()));
+    let editing = typed.replace("Esc to cancel", "ctrl+g to edit in Vim · Esc to cancel");
+    assert_ne!(editing, typed);
+    assert_eq!(compare(&editing, &asked, &page(Some("keep it subtle"))), Ok(()));
+    assert_eq!(compare(&editing, &asked, &left), Err(OTHER_CHOICE));
     assert_eq!(compare(&screen("press n to add notes"), &asked, &page(Some(""))), Err(OTHER_TEXT));
 }
 
