@@ -113,13 +113,20 @@ async fn see_it_go(pane: &Pane, questions: &[Question], last: &Step, may_repeat:
     }
 }
 
-/// Whether the terminal shows something else soon.
+/// Whether the terminal shows something else soon, and not only while it draws.
 async fn is_gone(pane: &Pane, questions: &[Question], page: &Page) -> bool {
     let until = Instant::now() + GOES_WITHIN;
+    let mut gone_since = None;
     loop {
         let is_there = pane.screen().await.is_ok_and(|screen| compare(&screen, questions, page).is_ok());
-        if !is_there || Instant::now() >= until {
-            return !is_there;
+        let now = Instant::now();
+        match is_there {
+            true => gone_since = None,
+            false if now.duration_since(*gone_since.get_or_insert(now)) >= STANDS_STILL => return true,
+            false => {}
+        }
+        if now >= until && is_there {
+            return false;
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

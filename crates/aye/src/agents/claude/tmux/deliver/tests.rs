@@ -61,10 +61,11 @@ impl Terminal {
     }
 
     async fn allow(&self, is_alone: bool) -> Typed {
+        let screen = || Prompt::read(&self.tmux(&["capture-pane", "-p"])).filter(|it| it.rows.len() == 2);
+        let prompt = eventually("the dialog", screen);
+        // The shell is there once it has drawn something.
         let pid = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap();
         let pane = Pane::of(Some(Process::now(pid))).await.unwrap();
-        let screen = || Prompt::read(&self.tmux(&["capture-pane", "-p"]));
-        let prompt = eventually("the dialog", screen);
         let call = Call {
             tool: "ExitPlanMode".into(),
             input: Default::default(),
