@@ -5,18 +5,18 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     Session,
     ProjectLocal,
     Project,
     Person,
 }
 
-const PLACES: [(Place, &str, &str); 4] = [
-    (Place::Session, "session", " for this session"),
-    (Place::ProjectLocal, "localSettings", " in this project's local settings"),
-    (Place::Project, "projectSettings", " in this project's settings, for everybody who works on it"),
-    (Place::Person, "userSettings", " in your settings, for every project"),
+const PLACES: [(Destination, &str, &str); 4] = [
+    (Destination::Session, "session", " for this session"),
+    (Destination::ProjectLocal, "localSettings", " in this project's local settings"),
+    (Destination::Project, "projectSettings", " in this project's settings, for everybody who works on it"),
+    (Destination::Person, "userSettings", " in your settings, for every project"),
 ];
 /// Between two of them.
 const AND: &str = "; ";
@@ -36,7 +36,7 @@ pub fn in_words(rules: &[String]) -> String {
 }
 
 /// What was offered in these words, each with its place where that is a known one.
-pub fn read(mut words: &str) -> Vec<(&str, Option<Place>)> {
+pub fn read(mut words: &str) -> Vec<(&str, Option<Destination>)> {
     let mut read = Vec::new();
     // A rule may itself have a semicolon, so each ends with its place.
     let ends_at = |words: &str, end: &str| {
@@ -60,12 +60,12 @@ pub fn read(mut words: &str) -> Vec<(&str, Option<Place>)> {
 }
 
 /// The file for this place of a session that was started in `folder`.
-pub fn file(place: Place, folder: &Path) -> Option<PathBuf> {
+pub fn file(place: Destination, folder: &Path) -> Option<PathBuf> {
     match place {
-        Place::Session => None,
-        Place::ProjectLocal => Some(folder.join(".claude/settings.local.json")),
-        Place::Project => Some(folder.join(".claude/settings.json")),
-        Place::Person => Some(config_dir()?.join("settings.json")),
+        Destination::Session => None,
+        Destination::ProjectLocal => Some(folder.join(".claude/settings.local.json")),
+        Destination::Project => Some(folder.join(".claude/settings.json")),
+        Destination::Person => Some(config_dir()?.join("settings.json")),
     }
 }
 
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(
             read(&words),
             [
-                ("allow Bash(a; b for this session c)", Some(Place::ProjectLocal)),
-                ("let it work in /x", Some(Place::Session)),
+                ("allow Bash(a; b for this session c)", Some(Destination::ProjectLocal)),
+                ("let it work in /x", Some(Destination::Session)),
             ]
         );
         assert_eq!(read("Always allow this"), [("Always allow this", None)]);

@@ -6,8 +6,8 @@ mod protocol;
 mod stamp;
 mod telegram;
 
-pub use protocol::{Asks, KNOWN_AGENTS, KnownAgent, ProtocolName};
-pub use stamp::{Stamp, Watched};
+pub use protocol::{AsksFor, KNOWN_AGENTS, KnownAgent, ProtocolName};
+pub use stamp::{Stamp, WatchedFiles};
 pub use telegram::{Span, TelegramSection};
 
 use crate::url::HubUrl;
@@ -117,12 +117,15 @@ impl AgentProfile {
     /// What a run may be started in from afar by anybody who may start one.
     pub fn modes(&self) -> Vec<&'static str> {
         let modes = self.speaks().modes().iter();
-        modes.filter(|(_, asks)| self.allow_bypass || *asks != Asks::Bypass).map(|(mode, _)| *mode).collect()
+        modes
+            .filter(|(_, asks)| self.allow_bypass || *asks != AsksFor::Bypass)
+            .map(|(mode, _)| *mode)
+            .collect()
     }
 
     /// Whether an agent asks for everything in this mode; in one that is not known it may not.
     pub fn asks_for_everything(&self, mode: Option<&str>) -> bool {
-        mode.is_none_or(|mode| self.speaks().modes().contains(&(mode, Asks::Everything)))
+        mode.is_none_or(|mode| self.speaks().modes().contains(&(mode, AsksFor::Everything)))
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use aye::agents::driven::Writer;
-use aye::agents::driven::process::{Agent, Pipes, Start, spawn};
+use aye::agents::driven::process::{Agent, Launch, Pipes, spawn};
 use aye::config::Stdin;
 use aye_testkit::agent::scripted_agent;
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ async fn three_hundred_runs_leave_no_descriptor_behind_however_they_end() {
     };
     let waits = scenario("waits.json", r#"[{"do": "silence"}]"#);
     let dies = scenario("dies.json", r#"[{"do": "exit", "code": 3}]"#);
-    let start = |program, arguments, stdin| -> Start {
-        Start {
+    let start = |program, arguments, stdin| -> Launch {
+        Launch {
             ourselves: Path::new(env!("CARGO_BIN_EXE_aye")),
             program,
             arguments,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use aye::agents::driven::Writer;
-use aye::agents::driven::process::{Agent, Pipes, Start, spawn};
+use aye::agents::driven::process::{Agent, Launch, Pipes, spawn};
 use aye::config::Stdin;
 use aye_testkit::agent::{heard, scripted_agent};
 use aye_testkit::patience::eventually;
@@ -15,7 +15,7 @@ async fn every_byte_arrives_through_a_pseudo_terminal() {
     let work = tempfile::tempdir().unwrap();
     let scenario = json!({"heard": "heard.jsonl", "steps": [{"do": "silence"}]});
     std::fs::write(work.path().join("scenario.json"), scenario.to_string()).unwrap();
-    let start = Start {
+    let start = Launch {
         ourselves: Path::new(env!("CARGO_BIN_EXE_aye")),
         program: scripted_agent(),
         arguments: &[],

@@ -107,19 +107,19 @@ pub struct Extras {
 #[serde(try_from = "BeforeDraft")]
 pub struct Before {
     /// In the order of the new content (Write) or of the edits.
-    pub places: Vec<Place>,
+    pub places: Vec<ChangedPlace>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BeforeDraft {
-    places: Vec<Place>,
+    places: Vec<ChangedPlace>,
 }
 
 /// One place. Lines are counted from 1 and written without their line breaks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct ChangedPlace {
     /// Where the place begins in the file as it is.
     pub old_start: u64,
     /// Write: the first line of the new content that belongs here. Edit: where the new text will begin.
@@ -158,7 +158,7 @@ impl TryFrom<BeforeDraft> for Before {
 }
 
 impl Before {
-    pub fn new(places: Vec<Place>) -> Result<Self, String> {
+    pub fn new(places: Vec<ChangedPlace>) -> Result<Self, String> {
         let before = Self { places };
         // Written without its line breaks, a line that had one would look like two on a surface.
         let lines = before

@@ -33,11 +33,11 @@ pub use body::{
 pub use bounded::{Bounded, Evidence, FolderText, ShortText};
 pub use can::Can;
 pub use digest::Digest;
-pub use display::{Before, Display, DisplayKind, Extras, Grants, Hunk, Place, Remarks};
+pub use display::{Before, ChangedPlace, Display, DisplayKind, Extras, Grants, Hunk, Remarks};
 pub use ids::{AgentId, AgentKind, AnswerKey, AskId, Key, Text};
 pub use invalid::Invalid;
 pub use lifecycle::{AskEvent, AskState, Delivery, Expiry, Receipt, Refused, State, Step, Withdrawal, step};
 pub use outline::{Outline, Pause};
 pub use proof::Proof;
-pub use tool::{Act, Tool};
+pub use tool::{Operation, Tool};
 pub use who::{By, Role, Surface};

@@ -41,7 +41,7 @@ struct Pass {
 
 /// What happens to a plan that an agent sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum PlanRuling {
     AskAPerson,
     /// Refused without asking; the pause continues.
     Refused {
@@ -83,18 +83,18 @@ impl Outline {
     }
 
     /// Takes a new plan. A refused plan neither counts as an outline nor extends the pause; it becomes the plan on hold.
-    pub fn plan_comes(&mut self, ask: &AskId, digest: &Digest, now: Timestamp) -> Fate {
+    pub fn plan_comes(&mut self, ask: &AskId, digest: &Digest, now: Timestamp) -> PlanRuling {
         if let Some(pass) = self.pass.take() {
             return match pass.digest.is_none_or(|meant| meant == *digest) {
-                true => Fate::Passes { by: pass.by, proof: pass.proof },
-                false => Fate::AskAPerson,
+                true => PlanRuling::Passes { by: pass.by, proof: pass.proof },
+                false => PlanRuling::AskAPerson,
             };
         }
         match self.awaited(now).map(|pause| pause.until) {
-            None => Fate::AskAPerson,
+            None => PlanRuling::AskAPerson,
             Some(until) => {
                 self.pause = Some(Pause { until, ask: ask.clone(), digest: digest.clone() });
-                Fate::Refused { left: now.duration_until(until) }
+                PlanRuling::Refused { left: now.duration_until(until) }
             }
         }
     }
@@ -178,12 +178,12 @@ mod tests {
     fn a_plan_that_comes_meanwhile_is_refused_and_the_clock_goes_on() {
         let mut outline = paused();
         let left = SignedDuration::from_secs(10);
-        assert_eq!(outline.plan_comes(&ask(2), &plan("b"), at(20)), Fate::Refused { left });
+        assert_eq!(outline.plan_comes(&ask(2), &plan("b"), at(20)), PlanRuling::Refused { left });
         assert_eq!(
             outline.awaited(at(20)).unwrap(),
             &Pause { until: at(30), ask: ask(2), digest: plan("b") }
         );
-        assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(30)), Fate::AskAPerson);
+        assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(30)), PlanRuling::AskAPerson);
         // Refused plans are not counted, so the next outline is the second.
         outline.asked_for(ask(3), plan("c"), at(40));
         assert_eq!(length(&outline, 40), 60);
@@ -197,11 +197,11 @@ mod tests {
         let mut changed = outline.clone();
         assert_eq!(
             outline.plan_comes(&ask(2), &plan("a"), at(6)),
-            Fate::Passes { by: ann(), proof: Proof::None }
+            PlanRuling::Passes { by: ann(), proof: Proof::None }
         );
-        assert_eq!(outline.plan_comes(&ask(3), &plan("a"), at(7)), Fate::AskAPerson);
-        assert_eq!(changed.plan_comes(&ask(2), &plan("b"), at(6)), Fate::AskAPerson);
-        assert_eq!(changed.plan_comes(&ask(3), &plan("a"), at(7)), Fate::AskAPerson);
+        assert_eq!(outline.plan_comes(&ask(3), &plan("a"), at(7)), PlanRuling::AskAPerson);
+        assert_eq!(changed.plan_comes(&ask(2), &plan("b"), at(6)), PlanRuling::AskAPerson);
+        assert_eq!(changed.plan_comes(&ask(3), &plan("a"), at(7)), PlanRuling::AskAPerson);
     }
 
     #[test]
@@ -210,9 +210,9 @@ mod tests {
         outline.approve(&plan("a"), true, (ann(), Proof::None), at(5)).unwrap();
         assert_eq!(
             outline.plan_comes(&ask(2), &plan("b"), at(6)),
-            Fate::Passes { by: ann(), proof: Proof::None }
+            PlanRuling::Passes { by: ann(), proof: Proof::None }
         );
-        assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(7)), Fate::AskAPerson);
+        assert_eq!(outline.plan_comes(&ask(3), &plan("c"), at(7)), PlanRuling::AskAPerson);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum Tool {
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum Operation {
     /// Runs `command` in a shell.
     Command,
     /// Changes the one file that its input names; the rest of the input is text.
@@ -86,21 +86,21 @@ impl Tool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    pub const fn act(self) -> Act {
+    pub const fn act(self) -> Operation {
         match self {
-            Self::Command => Act::Command,
-            Self::Write | Self::Edit | Self::MultiEdit | Self::EditNotebook => Act::Change,
-            Self::Read | Self::ReadNotebook => Act::Read,
-            Self::Glob | Self::Grep | Self::List => Act::Search,
-            Self::Fetch => Act::Fetch,
-            Self::Questions => Act::Question,
-            Self::Plan => Act::Plan,
-            Self::Unclear => Act::Unclear,
+            Self::Command => Operation::Command,
+            Self::Write | Self::Edit | Self::MultiEdit | Self::EditNotebook => Operation::Change,
+            Self::Read | Self::ReadNotebook => Operation::Read,
+            Self::Glob | Self::Grep | Self::List => Operation::Search,
+            Self::Fetch => Operation::Fetch,
+            Self::Questions => Operation::Question,
+            Self::Plan => Operation::Plan,
+            Self::Unclear => Operation::Unclear,
         }
     }
 
     /// Whether only a person may approve it: a rule would invent the answer, or approve what nobody has seen.
     pub const fn needs_a_person(self) -> bool {
-        matches!(self.act(), Act::Question | Act::Plan | Act::Unclear)
+        matches!(self.act(), Operation::Question | Operation::Plan | Operation::Unclear)
     }
 }

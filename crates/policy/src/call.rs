@@ -4,7 +4,7 @@ use crate::own_places::OwnPlaces;
 use crate::pattern::FolderGlob;
 use crate::shell::Script;
 use aye_core::body::Body;
-use aye_core::tool::{Act, Tool};
+use aye_core::tool::{Operation, Tool};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -74,12 +74,12 @@ pub(crate) fn unusual_field(input: &Map<String, Value>, accepted: impl Fn(&str) 
 
 impl ToolCall<'_> {
     /// What it does, for a tool of the vocabulary.
-    pub fn act(&self) -> Option<Act> {
+    pub fn act(&self) -> Option<Operation> {
         Tool::named(self.tool).map(Tool::act)
     }
 
     pub fn runs_command(&self) -> bool {
-        self.act() == Some(Act::Command)
+        self.act() == Some(Operation::Command)
     }
 
     pub fn is_person_only(&self) -> bool {
@@ -89,7 +89,7 @@ impl ToolCall<'_> {
     pub fn names_home(&self) -> bool {
         let is_below =
             || self.places.is_below(self.cwd, self.input, Tool::named(self.tool) == Some(Tool::Glob));
-        self.places.is_named(self.cwd, self.input) || (self.act() == Some(Act::Search) && is_below())
+        self.places.is_named(self.cwd, self.input) || (self.act() == Some(Operation::Search) && is_below())
     }
 
     /// The parsed command of a shell tool. A command that is missing or not a string counts as unparsable.

@@ -6,7 +6,7 @@ mod pattern;
 use crate::call::{HARMLESS_FIELDS, ToolCall};
 use crate::own_places::collect_strings;
 use crate::shell::Script;
-use aye_core::tool::{Act, Tool};
+use aye_core::tool::{Operation, Tool};
 use std::collections::BTreeSet;
 
 /// More than anybody writes into one command; for a call with more names a person is asked.
@@ -35,8 +35,8 @@ impl Names {
     pub(crate) fn of(call: &ToolCall, script: Option<&Script>) -> Self {
         let mut found = Self::default();
         let (tool, is_shell) = (Tool::named(call.tool), call.runs_command());
-        let is_file_tool = matches!(call.act(), Some(Act::Change | Act::Read));
-        let is_search = call.act() == Some(Act::Search);
+        let is_file_tool = matches!(call.act(), Some(Operation::Change | Operation::Read));
+        let is_search = call.act() == Some(Operation::Search);
         // Not file names: a command's description, and the text that a search looks for.
         let is_text = |field: &str| {
             (is_shell && HARMLESS_FIELDS.contains(&field)) || (tool == Some(Tool::Grep) && field == "pattern")

@@ -1,7 +1,7 @@
 //! What only the agent's machine knows of a change: the file as it is. Sent beside the input, and only the places that
 //! would change; the hub makes what people see from the input itself.
 
-use aye_core::{Before, Body, Place, Tool};
+use aye_core::{Before, Body, ChangedPlace, Tool};
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::path::Path;
@@ -15,28 +15,28 @@ const MOST_PAIRS: usize = 16_000_000;
 /// None where there is nothing to say, or more than may be said.
 pub fn of(body: &Body, cwd: &Path) -> Option<Before> {
     let Body::Permission(permission) = body else { return None };
-    let places = match Change::read(&permission.tool, &permission.input, cwd)? {
-        Change::Write { file, content } => written(&file, content),
-        Change::Edit { file, edits } => edited(file, &edits)?.0,
+    let places = match FileChange::read(&permission.tool, &permission.input, cwd)? {
+        FileChange::Write { file, content } => written(&file, content),
+        FileChange::Edit { file, edits } => edited(file, &edits)?.0,
     };
     Before::new(places).ok()
 }
 
 /// The file as it is, and as the call would leave it.
 pub fn and_after(tool: &str, input: &Map<String, Value>, cwd: &Path) -> Option<(String, String)> {
-    Some(match Change::read(tool, input, cwd)? {
-        Change::Write { file, content } => (file, content.to_owned()),
-        Change::Edit { file, edits } => (file.clone(), edited(file, &edits)?.1),
+    Some(match FileChange::read(tool, input, cwd)? {
+        FileChange::Write { file, content } => (file, content.to_owned()),
+        FileChange::Edit { file, edits } => (file.clone(), edited(file, &edits)?.1),
     })
 }
 
 /// A call that changes a file, with the file.
-enum Change<'a> {
+enum FileChange<'a> {
     Write { file: String, content: &'a str },
     Edit { file: String, edits: Vec<Edit<'a>> },
 }
 
-impl<'a> Change<'a> {
+impl<'a> FileChange<'a> {
     fn read(tool: &str, input: &'a Map<String, Value>, cwd: &Path) -> Option<Self> {
         let text = |field: &str| input.get(field).and_then(Value::as_str);
         let file = || read(&cwd.join(text("file_path")?));
@@ -61,7 +61,7 @@ fn read(path: &Path) -> Option<String> {
     }
 }
 
-fn written(file: &str, content: &str) -> Vec<Place> {
+fn written(file: &str, content: &str) -> Vec<ChangedPlace> {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let (old, new) = (lines(file), lines(content));
     let changes = match old.len().saturating_mul(new.len()) {
@@ -72,13 +72,13 @@ fn written(file: &str, content: &str) -> Vec<Place> {
     let place = |change: &DiffOp| {
         let (gone, come) = (change.old_range(), change.new_range());
         let removed: Vec<_> = old[gone.clone()].iter().map(|line| plain(line)).collect();
-        Place {
+        ChangedPlace {
             old_start: gone.start as u64 + 1,
             new_start: come.start as u64 + 1,
             new_lines: come.len() as u64,
             unended: gone.end == old.len() && !removed.is_empty() && !file.ends_with('\n'),
             removed,
-            ..Place::default()
+            ..ChangedPlace::default()
         }
     };
     changes.map(place).collect()
@@ -109,7 +109,7 @@ fn edit(fields: &Map<String, Value>) -> Option<Edit<'_>> {
 }
 
 /// The places, and the text in the end. Each edit builds on the ones before it. None where one does not fit the file, which the agent will then say itself.
-fn edited(mut text: String, edits: &[Edit]) -> Option<(Vec<Place>, String)> {
+fn edited(mut text: String, edits: &[Edit]) -> Option<(Vec<ChangedPlace>, String)> {
     let mut places = Vec::new();
     for (edit, n) in edits.iter().zip(0..) {
         if edit.old.is_empty() {
@@ -122,7 +122,7 @@ fn edited(mut text: String, edits: &[Edit]) -> Option<(Vec<Place>, String)> {
         if !edit.all && text.rfind(edit.old) != Some(start) {
             return None;
         }
-        places.push(Place { edit: n, ..around(&text, start, start + edit.old.len()) });
+        places.push(ChangedPlace { edit: n, ..around(&text, start, start + edit.old.len()) });
         text = match edit.all {
             true => text.replace(edit.old, edit.new),
             false => text.replacen(edit.old, edit.new, 1),
@@ -132,7 +132,7 @@ fn edited(mut text: String, edits: &[Edit]) -> Option<(Vec<Place>, String)> {
 }
 
 /// The lines around a range, those in which it begins and ends among them where it is only part of them.
-fn around(text: &str, start: usize, end: usize) -> Place {
+fn around(text: &str, start: usize, end: usize) -> ChangedPlace {
     let first = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let last = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let mut above = last_lines(&text[..first]);
@@ -154,7 +154,7 @@ fn around(text: &str, start: usize, end: usize) -> Place {
     };
     below.extend(rest.split_inclusive('\n').take(CONTEXT).map(plain));
     let line = text[..first].matches('\n').count() as u64 + 1 + u64::from(begins_inside);
-    Place { old_start: line, new_start: line, above, below, ..Place::default() }
+    ChangedPlace { old_start: line, new_start: line, above, below, ..ChangedPlace::default() }
 }
 
 fn last_lines(text: &str) -> Vec<String> {

@@ -4,7 +4,7 @@
 use super::script::{Extra, Script};
 use crate::client::Withdrawn;
 use crate::home::Home;
-use crate::mcp::{Asker, Asks};
+use crate::mcp::{AskBackend, McpClientName};
 use crate::protocol::Resolution;
 use aye_core::{AskId, Body, Can, Receipt};
 use serde_json::Value;
@@ -59,7 +59,7 @@ impl McpClient {
         self.0.shared.get_or_try_init(|| Script::join(&self.0.home, NAME, "MCP clients")).await
     }
 
-    async fn try_raise(&self, asker: Asker<'_>, body: &Body, can: Can) -> anyhow::Result<Open> {
+    async fn try_raise(&self, asker: McpClientName<'_>, body: &Body, can: Can) -> anyhow::Result<OwnAsk> {
         let extra = Extra { can, ..Extra::default() };
         let (script, extra) = match asker.leaves_with_ticket {
             false => (self.own(asker.client).await?, extra),
@@ -70,48 +70,48 @@ impl McpClient {
             }
         };
         let ask = script.raise(body, extra).await?;
-        Ok(Open { script: script.clone(), id: ask.head.id })
+        Ok(OwnAsk { script: script.clone(), id: ask.head.id })
     }
 }
 
 /// An ask, and the agent that raised it.
-pub struct Open {
+pub struct OwnAsk {
     script: Script,
     id: AskId,
 }
 
-impl Asks for McpClient {
-    type Ask = Open;
+impl AskBackend for McpClient {
+    type Ask = OwnAsk;
 
-    async fn raise(&self, asker: Asker<'_>, body: &Body, can: Can) -> Result<Open, String> {
+    async fn raise(&self, asker: McpClientName<'_>, body: &Body, can: Can) -> Result<OwnAsk, String> {
         self.try_raise(asker, body, can).await.map_err(|error| error.to_string())
     }
 
-    fn id<'a>(&self, ask: &'a Open) -> &'a AskId {
+    fn id<'a>(&self, ask: &'a OwnAsk) -> &'a AskId {
         &ask.id
     }
 
-    async fn find(&self, ticket: AskId) -> Result<Open, String> {
+    async fn find(&self, ticket: AskId) -> Result<OwnAsk, String> {
         let script = self.shared().await.map_err(|error| error.to_string())?;
-        Ok(Open { script: script.clone(), id: ticket })
+        Ok(OwnAsk { script: script.clone(), id: ticket })
     }
 
     async fn resolution(
         &self,
-        ask: &Open,
+        ask: &OwnAsk,
         within: Option<Duration>,
     ) -> Result<Option<Resolution<Value>>, String> {
         ask.script.resolution_within(&ask.id, within).await.map_err(|error| error.to_string())
     }
 
-    async fn delivered(&self, ask: &Open) {
+    async fn delivered(&self, ask: &OwnAsk) {
         let evidence = "written into the result of the MCP tool call";
         if let Err(error) = ask.script.receipt(&ask.id, Receipt::Delivered, evidence).await {
             tracing::debug!(%error, "the hub took no receipt");
         }
     }
 
-    async fn withdraw(&self, ask: &Open) {
+    async fn withdraw(&self, ask: &OwnAsk) {
         let evidence = "the MCP client had cancelled the call";
         let told = match ask.script.withdraw(&ask.id).await {
             Ok(Withdrawn::TakenBack) => return,

@@ -10,6 +10,7 @@ pub mod known;
 pub mod lines;
 pub mod mcp;
 pub mod opencode;
+pub mod reports;
 pub mod script;
 pub mod supervise;
 

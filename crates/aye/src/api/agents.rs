@@ -1,7 +1,7 @@
 use super::App;
 use super::asks::wait;
 use super::caller::{Caller, Peer};
-use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
+use super::json::{Body, Failure, LARGE, Params, PathId, Reply, ok};
 use crate::hub::{EventPage, NewRun, Projects, is_parent};
 use crate::processes::Process;
 use crate::protocol::{
@@ -27,7 +27,7 @@ pub async fn list(
     Ok(ok(Agents { agents: app.hub.agents(query.all).await? }))
 }
 
-pub async fn get(State(app): State<App>, Named(id): Named<String>) -> Result<Reply<Agent>, Failure> {
+pub async fn get(State(app): State<App>, PathId(id): PathId<String>) -> Result<Reply<Agent>, Failure> {
     Ok(ok(app.hub.agent(&id).await?))
 }
 
@@ -35,7 +35,7 @@ pub async fn register(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(peer): Extension<Peer>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Body(mut registration): Body<Registration>,
 ) -> Result<Reply<Agent>, Failure> {
     caller.speaks_for(&id)?;
@@ -72,7 +72,7 @@ pub async fn projects(State(app): State<App>) -> Result<Reply<Projects>, Failure
 
 pub async fn events(
     State(app): State<App>,
-    Named(id): Named<String>,
+    PathId(id): PathId<String>,
     Params(query): Params<EventsQuery>,
 ) -> Result<Reply<Events>, Failure> {
     let agent = app.hub.agent(&id).await?;
@@ -90,7 +90,7 @@ pub async fn events(
 pub async fn report_events(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Body(body): Body<NewReport>,
 ) -> Result<Response, Failure> {
     caller.speaks_for(&id)?;
@@ -108,7 +108,7 @@ pub async fn report_events(
 pub async fn commands(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Params(query): Params<CommandsQuery>,
 ) -> Result<Reply<Commands>, Failure> {
     caller.speaks_for(&id)?;
@@ -124,7 +124,7 @@ pub async fn commands(
 pub async fn rename(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Body(new): Body<Title>,
 ) -> Result<Reply<Agent>, Failure> {
     Ok(ok(app.hub.rename_agent(id, new.title, caller.who()).await?))
@@ -133,7 +133,7 @@ pub async fn rename(
 pub async fn prompt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Body(prompt): Body<Prompt>,
 ) -> Result<Reply<Queued>, Failure> {
     queue(&app, &caller, id, Command::Prompt { text: prompt.text, image: None }).await
@@ -142,7 +142,7 @@ pub async fn prompt(
 pub async fn interrupt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
 ) -> Result<Reply<Queued>, Failure> {
     queue(&app, &caller, id, Command::Interrupt).await
 }
@@ -150,7 +150,7 @@ pub async fn interrupt(
 pub async fn stop(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
 ) -> Result<Reply<Queued>, Failure> {
     queue(&app, &caller, id, Command::Stop).await
 }
@@ -158,7 +158,7 @@ pub async fn stop(
 pub async fn approve_plan(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AgentId>,
+    PathId(id): PathId<AgentId>,
     Body(body): Body<ApprovePlan>,
 ) -> Result<Reply<Agent>, Failure> {
     let (name, who) = (caller.credential.name.clone(), caller.who());

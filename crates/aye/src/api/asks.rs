@@ -1,7 +1,7 @@
 use super::App;
 use super::caller::Caller;
 use super::history::filter;
-use super::json::{Body, Failure, LARGE, Named, Params, Reply, ok};
+use super::json::{Body, Failure, LARGE, Params, PathId, Reply, ok};
 use crate::hub::{AnswerCall, AskFilter, Raise, Raised};
 use crate::protocol::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, WaitQuery, Withdraw};
 use axum::Extension;
@@ -37,20 +37,20 @@ pub async fn alarms(State(app): State<App>) -> Result<Reply<Asks<Ask>>, Failure>
 pub async fn mark_seen(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
 ) -> Result<StatusCode, Failure> {
     app.hub.mark_seen(id, caller.who()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub async fn get(State(app): State<App>, Named(id): Named<AskId>) -> Result<Reply<Ask>, Failure> {
+pub async fn get(State(app): State<App>, PathId(id): PathId<AskId>) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.ask(&id).await?))
 }
 
 pub async fn answer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(ask): Named<AskId>,
+    PathId(ask): PathId<AskId>,
     Body(body): Body<NewAnswer>,
 ) -> Result<Reply<Ask>, Failure> {
     let NewAnswer { answer, digest, key, assertion } = body;
@@ -91,7 +91,7 @@ fn checked(new: NewAsk) -> Result<Raise, Invalid> {
 pub async fn late(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Body(late): Body<Late, LARGE>,
 ) -> Result<Reply<RaisedAsk<Ask>>, Failure> {
     caller.speaks_for(&late.ask.agent)?;
@@ -118,7 +118,7 @@ pub fn wait(seconds: Option<u64>) -> Duration {
 pub async fn resolution(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Params(query): Params<WaitQuery>,
 ) -> Result<Response, Failure> {
     let agent = caller.agent()?;
@@ -136,7 +136,7 @@ pub async fn resolution(
 pub async fn receipt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Body(delivery): Body<Delivery>,
 ) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.receipt(id, caller.agent()?, delivery).await?))
@@ -145,7 +145,7 @@ pub async fn receipt(
 pub async fn set_can(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Body(can): Body<Can>,
 ) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.set_can(id, caller.agent()?, can).await?))
@@ -154,7 +154,7 @@ pub async fn set_can(
 pub async fn withdraw(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Body(body): Body<Withdraw>,
 ) -> Result<Reply<Ask>, Failure> {
     Ok(ok(app.hub.withdraw(id, caller.agent()?, body.why, body.answer).await?))

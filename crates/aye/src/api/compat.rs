@@ -3,9 +3,9 @@
 
 use super::App;
 use super::caller::Caller;
-use super::json::{self, Body, Failure, Reply, ok};
+use super::json::{Body, Failure, PathId, Reply, ok};
 use crate::hub::AskFilter;
-use crate::hub::{AnswerCall, Named, Problem};
+use crate::hub::{AnswerCall, AskReference, Problem};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -48,10 +48,7 @@ pub struct PlainOption {
 }
 
 /// An unknown agent has nothing pending.
-pub async fn pending(
-    State(app): State<App>,
-    json::Named(id): json::Named<String>,
-) -> Result<Reply<Pending>, Failure> {
+pub async fn pending(State(app): State<App>, PathId(id): PathId<String>) -> Result<Reply<Pending>, Failure> {
     let open = match open_questions(&app, &id).await {
         Err(Problem::NoSuchAgent) => Vec::new(),
         open => open?,
@@ -126,10 +123,10 @@ pub struct Success {
 pub async fn answer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    json::Named(id): json::Named<String>,
+    PathId(id): PathId<String>,
     Body(body): Body<AnswerQuestion>,
 ) -> Result<Reply<Success>, Failure> {
-    let wanted = Wanted { agent: id, tool_call: body.tool_call_id, digest: body.digest };
+    let wanted = QuestionReference { agent: id, tool_call: body.tool_call_id, digest: body.digest };
     let (ask, _) = find(&app, &wanted).await?;
     let answers = body.answers.into_iter().enumerate();
     let answers =
@@ -139,7 +136,7 @@ pub async fn answer(
 }
 
 /// The question that is answered, as far as the caller says which.
-pub struct Wanted {
+pub struct QuestionReference {
     pub agent: String,
     pub tool_call: Option<String>,
     pub digest: Option<Digest>,
@@ -148,7 +145,7 @@ pub struct Wanted {
 /// The WebSocket's form: answers by the text of their question.
 pub async fn answer_by_text(
     app: &App,
-    wanted: Wanted,
+    wanted: QuestionReference,
     mut answers: Map<String, Value>,
     key: Option<AnswerKey>,
     by: By,
@@ -175,21 +172,21 @@ pub async fn answer_by_text(
 async fn send(
     app: &App,
     ask: &Ask,
-    wanted: Wanted,
+    wanted: QuestionReference,
     answers: Vec<Value>,
     key: Option<AnswerKey>,
     by: By,
 ) -> Result<Ask, Failure> {
     let (answer, digest) = (json!({ "answers": answers }), ask.digest.clone());
     let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by, assertion: None };
-    let Wanted { agent, tool_call, digest } = wanted;
+    let QuestionReference { agent, tool_call, digest } = wanted;
     Ok(match digest {
         Some(_) => app.hub.answer(call).await?,
-        None => app.hub.answer_named(call, Named { agent, tool_call }).await?,
+        None => app.hub.answer_named(call, AskReference { agent, tool_call }).await?,
     })
 }
 
-async fn find(app: &App, wanted: &Wanted) -> Result<(Ask, Vec<Question>), Failure> {
+async fn find(app: &App, wanted: &QuestionReference) -> Result<(Ask, Vec<Question>), Failure> {
     let by_tool_call = |ask: &Ask| wanted.tool_call.as_deref().is_none_or(|id| ask.tool_call() == id);
     let is_wanted =
         |ask: &Ask| by_tool_call(ask) && wanted.digest.as_ref().is_none_or(|digest| ask.digest == *digest);

@@ -1,6 +1,6 @@
 use super::App;
 use super::caller::Caller;
-use super::json::{Failure, Named, Reply, ok};
+use super::json::{Failure, PathId, Reply, ok};
 use crate::hub::{GrantInfo, KeptRule};
 use axum::Extension;
 use axum::extract::State;
@@ -22,7 +22,7 @@ pub async fn list(State(app): State<App>) -> Result<Reply<Grants>, Failure> {
 pub async fn revoke(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<String>,
+    PathId(id): PathId<String>,
 ) -> Result<StatusCode, Failure> {
     app.hub.revoke_grant(id, caller.who()).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -64,9 +64,9 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Params<T> {
 }
 
 /// An id in the path; a malformed one is answered with 404.
-pub struct Named<T>(pub T);
+pub struct PathId<T>(pub T);
 
-impl<T: TryFrom<String>, S: Send + Sync> FromRequestParts<S> for Named<T> {
+impl<T: TryFrom<String>, S: Send + Sync> FromRequestParts<S> for PathId<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {

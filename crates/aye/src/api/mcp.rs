@@ -5,7 +5,7 @@ use super::App;
 use super::caller::Caller;
 use super::json::{Body, Failure, LARGE};
 use crate::hub::{Hub, Problem, Raise};
-use crate::mcp::{Asker, Asks, Server};
+use crate::mcp::{AskBackend, McpClientName, Server};
 use crate::protocol::{Outcome, Resolution};
 use crate::random::random_hex;
 use axum::Extension;
@@ -126,10 +126,10 @@ fn in_words(problem: &Problem) -> String {
     problem.to_string()
 }
 
-impl Asks for HubAsks {
+impl AskBackend for HubAsks {
     type Ask = AskId;
 
-    async fn raise(&self, _: Asker<'_>, body: &AskBody, can: Can) -> Result<AskId, String> {
+    async fn raise(&self, _: McpClientName<'_>, body: &AskBody, can: Can) -> Result<AskId, String> {
         let name = random_hex::<6>().map_err(|error| error.to_string())?;
         let raise = Raise {
             key: Key::from_displayed(&format_args!("mcp/{name}")),

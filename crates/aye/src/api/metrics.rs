@@ -18,7 +18,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
 }
 
 fn render(figures: &Figures, wrong_tokens: u64) -> String {
-    let mut page = Page::default();
+    let mut page = MetricsText::default();
     page.family("aye_build_info", "gauge", "The version that runs.");
     page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
 
@@ -70,12 +70,12 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct MetricsText {
     text: String,
     family: &'static str,
 }
 
-impl Page {
+impl MetricsText {
     /// Samples that follow belong to it.
     fn family(&mut self, name: &'static str, kind: &str, help: &str) {
         self.family = name;

@@ -183,7 +183,7 @@ fn table(app: &App) -> Table {
     );
     t.add(calls::PASSKEY_LINK, Operator, passkeys::link);
     t.add(
-        Takes::<passkeys::Wanted, crate::hub::Challenge>::post(
+        Takes::<passkeys::ChallengePurpose, crate::hub::Challenge>::post(
             "/api/passkeys/challenge",
             "What a passkey has to sign, once and soon",
         ),

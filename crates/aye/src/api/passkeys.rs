@@ -2,7 +2,7 @@
 
 use super::App;
 use super::caller::Caller;
-use super::json::{Body, Failure, LARGE, Named, Reply, ok};
+use super::json::{Body, Failure, LARGE, PathId, Reply, ok};
 use crate::hub::{Challenge, NewRun};
 use crate::protocol::{Link, PasskeyInfo, Passkeys, RemovePasskey};
 use crate::webauthn::{Assertion, Purpose, Registration, Site};
@@ -40,7 +40,7 @@ pub async fn link(
 /// What is to be signed for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "purpose", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Wanted {
+pub enum ChallengePurpose {
     /// A new passkey is to be made.
     Register,
     Allow {
@@ -69,16 +69,22 @@ pub async fn challenge(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    Body(wanted): Body<Wanted, LARGE>,
+    Body(wanted): Body<ChallengePurpose, LARGE>,
 ) -> Result<Reply<Challenge>, Failure> {
     let site = site(&app, &headers)?;
     let (purpose, subject) = match wanted {
-        Wanted::Register => (Purpose::Register, json!({})),
-        Wanted::Allow { ask, digest, answer } => app.hub.subject_of_allow(&ask, &digest, answer).await?,
-        Wanted::ApprovePlan { agent, digest } => app.hub.subject_of_approval(&agent, &digest),
-        Wanted::StartRun { run } => app.hub.subject_of_run(&run),
-        Wanted::AddPasskey { registration, name } => app.hub.subject_of_addition(&registration, &name)?,
-        Wanted::RemovePasskey { passkey } => (Purpose::RemovePasskey, json!({ "passkey": passkey })),
+        ChallengePurpose::Register => (Purpose::Register, json!({})),
+        ChallengePurpose::Allow { ask, digest, answer } => {
+            app.hub.subject_of_allow(&ask, &digest, answer).await?
+        }
+        ChallengePurpose::ApprovePlan { agent, digest } => app.hub.subject_of_approval(&agent, &digest),
+        ChallengePurpose::StartRun { run } => app.hub.subject_of_run(&run),
+        ChallengePurpose::AddPasskey { registration, name } => {
+            app.hub.subject_of_addition(&registration, &name)?
+        }
+        ChallengePurpose::RemovePasskey { passkey } => {
+            (Purpose::RemovePasskey, json!({ "passkey": passkey }))
+        }
     };
     let challenge = app.hub.challenge(purpose, &subject, &site, &caller.credential.id).await?;
     Ok(Reply(StatusCode::CREATED, challenge))
@@ -125,7 +131,7 @@ pub async fn add(
 pub async fn remove(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<String>,
+    PathId(id): PathId<String>,
     Body(removal): Body<RemovePasskey>,
 ) -> Result<StatusCode, Failure> {
     app.hub.remove_passkey(id, removal.assertion, caller.who()).await?;

@@ -1,6 +1,6 @@
 use super::App;
 use super::caller::{Caller, Peer};
-use super::json::{Body, Failure, Named, Reply, ok};
+use super::json::{Body, Failure, PathId, Reply, ok};
 use crate::protocol::{CredentialInfo, Link, ListedToken, Me, NewToken, Token, TokenList};
 use axum::Extension;
 use axum::extract::State;
@@ -18,7 +18,7 @@ pub async fn me(Extension(caller): Extension<Caller>) -> Reply<Me> {
 pub async fn hand_out(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
-    Named(agent): Named<AgentId>,
+    PathId(agent): PathId<AgentId>,
 ) -> Result<Reply<Token>, Failure> {
     if let Peer::Unix { process, .. } = peer
         && let Some(around) = app.hub.agent_around(process).await?
@@ -53,7 +53,7 @@ pub struct Label {
 
 pub async fn label(
     State(app): State<App>,
-    Named(id): Named<String>,
+    PathId(id): PathId<String>,
     Body(new): Body<Label>,
 ) -> Result<StatusCode, Failure> {
     if !app.hub.tokens().await?.iter().any(|token| token.id == id) {
@@ -88,7 +88,7 @@ pub async fn create(
 pub async fn revoke(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<String>,
+    PathId(id): PathId<String>,
 ) -> Result<StatusCode, Failure> {
     app.hub.revoke_token(&id, &caller.who()).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -57,7 +57,7 @@ struct Connection {
 }
 
 /// Why a connection ends; the client is told where that is still possible.
-enum End {
+enum CloseReason {
     Gone,
     Revoked,
     PageExpired,
@@ -65,9 +65,9 @@ enum End {
     Failed,
 }
 
-impl From<Gone> for End {
+impl From<Gone> for CloseReason {
     fn from(_: Gone) -> Self {
-        End::Gone
+        CloseReason::Gone
     }
 }
 
@@ -77,22 +77,22 @@ impl Connection {
         // Over everything, so that a client that takes nothing does not put it off.
         let end = tokio::select! {
             biased;
-            () = revoked.cancelled() => End::Revoked,
+            () = revoked.cancelled() => CloseReason::Revoked,
             end = self.follow(after) => match end {
                 Ok(end) | Err(end) => end,
             },
         };
         let (code, reason) = match end {
-            End::Gone => return,
-            End::Revoked => (CloseCode::Policy, "the token was revoked"),
-            End::PageExpired => (CloseCode::Policy, "the page showed no new token in time"),
-            End::Stopping => (CloseCode::Away, "the hub is stopping"),
-            End::Failed => (CloseCode::Error, "the hub could not read its store"),
+            CloseReason::Gone => return,
+            CloseReason::Revoked => (CloseCode::Policy, "the token was revoked"),
+            CloseReason::PageExpired => (CloseCode::Policy, "the page showed no new token in time"),
+            CloseReason::Stopping => (CloseCode::Away, "the hub is stopping"),
+            CloseReason::Failed => (CloseCode::Error, "the hub could not read its store"),
         };
         self.socket.close(code, reason).await;
     }
 
-    async fn follow(&mut self, after: Option<u64>) -> Result<End, End> {
+    async fn follow(&mut self, after: Option<u64>) -> Result<CloseReason, CloseReason> {
         // Subscribed before the snapshot is read, so that no change falls between the two.
         let mut changes = self.app.hub.follow();
         match after {
@@ -109,11 +109,11 @@ impl Connection {
         loop {
             tokio::select! {
                 biased;
-                () = sleep_until(self.page_until.unwrap_or(heard)), if self.page_until.is_some() => return Ok(End::PageExpired),
-                () = stop.cancelled() => return Ok(End::Stopping),
+                () = sleep_until(self.page_until.unwrap_or(heard)), if self.page_until.is_some() => return Ok(CloseReason::PageExpired),
+                () = stop.cancelled() => return Ok(CloseReason::Stopping),
                 () = &mut rest, if resting => resting = false,
                 followed = changes.next(), if !resting => {
-                    self.pass_on(followed.map_err(|_| End::Failed)?, &mut changes).await?;
+                    self.pass_on(followed.map_err(|_| CloseReason::Failed)?, &mut changes).await?;
                     rest.as_mut().reset(Instant::now() + PACE);
                     resting = true;
                 }
@@ -123,12 +123,12 @@ impl Connection {
                         Some(Message::Text(text)) => self.take(text.as_str()).await?,
                         Some(Message::Binary(_)) => self.send_result(None, Err(Failure::new(StatusCode::BAD_REQUEST, "send text"))).await?,
                         Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
-                        Some(Message::Close(_)) | None => return Ok(End::Gone),
+                        Some(Message::Close(_)) | None => return Ok(CloseReason::Gone),
                     }
                 }
                 _ = ping.tick() => {
                     if heard.elapsed() > DEAD_AFTER {
-                        return Ok(End::Gone);
+                        return Ok(CloseReason::Gone);
                     }
                     self.socket.ping().await?;
                 }
@@ -137,41 +137,41 @@ impl Connection {
     }
 
     /// Sends this change, and all that are there by then.
-    async fn pass_on(&mut self, first: Followed, changes: &mut Follower) -> Result<(), End> {
+    async fn pass_on(&mut self, first: Followed, changes: &mut Follower) -> Result<(), CloseReason> {
         let mut next = Some(first);
         while let Some(followed) = next {
             self.may_go_on()?;
             match followed {
                 Followed::Change(change) => {
-                    self.socket.queue(changes::text(&change).ok_or(End::Failed)?).await?;
+                    self.socket.queue(changes::text(&change).ok_or(CloseReason::Failed)?).await?;
                 }
                 Followed::Piece(piece) => self.socket.queue(changes::piece(&piece)).await?,
                 Followed::Lost => self.send_snapshot(changes).await?,
             }
-            next = changes.next_if_any().await.map_err(|_| End::Failed)?;
+            next = changes.next_if_any().await.map_err(|_| CloseReason::Failed)?;
         }
         Ok(self.socket.flush().await?)
     }
 
     /// However much there is to send, a token that was revoked gets no more of it.
-    fn may_go_on(&self) -> Result<(), End> {
+    fn may_go_on(&self) -> Result<(), CloseReason> {
         if self.caller.credential.revoked.is_cancelled() {
-            return Err(End::Revoked);
+            return Err(CloseReason::Revoked);
         }
         if self.page_until.is_some_and(|until| until <= Instant::now()) {
-            return Err(End::PageExpired);
+            return Err(CloseReason::PageExpired);
         }
-        if self.app.stop.is_cancelled() { Err(End::Stopping) } else { Ok(()) }
+        if self.app.stop.is_cancelled() { Err(CloseReason::Stopping) } else { Ok(()) }
     }
 
-    async fn send_snapshot(&mut self, changes: &mut Follower) -> Result<(), End> {
-        let snapshot = self.app.snapshots.take(&self.app.hub).await.map_err(|_| End::Failed)?;
+    async fn send_snapshot(&mut self, changes: &mut Follower) -> Result<(), CloseReason> {
+        let snapshot = self.app.snapshots.take(&self.app.hub).await.map_err(|_| CloseReason::Failed)?;
         changes.has_seen(snapshot.seq);
         Ok(self.socket.send(snapshot.text.clone()).await?)
     }
 
     /// Every frame a client sends gets a result.
-    async fn take(&mut self, text: &str) -> Result<(), End> {
+    async fn take(&mut self, text: &str) -> Result<(), CloseReason> {
         let frame = match aye_core::json::parse(text.as_bytes()) {
             Ok(frame) => frame,
             Err(error) => {
@@ -188,7 +188,7 @@ impl Connection {
     }
 
     /// A page that shows a new token in time keeps its socket.
-    async fn renew(&mut self, key: Option<Value>, frame: Value) -> Result<(), End> {
+    async fn renew(&mut self, key: Option<Value>, frame: Value) -> Result<(), CloseReason> {
         let token = frame.get("token").and_then(Value::as_str).unwrap_or_default();
         let lasts = self.app.hub.page_token_lasts(&self.caller.credential, token);
         let result = match lasts.and_then(|lasts| Duration::try_from(lasts).ok()) {
@@ -208,14 +208,14 @@ impl Connection {
         &mut self,
         key: Option<Value>,
         result: Result<Option<Ask>, Failure>,
-    ) -> Result<(), End> {
+    ) -> Result<(), CloseReason> {
         let frame = match result {
             Ok(ask) => SentResult { key, status: StatusCode::OK.as_u16(), ask, failed: None },
             Err(Failure { status, why }) => {
                 SentResult { key, status: status.as_u16(), ask: None, failed: Some(why) }
             }
         };
-        let frame = serde_json::to_string(&frame).map_err(|_| End::Failed)?;
+        let frame = serde_json::to_string(&frame).map_err(|_| CloseReason::Failed)?;
         Ok(self.socket.send(frame.into()).await?)
     }
 }
@@ -238,7 +238,7 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
         }
         Some("ask_user_response") => {
             let frame: ResponseFrame = decode(frame)?;
-            let wanted = compat::Wanted {
+            let wanted = compat::QuestionReference {
                 agent: frame.conversation_id,
                 tool_call: frame.tool_call_id,
                 digest: frame.digest,

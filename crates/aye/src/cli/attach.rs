@@ -1,4 +1,4 @@
-use super::conversation::{self, Beginning, Keyboard, Person, Printer, say_if_not_read};
+use super::conversation::{self, Beginning, Keyboard, KeyboardUser, Printer, say_if_not_read};
 use super::named::find;
 use super::{Done, say};
 use crate::agents::driven::RunEvent;
@@ -46,7 +46,7 @@ impl Attach {
         if types {
             say_if_not_read();
         }
-        let person = keyboard.map(|keyboard| Person {
+        let person = keyboard.map(|keyboard| KeyboardUser {
             client: client.clone(),
             agent: agent.id.clone(),
             keyboard,

@@ -1,5 +1,5 @@
 use super::{Done, say};
-use crate::agents::claude::settings::{Change, HookCommand, SettingsFile, missing};
+use crate::agents::claude::settings::{FileChange, HookCommand, SettingsFile, missing};
 use crate::agents::claude::watch::sessions::ConfigDir;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, paint};
 use anyhow::Context;
@@ -110,12 +110,12 @@ impl Hooks {
     }
 }
 
-fn told(file: &SettingsFile, change: Change, done: &str, nothing: &str) -> anyhow::Result<()> {
+fn told(file: &SettingsFile, change: FileChange, done: &str, nothing: &str) -> anyhow::Result<()> {
     let path = file.path().display();
     match change {
-        Change::Unchanged => say(&format!("{path}: {nothing}; nothing was changed\n")),
-        Change::Changed { backup: None } => say(&format!("{path}: {done}\n")),
-        Change::Changed { backup: Some(backup) } => {
+        FileChange::Unchanged => say(&format!("{path}: {nothing}; nothing was changed\n")),
+        FileChange::Changed { backup: None } => say(&format!("{path}: {done}\n")),
+        FileChange::Changed { backup: Some(backup) } => {
             say(&format!("{path}: {done}\nIts previous version is in {}\n", backup.display()))
         }
     }

@@ -72,7 +72,7 @@ impl Mcp {
     }
 }
 
-async fn serve<A: crate::mcp::Asks>(
+async fn serve<A: crate::mcp::AskBackend>(
     server: Server<A>,
     transport: impl rmcp::transport::Transport<rmcp::RoleServer, Error = io::Error> + 'static,
 ) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
 use super::{Done, ERROR, say, say_json};
-use crate::agents::claude::transcript::pending::Open;
+use crate::agents::claude::transcript::pending::OpenCall;
 use crate::agents::claude::transcript::scan::open_calls;
 use crate::agents::claude::watch::sessions::ConfigDir;
 use crate::surfaces::terminal::style::{BAD, DIM, HEAD, NAME, paint};
@@ -108,7 +108,7 @@ fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> std::io::Resu
 }
 
 /// A line without a session's name is of the session that the file is named after.
-fn as_json(file: &Path, open: &Open) -> Value {
+fn as_json(file: &Path, open: &OpenCall) -> Value {
     let named = || file.file_stem().map(|name| name.to_string_lossy().into_owned());
     json!({
         "tool_use_id": open.tool_use_id,
@@ -119,7 +119,7 @@ fn as_json(file: &Path, open: &Open) -> Value {
 }
 
 /// As the agent asked them; also the old form, a single question beside its options.
-fn questions(open: &Open) -> Value {
+fn questions(open: &OpenCall) -> Value {
     let mut input: Value =
         open.input.as_deref().and_then(|input| serde_json::from_str(input).ok()).unwrap_or_default();
     match (input["questions"].is_array(), input["question"].is_string()) {

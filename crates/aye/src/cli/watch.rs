@@ -1,6 +1,6 @@
 use super::Done;
 use crate::agents::claude::watch::sessions::ConfigDir;
-use crate::agents::claude::watch::{Watch as Watching, WatchEvent, run};
+use crate::agents::claude::watch::{WatchConfig, WatchEvent, run};
 use crate::home::Home;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{BAD, DIM, HEAD, NAME, paint};
@@ -43,7 +43,7 @@ impl Watch {
         let (told, account) = mpsc::channel(256);
         let mut printer = JoinSet::new();
         printer.spawn(print(account));
-        run(home, Watching { configs, agents_dir: self.agents_dir }, told, Signals::listen()?).await?;
+        run(home, WatchConfig { configs, agents_dir: self.agents_dir }, told, Signals::listen()?).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

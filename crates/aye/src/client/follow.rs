@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 pub struct Follower {
     client: Client,
-    line: Option<Line>,
+    line: Option<Socket>,
     /// The last change that was handed on.
     seq: Option<u64>,
     /// A snapshot whose open asks are not all there yet.
@@ -32,7 +32,7 @@ pub struct Follower {
     again: Option<(Instant, Duration)>,
 }
 
-struct Line {
+struct Socket {
     socket: WebSocketStream<TokioIo<Upgraded>>,
     heard: Instant,
 }
@@ -103,7 +103,7 @@ impl Follower {
     }
 }
 
-impl Line {
+impl Socket {
     async fn read(&mut self) -> Result<Utf8Bytes, String> {
         loop {
             let message = timeout_at(self.heard + DEAD_AFTER, self.socket.next()).await;
@@ -123,7 +123,7 @@ impl Line {
     }
 }
 
-async fn connect(client: &Client, after: Option<u64>) -> Result<Line, CallError> {
+async fn connect(client: &Client, after: Option<u64>) -> Result<Socket, CallError> {
     let path = calls::FOLLOW.path_with("", &FollowQuery { after });
     let mut request = client.request(Method::GET, &path, None);
     let key = generate_key();
@@ -150,7 +150,7 @@ async fn connect(client: &Client, after: Option<u64>) -> Result<Line, CallError>
             let most = Some(LARGEST_REPLY);
             let config = WebSocketConfig::default().max_message_size(most).max_frame_size(most);
             let socket = WebSocketStream::from_raw_socket(TokioIo::new(stream), Role::Client, Some(config));
-            Ok(Line { socket: socket.await, heard: Instant::now() })
+            Ok(Socket { socket: socket.await, heard: Instant::now() })
         }
     }
 }

@@ -12,7 +12,7 @@ const REQUIRED: &str = "required";
 /// A key as the types have it. Its path is written like `policy.rules[].input.*`: `[]` for the entries of a list,
 /// `*` for names that people choose.
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
+struct KnownKey {
     /// How the type column must begin; empty for texts, which have several names.
     kind: &'static str,
     values: Vec<String>,
@@ -65,12 +65,12 @@ fn rows() -> Vec<Row<'static>> {
 
 struct Walk {
     definitions: Value,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownKey>,
     seen: BTreeSet<String>,
 }
 
 impl Walk {
-    fn of_the_types() -> BTreeMap<String, Known> {
+    fn of_the_types() -> BTreeMap<String, KnownKey> {
         let schema = schemars::schema_for!(File).to_value();
         let definitions = schema["$defs"].clone();
         let mut walk = Self { definitions, known: BTreeMap::new(), seen: BTreeSet::new() };
@@ -129,7 +129,7 @@ impl Walk {
         let choices = schema["oneOf"].as_array().into_iter().flatten().map(|choice| &choice["const"]);
         let values = schema["enum"].as_array().into_iter().flatten().chain(choices);
         let values = values.filter_map(|value| value.as_str().map(str::to_owned)).collect();
-        self.known.insert(path.to_owned(), Known { kind, values, optional, required });
+        self.known.insert(path.to_owned(), KnownKey { kind, values, optional, required });
     }
 }
 

@@ -55,7 +55,7 @@ impl KnownAgent {
 
 /// How much an agent asks for in one of its permission modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum AsksFor {
     /// For everything, or it does without.
     Everything,
     /// It does some of it unasked.
@@ -64,41 +64,41 @@ pub enum Asks {
     Bypass,
 }
 
-const CLAUDE_CODE: [(&str, Asks); 6] = [
-    ("default", Asks::Everything),
-    ("plan", Asks::Everything),
-    ("acceptEdits", Asks::Less),
-    ("dontAsk", Asks::Everything),
-    ("auto", Asks::Bypass),
-    ("bypassPermissions", Asks::Bypass),
+const CLAUDE_CODE: [(&str, AsksFor); 6] = [
+    ("default", AsksFor::Everything),
+    ("plan", AsksFor::Everything),
+    ("acceptEdits", AsksFor::Less),
+    ("dontAsk", AsksFor::Everything),
+    ("auto", AsksFor::Bypass),
+    ("bypassPermissions", AsksFor::Bypass),
 ];
 
-const CODEX: [(&str, Asks); 4] = [
-    ("default", Asks::Everything),
-    ("on-request", Asks::Less),
-    ("never", Asks::Bypass),
-    ("full-access", Asks::Bypass),
+const CODEX: [(&str, AsksFor); 4] = [
+    ("default", AsksFor::Everything),
+    ("on-request", AsksFor::Less),
+    ("never", AsksFor::Bypass),
+    ("full-access", AsksFor::Bypass),
 ];
 
-const OPENCODE: [(&str, Asks); 4] = [
-    ("default", Asks::Everything),
-    ("plan", Asks::Everything),
-    ("acceptEdits", Asks::Less),
-    ("full-access", Asks::Bypass),
+const OPENCODE: [(&str, AsksFor); 4] = [
+    ("default", AsksFor::Everything),
+    ("plan", AsksFor::Everything),
+    ("acceptEdits", AsksFor::Less),
+    ("full-access", AsksFor::Bypass),
 ];
 
 /// Agents name their modes themselves; those of Gemini CLI and Qwen Code.
-const ACP: [(&str, Asks); 5] = [
-    ("default", Asks::Everything),
-    ("plan", Asks::Everything),
-    ("autoEdit", Asks::Less),
-    ("auto-edit", Asks::Less),
-    ("yolo", Asks::Bypass),
+const ACP: [(&str, AsksFor); 5] = [
+    ("default", AsksFor::Everything),
+    ("plan", AsksFor::Everything),
+    ("autoEdit", AsksFor::Less),
+    ("auto-edit", AsksFor::Less),
+    ("yolo", AsksFor::Bypass),
 ];
 
 impl ProtocolName {
     /// The permission modes that a run may be started in from afar.
-    pub const fn modes(self) -> &'static [(&'static str, Asks)] {
+    pub const fn modes(self) -> &'static [(&'static str, AsksFor)] {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
             Self::Codex => &CODEX,

@@ -21,14 +21,14 @@ impl Stamp {
 }
 
 /// Files that are to be read whenever they have changed.
-pub struct Watched {
+pub struct WatchedFiles {
     files: Vec<PathBuf>,
     last: Vec<Stamp>,
     /// None: they are read once more even if they stay as they are.
     read: Option<Vec<Stamp>>,
 }
 
-impl Watched {
+impl WatchedFiles {
     /// Files that may have changed since they were read.
     pub fn unread(files: Vec<PathBuf>) -> Self {
         Self { last: stamps(&files), read: None, files }

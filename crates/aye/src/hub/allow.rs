@@ -3,8 +3,8 @@
 
 use super::change::apply;
 use super::claims::Claim;
-use super::decide::{ByRule, Reading};
-use super::raise::{Raise, enter, revive};
+use super::decide::{ByRule, PolicyReading};
+use super::raise::{Raise, enter, mark_working};
 use super::{Hub, Problem, Voucher};
 use crate::store::{AgentRow, Tx};
 use aye_core::{Ask, AskId, Proof, Report, Step, step};
@@ -24,7 +24,7 @@ impl Allowed {
         raise: &Raise,
         id: &AskId,
         agent: &AgentRow,
-        reading: &Reading,
+        reading: &PolicyReading,
         now: Timestamp,
     ) -> Option<Self> {
         if agent.report == Report::Ended {
@@ -68,7 +68,7 @@ impl Hub {
 /// The same as if it had been waited for, of the agent as it was when it asked.
 fn record(tx: &mut Tx, open: Ask, answer: ByRule, now: Timestamp) -> Result<Ask, Problem> {
     let agent = tx.agent(&open.agent)?.ok_or(Problem::NoSuchAgent)?;
-    revive(tx, &agent)?;
+    mark_working(tx, &agent)?;
     enter(tx, &open, now)?;
     apply(tx, open, answer.event, &answer.who, now)
 }

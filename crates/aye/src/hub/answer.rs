@@ -1,5 +1,5 @@
 use super::change::change;
-use super::passkeys::{Act, Presented};
+use super::passkeys::{Presented, SignedAct};
 use super::{Hub, Problem, grants, outline};
 use crate::store::{AskNames, Tx, Unsure};
 use crate::webauthn::{Assertion, Purpose};
@@ -25,13 +25,13 @@ pub struct AnswerCall {
 
 /// How a program that does not know our asks names one without saying what it showed.
 #[derive(Debug, Clone)]
-pub struct Named {
+pub struct AskReference {
     /// The agent's id, its session's, or the tmux session it runs in.
     pub agent: String,
     pub tool_call: Option<String>,
 }
 
-impl Named {
+impl AskReference {
     /// An agent can take an ask back and raise another by the same name: the answer to the first must not count
     /// for the second. Looked at in the transaction of the answer, so that nothing is raised in between.
     fn is_certain(&self, tx: &Tx, id: &AskId, names: &AskNames) -> Result<(), Problem> {
@@ -78,7 +78,7 @@ impl Hub {
     }
 
     /// The same for an answer that was found by this name alone, which must belong to no other ask.
-    pub async fn answer_named(&self, call: AnswerCall, named: Named) -> Result<Ask, Problem> {
+    pub async fn answer_named(&self, call: AnswerCall, named: AskReference) -> Result<Ask, Problem> {
         let (store, id) = (self.inner.store.clone(), call.ask.clone());
         self.answer_if(call, move |tx| named.is_certain(tx, &id, store.ask_names())).await
     }
@@ -140,7 +140,7 @@ fn record(
     let comes_late = matches!(step(&ask.state, ask.deadline, event.clone(), now), Err(Refused::Expired));
     if allows && proof == Proof::Passkey && !comes_late {
         let (agent, ask) = (Some(&ask.agent), Some(&ask.id));
-        presented.check(tx, &Act { purpose: Purpose::Allow, subject, agent, ask, who: &who }, now)?;
+        presented.check(tx, &SignedAct { purpose: Purpose::Allow, subject, agent, ask, who: &who }, now)?;
     }
     match change(tx, ask, event, &who, now) {
         Err(Problem::Refused { refused: Refused::Expired, ask }) if ask.state.is_open() => {

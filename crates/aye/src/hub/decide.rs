@@ -6,7 +6,7 @@ use super::folder::AgentFolder;
 use crate::processes::host;
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::answer::Yes;
-use aye_core::outline::Fate;
+use aye_core::outline::PlanRuling;
 use aye_core::{Answer, Ask, AskEvent, Body, By, PlanVerdict, Proof, Reply, Scope, Text, Verdict};
 use aye_policy::{Action, Names, Policy, Source, ToolCall, tool_and_input};
 use jiff::Timestamp;
@@ -36,7 +36,7 @@ impl Lookup {
     }
 
     /// `told` is the folder that was named with the ask.
-    pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> Reading {
+    pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> PolicyReading {
         let profile = &agent.profile;
         let standing = AgentFolder::of(profile, told);
         let (tool, input) = tool_and_input(body);
@@ -53,7 +53,7 @@ impl Lookup {
             tracing::error!(agent = %profile.id, "this agent's row was changed, and not by the hub; every request goes to a person");
             policy.goes_to_a_person("what the database says of this agent was not written by the hub");
         }
-        Reading {
+        PolicyReading {
             policy,
             about: (profile.kind.clone(), profile.cwd.clone()),
             bases: is_here(profile).then(|| standing.bases(profile)),
@@ -78,7 +78,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// What the policy says of a call. A long command takes its time, so those are read before anything is written.
-pub struct Reading {
+pub struct PolicyReading {
     policy: aye_policy::Reading,
     /// The agent's kind and folder that it was read for.
     about: (String, String),
@@ -87,7 +87,7 @@ pub struct Reading {
     cwd_is_checked: bool,
 }
 
-impl Reading {
+impl PolicyReading {
     /// What must be looked at on the disk before this may be allowed, and from which folders.
     pub fn take_names(&mut self) -> Option<(Names, Vec<String>)> {
         Some((std::mem::take(&mut self.policy.names), self.bases.take()?))
@@ -158,7 +158,7 @@ pub fn decide(
     tx: &mut Tx,
     ask: Ask,
     agent: &AgentRow,
-    reading: Reading,
+    reading: PolicyReading,
     now: Timestamp,
 ) -> Result<Ask, Problem> {
     // The agent moved while its call was read: what was read is not what was asked.
@@ -198,14 +198,14 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
     }
     let before = tx.outline(&ask.agent)?;
     let mut outline = before.clone();
-    let fate = outline.plan_comes(&ask.id, &ask.digest, now);
+    let ruling = outline.plan_comes(&ask.id, &ask.digest, now);
     if outline != before {
         tx.put_outline(&ask.agent, &outline)?;
         publish_agent(tx, &ask.agent)?;
     }
-    match fate {
-        Fate::AskAPerson => Ok(ask),
-        Fate::Refused { left } => {
+    match ruling {
+        PlanRuling::AskAPerson => Ok(ask),
+        PlanRuling::Refused { left } => {
             let message = format!(
                 "Not yet: a written outline was asked for first. Write it as plain text, and send no plan for another {} seconds.",
                 left.as_secs().max(1)
@@ -214,8 +214,8 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
             answered(tx, ask, answer, "outline", now)
         }
         // The policy became stricter since it was approved, so that approval does not suffice any more.
-        Fate::Passes { proof, .. } if proof < ask.proof => Ok(ask),
-        Fate::Passes { by, .. } => {
+        PlanRuling::Passes { proof, .. } if proof < ask.proof => Ok(ask),
+        PlanRuling::Passes { by, .. } => {
             let answer = Answer::Plan(PlanVerdict::Allow { plan: None });
             answered(tx, ask, answer, &format!("approved in advance by {by}"), now)
         }

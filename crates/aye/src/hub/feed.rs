@@ -12,13 +12,13 @@ const KEPT_IN_MEMORY: usize = 1024;
 
 /// What followers are told.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum FeedItem {
     Change(Arc<Change>),
     Piece(Arc<Piece>),
 }
 
 pub struct Feed {
-    changes: broadcast::Sender<Told>,
+    changes: broadcast::Sender<FeedItem>,
     waiting: Mutex<HashMap<String, Vec<oneshot::Sender<()>>>>,
 }
 
@@ -27,7 +27,7 @@ impl Feed {
         Self { changes: broadcast::Sender::new(KEPT_IN_MEMORY), waiting: Mutex::default() }
     }
 
-    pub fn subscribe(&self) -> broadcast::Receiver<Told> {
+    pub fn subscribe(&self) -> broadcast::Receiver<FeedItem> {
         self.changes.subscribe()
     }
 
@@ -50,22 +50,22 @@ impl Feed {
                 Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) | Subject::Large(_) => {}
             }
             // Nobody following is not an error.
-            drop(self.changes.send(Told::Change(Arc::new(change))));
+            drop(self.changes.send(FeedItem::Change(Arc::new(change))));
         }
     }
 
     pub fn pass_on(&self, pieces: Vec<Piece>) {
         for piece in pieces {
-            drop(self.changes.send(Told::Piece(Arc::new(piece))));
+            drop(self.changes.send(FeedItem::Piece(Arc::new(piece))));
         }
     }
 
     /// Register first and look afterwards, so that no change falls between.
-    pub fn wait_for(&self, subject: &str) -> Waiting<'_> {
+    pub fn wait_for(&self, subject: &str) -> Waiter<'_> {
         let (wake, woken) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.entry(subject.to_owned()).or_default().push(wake);
-        Waiting { feed: self, subject: subject.to_owned(), woken }
+        Waiter { feed: self, subject: subject.to_owned(), woken }
     }
 
     /// Dropping a waiter's sender ends its wait.
@@ -75,20 +75,20 @@ impl Feed {
 }
 
 /// Somebody who waits for a subject, and is forgotten when they stop.
-pub struct Waiting<'a> {
+pub struct Waiter<'a> {
     feed: &'a Feed,
     subject: String,
     woken: oneshot::Receiver<()>,
 }
 
-impl Waiting<'_> {
+impl Waiter<'_> {
     pub async fn woken(&mut self) {
         // An error is the wake-up: the sender was dropped.
         (&mut self.woken).await.unwrap_or_default();
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.woken.close();
         let mut waiting = self.feed.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Following the hub from inside its process: every change in order, each once, however far behind one falls.
 
 use super::conversations::Piece;
-use super::feed::Told;
+use super::feed::FeedItem;
 use super::{Hub, Problem, StoreError};
 use crate::store::{CatchUp, Change, Subject};
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 pub struct Follower {
     hub: Hub,
-    changes: Receiver<Told>,
+    changes: Receiver<FeedItem>,
     /// The last change that was handed on; none before the first.
     seq: Option<u64>,
-    ready: VecDeque<Told>,
+    ready: VecDeque<FeedItem>,
     /// There are changes that only the store has.
     behind: bool,
 }
@@ -40,7 +40,7 @@ impl Follower {
     /// Changes up to this number are known from a snapshot.
     pub fn has_seen(&mut self, seq: u64) {
         self.seq = Some(seq);
-        self.ready.retain(|told| !matches!(told, Told::Change(change) if change.seq <= seq));
+        self.ready.retain(|told| !matches!(told, FeedItem::Change(change) if change.seq <= seq));
     }
 
     /// Begins with what came after this number.
@@ -77,8 +77,8 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, told: Told) {
-        let Told::Change(change) = told else { return self.ready.push_back(told) };
+    fn take(&mut self, told: FeedItem) {
+        let FeedItem::Change(change) = told else { return self.ready.push_back(told) };
         match change.subject {
             // Between a snapshot and the first change, some may come twice.
             _ if self.seq.is_some_and(|seq| change.seq <= seq) => {}
@@ -88,7 +88,7 @@ impl Follower {
                 self.behind = true;
             }
             Subject::Ask(_) | Subject::Agent(_) | Subject::Event(..) | Subject::Notice(_) => {
-                self.ready.push_back(Told::Change(change));
+                self.ready.push_back(FeedItem::Change(change));
             }
         }
     }
@@ -96,11 +96,11 @@ impl Follower {
     async fn next_known(&mut self) -> Result<Option<Followed>, Problem> {
         loop {
             match self.ready.pop_front() {
-                Some(Told::Change(change)) => {
+                Some(FeedItem::Change(change)) => {
                     self.seq = Some(change.seq);
                     return Ok(Some(Followed::Change(change)));
                 }
-                Some(Told::Piece(piece)) => return Ok(Some(Followed::Piece(piece))),
+                Some(FeedItem::Piece(piece)) => return Ok(Some(Followed::Piece(piece))),
                 None => {}
             }
             if !self.behind {
@@ -115,7 +115,7 @@ impl Follower {
                     if changes.is_empty() {
                         self.seq = Some(through);
                     }
-                    self.ready.extend(changes.into_iter().map(|change| Told::Change(Arc::new(change))));
+                    self.ready.extend(changes.into_iter().map(|change| FeedItem::Change(Arc::new(change))));
                     self.behind = more;
                 }
                 CatchUp::Unknown => {

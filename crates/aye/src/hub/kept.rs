@@ -3,7 +3,7 @@
 
 use super::problem::on_another_thread;
 use super::{Hub, Problem};
-use crate::claude_settings::{self, Place};
+use crate::claude_settings::{self, Destination};
 use crate::processes::host;
 use crate::store::AgentRow;
 use aye_core::{AgentId, Answer, Ask, AskId, Body, By, Keeper, Report, Verdict};
@@ -28,7 +28,7 @@ pub struct KeptRule {
     pub rule: String,
     /// Where the agent keeps it, as far as that is known.
     pub file: Option<PathBuf>,
-    pub found: Found,
+    pub found: KeptStatus,
     /// What that means, and how to take the approval back.
     pub words: String,
     pub by: Option<By>,
@@ -37,7 +37,7 @@ pub struct KeptRule {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum KeptStatus {
     /// The file has it.
     There,
     /// The file does not have it.
@@ -91,15 +91,15 @@ fn of(ask: &Ask, agent: &AgentRow, here: &str) -> Vec<KeptRule> {
     let Some(words) = offer.and_then(|offer| offer.rule.as_deref()) else { return Vec::new() };
     let has_ended = agent.report == Report::Ended;
     let rules = claude_settings::read(words).into_iter();
-    let rules = rules.filter(|(_, place)| !(has_ended && *place == Some(Place::Session)));
+    let rules = rules.filter(|(_, place)| !(has_ended && *place == Some(Destination::Session)));
     let rules = rules.map(|(rule, place)| {
         // A session keeps its settings where it began, whatever folder it asks from.
         let folders = [agent.profile.first_cwd.as_str(), ask.cwd.as_str()].map(Path::new);
         let file = place.and_then(|place| claude_settings::file(place, folders[0]));
         let (file, found) = match (place, file) {
-            (Some(Place::Session), _) => (None, Found::Session),
+            (Some(Destination::Session), _) => (None, KeptStatus::Session),
             (Some(place), Some(file)) if agent.profile.host == here => look(place, file, folders[1], rule),
-            (_, file) => (file, Found::Unknown),
+            (_, file) => (file, KeptStatus::Unknown),
         };
         KeptRule {
             ask: ask.id.clone(),
@@ -115,39 +115,39 @@ fn of(ask: &Ask, agent: &AgentRow, here: &str) -> Vec<KeptRule> {
     rules.collect()
 }
 
-fn look(place: Place, file: PathBuf, other_folder: &Path, rule: &str) -> (Option<PathBuf>, Found) {
+fn look(place: Destination, file: PathBuf, other_folder: &Path, rule: &str) -> (Option<PathBuf>, KeptStatus) {
     let found = has(&file, rule);
     let elsewhere = claude_settings::file(place, other_folder).filter(|other| *other != file);
     match elsewhere {
-        Some(other) if found != Found::There && has(&other, rule) == Found::There => {
-            (Some(other), Found::There)
+        Some(other) if found != KeptStatus::There && has(&other, rule) == KeptStatus::There => {
+            (Some(other), KeptStatus::There)
         }
         // The session may have had another home than we.
-        _ if place == Place::Person && found == Found::Gone => (Some(file), Found::Unknown),
+        _ if place == Destination::Person && found == KeptStatus::Gone => (Some(file), KeptStatus::Unknown),
         _ => (Some(file), found),
     }
 }
 
-fn has(file: &Path, rule: &str) -> Found {
+fn has(file: &Path, rule: &str) -> KeptStatus {
     // Only what is a file: reading anything else may never end.
     let settings = match fs::metadata(file) {
         Ok(about) if about.is_file() && about.len() <= LARGEST => fs::read(file).ok(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Found::Gone,
+        Err(error) if error.kind() == ErrorKind::NotFound => return KeptStatus::Gone,
         Ok(_) | Err(_) => None,
     };
     let settings = settings.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
     match settings.and_then(|settings| claude_settings::has(&settings, rule)) {
-        Some(true) => Found::There,
-        Some(false) => Found::Gone,
-        None => Found::Unknown,
+        Some(true) => KeptStatus::There,
+        Some(false) => KeptStatus::Gone,
+        None => KeptStatus::Unknown,
     }
 }
 
-fn in_words(found: Found, file: Option<&Path>, agent: &AgentId) -> String {
+fn in_words(found: KeptStatus, file: Option<&Path>, agent: &AgentId) -> String {
     match (found, file.map(Path::display)) {
-        (Found::There, Some(file)) => format!("in {file}; remove it there to take it back"),
-        (Found::Gone, Some(file)) => format!("no longer in {file}: the agent asks again"),
-        (Found::Session, _) => format!("ends with the session of {agent}"),
+        (KeptStatus::There, Some(file)) => format!("in {file}; remove it there to take it back"),
+        (KeptStatus::Gone, Some(file)) => format!("no longer in {file}: the agent asks again"),
+        (KeptStatus::Session, _) => format!("ends with the session of {agent}"),
         (_, Some(file)) => format!("told to {agent}; look into {file} where it runs to take it back"),
         (_, None) => format!("told to {agent}, which keeps it in its own way; take it back there"),
     }
@@ -174,7 +174,12 @@ mod tests {
         Ask { state: State::Answered { answer, by, key: None, at, delivery }, ..Ask::open(head, body) }
     }
 
-    fn kept(scope: Scope, rule: &str, host: &str, (began, asked): (&Path, &Path)) -> Vec<(String, Found)> {
+    fn kept(
+        scope: Scope,
+        rule: &str,
+        host: &str,
+        (began, asked): (&Path, &Path),
+    ) -> Vec<(String, KeptStatus)> {
         let mut agent = AgentRow::unannounced("claude-1".try_into().unwrap(), Timestamp::UNIX_EPOCH);
         agent.profile.host = host.into();
         agent.profile.first_cwd = began.to_string_lossy().into_owned();
@@ -191,23 +196,26 @@ mod tests {
         fs::write(&file, json!({"permissions": {"allow": ["Bash(touch two *)"]}}).to_string()).unwrap();
         let local = |rule: &str| format!("allow {rule} in this project's local settings");
         let there = |rule: &str| kept(Scope::Always, &local(rule), "here", (dir.path(), &below));
-        assert_eq!(there("Bash(touch two *)"), [("Bash(touch two *)".into(), Found::There)]);
-        assert_eq!(there("Bash(rm *)"), [("Bash(rm *)".into(), Found::Gone)]);
+        assert_eq!(there("Bash(touch two *)"), [("Bash(touch two *)".into(), KeptStatus::There)]);
+        assert_eq!(there("Bash(rm *)"), [("Bash(rm *)".into(), KeptStatus::Gone)]);
         let asked_above = kept(Scope::Always, &local("Bash(touch two *)"), "here", (&below, dir.path()));
-        assert_eq!(asked_above[0].1, Found::There);
+        assert_eq!(asked_above[0].1, KeptStatus::There);
         let elsewhere = kept(Scope::Always, &local("Bash(ls)"), "there", (dir.path(), dir.path()));
-        assert_eq!(elsewhere, [("Bash(ls)".into(), Found::Unknown)]);
+        assert_eq!(elsewhere, [("Bash(ls)".into(), KeptStatus::Unknown)]);
         let session = "allow Bash(ls) for this session; allow Read(//a/**) for this session";
         let session = kept(Scope::Session, session, "here", (dir.path(), dir.path()));
-        assert_eq!(session, [("Bash(ls)".into(), Found::Session), ("Read(//a/**)".into(), Found::Session)]);
+        assert_eq!(
+            session,
+            [("Bash(ls)".into(), KeptStatus::Session), ("Read(//a/**)".into(), KeptStatus::Session)]
+        );
         assert_eq!(kept(Scope::Once, &local("Bash(ls)"), "here", (dir.path(), dir.path())), []);
         let own = kept(Scope::Always, "Always allow", "here", (dir.path(), dir.path()));
-        assert_eq!(own, [("Always allow".into(), Found::Unknown)]);
+        assert_eq!(own, [("Always allow".into(), KeptStatus::Unknown)]);
         fs::write(&file, "not JSON").unwrap();
-        assert_eq!(there("Bash(touch two *)")[0].1, Found::Unknown);
+        assert_eq!(there("Bash(touch two *)")[0].1, KeptStatus::Unknown);
         // A pipe that nobody writes to would hold us up for ever.
         fs::remove_file(&file).unwrap();
         std::process::Command::new("mkfifo").arg(&file).status().unwrap();
-        assert_eq!(there("Bash(touch two *)")[0].1, Found::Unknown);
+        assert_eq!(there("Bash(touch two *)")[0].1, KeptStatus::Unknown);
     }
 }

@@ -1,7 +1,7 @@
 //! Starting a run for somebody who is not at this machine's terminal. The hub only launches `aye run --detach`,
 //! which goes on in a session of its own and outlives the hub.
 
-use super::passkeys::Act;
+use super::passkeys::SignedAct;
 use super::{Command as AgentCommand, Hub, Image, Problem};
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent};
 use crate::store::Tx;
@@ -115,7 +115,7 @@ impl Hub {
         let presented = self.present(run.assertion.clone(), "#/start".to_owned());
         let (subject, who) = (run_subject(&run), who.to_owned());
         let work = move |tx: &mut Tx| {
-            let act = Act { purpose: Purpose::StartRun, subject, agent: None, ask: None, who: &who };
+            let act = SignedAct { purpose: Purpose::StartRun, subject, agent: None, ask: None, who: &who };
             presented.check(tx, &act, now)
         };
         self.inner.store.write(work).await?;

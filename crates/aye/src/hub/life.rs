@@ -10,18 +10,18 @@ use std::sync::{Mutex, PoisonError};
 pub const SILENCE: SignedDuration = SignedDuration::from_secs(60);
 
 pub struct Life {
-    known: Mutex<Known>,
+    known: Mutex<LastHeard>,
 }
 
 #[derive(Default)]
-struct Known {
+struct LastHeard {
     heard: HashMap<AgentId, Timestamp>,
     lost: HashSet<AgentId>,
 }
 
 impl Life {
     pub fn starting_now(agents: &[AgentRow], now: Timestamp) -> Self {
-        let mut known = Known::default();
+        let mut known = LastHeard::default();
         for agent in agents {
             let id = agent.profile.id.clone();
             if agent.lost {

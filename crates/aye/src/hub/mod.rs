@@ -42,7 +42,7 @@ pub use crate::store::{
     AskCount, AskFilter, AskPage, Change, Decider, EventPage, RuleCount, Snapshot, StoreError, Subject,
 };
 pub use ancestry::{is_parent, this_process};
-pub use answer::{AnswerCall, Named};
+pub use answer::{AnswerCall, AskReference};
 pub use clock::Clock;
 pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
@@ -54,7 +54,7 @@ pub use memory::Memo;
 pub use meters::{Counted, Figures, Histogram};
 pub use own_files::why_asked;
 pub use passkeys::Challenge;
-pub use policy::Trouble;
+pub use policy::ConfigProblem;
 pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
 
@@ -230,7 +230,7 @@ impl Hub {
     }
 
     /// Changes from now on, in order. A receiver that lags is told so: [`Hub::follow`] catches up from the store.
-    fn changes(&self) -> broadcast::Receiver<feed::Told> {
+    fn changes(&self) -> broadcast::Receiver<feed::FeedItem> {
         self.inner.feed.subscribe()
     }
 

@@ -1,7 +1,7 @@
 //! The refused plan behind an outline: a person may approve or deny it while the clock runs.
 
 use super::change::publish_agent;
-use super::passkeys::Act;
+use super::passkeys::SignedAct;
 use super::{Hub, Problem};
 use crate::protocol::PlanApproval;
 use crate::store::Tx;
@@ -67,7 +67,11 @@ impl Hub {
                     if proof == Proof::Passkey {
                         let subject = approval_subject(&agent, &digest, any_next);
                         let (purpose, agent) = (Purpose::ApprovePlan, Some(&agent));
-                        presented.check(tx, &Act { purpose, subject, agent, ask: None, who: &who }, now)?;
+                        presented.check(
+                            tx,
+                            &SignedAct { purpose, subject, agent, ask: None, who: &who },
+                            now,
+                        )?;
                         detail["proof"] = json!(proof);
                     }
                     "plan.approved"

@@ -39,7 +39,7 @@ const NOT_LOOKED_AT: &str = "where a name in it leads could not be looked at in 
 const TOO_MANY: &str = "it has more names in it than can be looked at";
 
 /// Where names are looked up, and from where.
-struct Look {
+struct LookupRequest {
     names: Names,
     folders: Vec<String>,
     reply: oneshot::Sender<Option<String>>,
@@ -47,7 +47,7 @@ struct Look {
 
 /// The threads that look. They end when this is dropped; one that hangs is left to the system.
 pub struct OwnFiles {
-    looks: SyncSender<Look>,
+    looks: SyncSender<LookupRequest>,
     patience: Duration,
 }
 
@@ -78,7 +78,7 @@ impl OwnFiles {
             return None;
         }
         let (reply, found) = oneshot::channel();
-        match self.looks.try_send(Look { names, folders, reply }) {
+        match self.looks.try_send(LookupRequest { names, folders, reply }) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 return Some(NOT_LOOKED_AT.to_owned());
@@ -91,10 +91,10 @@ impl OwnFiles {
     }
 }
 
-fn work(queue: &Mutex<Receiver<Look>>, look: impl Fn(&Names, &[String]) -> Option<String>) {
+fn work(queue: &Mutex<Receiver<LookupRequest>>, look: impl Fn(&Names, &[String]) -> Option<String>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Look { names, folders, reply }) = next else { return };
+        let Ok(LookupRequest { names, folders, reply }) = next else { return };
         // A bug that one call meets must not cost everybody the thread.
         match catch_unwind(AssertUnwindSafe(|| look(&names, &folders))) {
             // Nobody waits any more if it took too long.
@@ -136,7 +136,7 @@ struct Marks<'a> {
 }
 
 /// Where a name leads.
-enum End {
+enum LeadsTo {
     /// To us, or to where it cannot be seen; in words.
     Asked(String),
     Folder(Base),
@@ -191,9 +191,9 @@ impl Places {
         let mut bases = BTreeSet::new();
         for folder in folders {
             match marks.follow(&Base::at("/"), &Name { path: folder.clone(), through: false }) {
-                End::Asked(why) => return Some(why),
-                End::Folder(base) => drop(bases.insert(base)),
-                End::Elsewhere => {}
+                LeadsTo::Asked(why) => return Some(why),
+                LeadsTo::Folder(base) => drop(bases.insert(base)),
+                LeadsTo::Elsewhere => {}
             }
         }
         let alone = names.names.iter().find_map(|name| marks.try_name(&bases, name).err());
@@ -254,9 +254,9 @@ impl Marks<'_> {
             let plain = plain.map(|path| Name { path, through: name.through });
             for name in [Some(name), plain.as_ref()].into_iter().flatten() {
                 match self.follow(base, name) {
-                    End::Asked(why) => return Err(why),
-                    End::Folder(folder) => folders.push(folder),
-                    End::Elsewhere => {}
+                    LeadsTo::Asked(why) => return Err(why),
+                    LeadsTo::Folder(folder) => folders.push(folder),
+                    LeadsTo::Elsewhere => {}
                 }
             }
         }
@@ -264,8 +264,8 @@ impl Marks<'_> {
     }
 
     /// Goes the way that the system goes when it opens a name, one step at a time.
-    fn follow(&self, from: &Base, name: &Name) -> End {
-        let unclear = |why: &str| End::Asked(format!("where `{}` leads {why}", shown(&name.path)));
+    fn follow(&self, from: &Base, name: &Name) -> LeadsTo {
+        let unclear = |why: &str| LeadsTo::Asked(format!("where `{}` leads {why}", shown(&name.path)));
         let Base { mut at, mut missing } =
             if name.path.starts_with('/') { Base::at("/") } else { from.clone() };
         let mut to_go = steps(OsStr::new(&name.path));
@@ -286,7 +286,7 @@ impl Marks<'_> {
             }
             if self.is_a_process(&at, &step) {
                 return match is_standard_stream(&name.path) {
-                    true => End::Elsewhere,
+                    true => LeadsTo::Elsewhere,
                     false => unclear("depends on the process that opens it"),
                 };
             }
@@ -299,11 +299,14 @@ impl Marks<'_> {
                     last = None;
                     continue;
                 }
-                Err(error) if is_no_name(&error, &step) => return End::Elsewhere,
+                Err(error) if is_no_name(&error, &step) => return LeadsTo::Elsewhere,
                 Err(_) => return unclear("cannot be seen"),
             };
             if self.ours.contains(&id(&found)) {
-                return End::Asked(format!("`{}` leads to a place that belongs to aye", shown(&name.path)));
+                return LeadsTo::Asked(format!(
+                    "`{}` leads to a place that belongs to aye",
+                    shown(&name.path)
+                ));
             }
             if !found.is_symlink() {
                 at = next;
@@ -324,21 +327,21 @@ impl Marks<'_> {
             }
         }
         if missing > 0 {
-            return End::Folder(Base { at, missing });
+            return LeadsTo::Folder(Base { at, missing });
         }
         let Some(found) = last.or_else(|| fs::metadata(&at).ok()) else { return unclear("cannot be seen") };
         if found.is_dir() {
             return match name.through {
                 true if self.above.contains(&id(&found)) => {
-                    End::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path)))
+                    LeadsTo::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path)))
                 }
                 true if Some(id(&found)) == self.processes => unclear("depends on the process that opens it"),
-                true | false => End::Folder(Base { at, missing }),
+                true | false => LeadsTo::Folder(Base { at, missing }),
             };
         }
         match found.nlink() > 1 && self.has_by_another_name(&found) {
-            true => End::Asked(format!("`{}` is a file that belongs to aye", shown(&name.path))),
-            false => End::Elsewhere,
+            true => LeadsTo::Asked(format!("`{}` is a file that belongs to aye", shown(&name.path))),
+            false => LeadsTo::Elsewhere,
         }
     }
 

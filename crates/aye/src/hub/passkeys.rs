@@ -67,7 +67,7 @@ pub struct Presented {
 }
 
 /// What a signature must be for, and whom the trail names.
-pub struct Act<'a> {
+pub struct SignedAct<'a> {
     pub purpose: Purpose,
     pub subject: Value,
     pub agent: Option<&'a AgentId>,
@@ -77,7 +77,7 @@ pub struct Act<'a> {
 
 impl Presented {
     /// Writes the signature into the trail if it is good.
-    pub fn check(self, tx: &mut Tx, act: &Act, now: Timestamp) -> Result<(), Problem> {
+    pub fn check(self, tx: &mut Tx, act: &SignedAct, now: Timestamp) -> Result<(), Problem> {
         let page =
             self.pages.first().map(|site| format!("{}/{}", site.origin, self.place)).unwrap_or_default();
         let refused = |why: String| Problem::Unproven { why, page: page.clone() };
@@ -262,8 +262,13 @@ impl Hub {
                 }
                 false => {
                     let subject = new_subject(&new, &name);
-                    let act =
-                        Act { purpose: Purpose::AddPasskey, subject, agent: None, ask: None, who: &who };
+                    let act = SignedAct {
+                        purpose: Purpose::AddPasskey,
+                        subject,
+                        agent: None,
+                        ask: None,
+                        who: &who,
+                    };
                     presented.check(tx, &act, now)?;
                 }
             }
@@ -290,7 +295,8 @@ impl Hub {
             let passkey = tx.passkeys()?.into_iter().find(|passkey| passkey.id == id);
             let PasskeyRow { id, credential, .. } = passkey.ok_or(Problem::NoSuchPasskey)?;
             let subject = json!({ "passkey": id });
-            let act = Act { purpose: Purpose::RemovePasskey, subject, agent: None, ask: None, who: &who };
+            let act =
+                SignedAct { purpose: Purpose::RemovePasskey, subject, agent: None, ask: None, who: &who };
             presented.check(tx, &act, now)?;
             tx.remove_passkey(&id, now)?;
             let detail = json!({ "passkey": id, "credential": credential });

@@ -3,7 +3,7 @@
 //! and does not take away that allowing takes a passkey: whoever may not edit the rules might still break them.
 
 use super::{Hub, Problem};
-use crate::config::{Config, ConfigRead, Watched};
+use crate::config::{Config, ConfigRead, WatchedFiles};
 use crate::home::Home;
 use crate::store::Tx;
 use aye_core::Proof;
@@ -27,12 +27,12 @@ struct Loaded {
     policy: Arc<Policy>,
     /// Of the file that was last read, whether or not it made sense.
     digest: Option<String>,
-    trouble: Option<Trouble>,
+    trouble: Option<ConfigProblem>,
 }
 
 /// What is wrong with `config.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ConfigProblem {
     pub problem: String,
     /// What is in force until it is fixed, in a sentence.
     pub meanwhile: &'static str,
@@ -99,7 +99,7 @@ impl PolicyInForce {
             Err(problem) => {
                 let (policy, meanwhile) = last.instead();
                 tracing::error!(%problem, "config.toml is broken. {meanwhile}");
-                (policy, Some(Trouble { problem, meanwhile }))
+                (policy, Some(ConfigProblem { problem, meanwhile }))
             }
         };
         let loaded = Loaded { policy: Arc::new(policy), digest, trouble };
@@ -130,7 +130,7 @@ impl Hub {
     }
 
     /// What is wrong with `config.toml`, while it is.
-    pub fn policy_trouble(&self) -> Option<Trouble> {
+    pub fn policy_trouble(&self) -> Option<ConfigProblem> {
         self.inner.policy.loaded().trouble
     }
 
@@ -151,7 +151,7 @@ impl Hub {
             Err(problem) => {
                 // Broken from the start, or only now.
                 let meanwhile = before.trouble.as_ref().map_or(KEPT, |trouble| trouble.meanwhile);
-                let trouble = Some(Trouble { problem, meanwhile });
+                let trouble = Some(ConfigProblem { problem, meanwhile });
                 Loaded { policy: before.policy.clone(), digest, trouble }
             }
         };
@@ -162,7 +162,7 @@ impl Hub {
         match &after.trouble {
             _ if changes_nothing => {}
             None => tracing::info!("the policy was read again and is in force"),
-            Some(Trouble { problem, meanwhile }) => {
+            Some(ConfigProblem { problem, meanwhile }) => {
                 tracing::error!(%problem, "config.toml is broken. {meanwhile}")
             }
         }
@@ -180,7 +180,7 @@ impl Hub {
 
     /// Reloads the policy whenever its file changes.
     pub async fn watch_policy(self, stop: CancellationToken) {
-        let mut file = Watched::unread(vec![self.inner.policy.file.clone()]);
+        let mut file = WatchedFiles::unread(vec![self.inner.policy.file.clone()]);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -1,6 +1,6 @@
 use super::allow::Allowed;
 use super::change::publish_agent;
-use super::decide::{Lookup, Reading, decide};
+use super::decide::{Lookup, PolicyReading, decide};
 use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{AgentRow, Tx};
@@ -46,7 +46,7 @@ impl Raise {
         self,
         id: AskId,
         agent: &AgentRow,
-        reading: &Reading,
+        reading: &PolicyReading,
         proof: Proof,
         now: Timestamp,
     ) -> Ask {
@@ -79,17 +79,17 @@ impl Raise {
 }
 
 /// What is known of an ask before anything is written.
-struct Look {
+struct Prepared {
     raise: Raise,
-    reading: Reading,
+    reading: PolicyReading,
     /// For a person to see; what a rule allows nobody looks at.
     extras: Extras,
     agent: AgentRow,
     allowed: Option<Allowed>,
 }
 
-impl Look {
-    fn at(
+impl Prepared {
+    fn new(
         mut raise: Raise,
         id: &AskId,
         (agent, key_is_used): (Option<AgentRow>, bool),
@@ -129,8 +129,8 @@ impl Hub {
         let timeout = raise.timeout.or_else(|| self.policy().timeout.of(raise.body.kind()));
         let raise = Raise { timeout, ..raise };
         let claim = self.inner.claims.claim(&raise.agent, &raise.key).await;
-        let look = self.look(raise, id.clone(), now).await?;
-        let Look { raise, reading, extras, allowed, .. } = self.look_at_files(look).await?;
+        let prepared = self.prepare(raise, id.clone(), now).await?;
+        let Prepared { raise, reading, extras, allowed, .. } = self.check_files(prepared).await?;
         let claim = match allowed {
             Some(allowed) => match self.record_later(allowed, claim) {
                 Ok((ask, voucher)) => return Ok(Raised { ask, new: true, voucher: Some(voucher) }),
@@ -153,27 +153,27 @@ impl Hub {
     }
 
     /// What leads to a file of our own is not allowed without a person, however it is named.
-    async fn look_at_files(&self, mut look: Look) -> Result<Look, Problem> {
-        let Some((names, bases)) = look.reading.take_names() else { return Ok(look) };
-        let Some(why) = self.inner.own_files.why_asked(names, bases).await else { return Ok(look) };
+    async fn check_files(&self, mut prepared: Prepared) -> Result<Prepared, Problem> {
+        let Some((names, bases)) = prepared.reading.take_names() else { return Ok(prepared) };
+        let Some(why) = self.inner.own_files.why_asked(names, bases).await else { return Ok(prepared) };
         let places = self.inner.policy.places();
-        on_another_thread(UNREAD, move || look.goes_to_a_person(&why, &places)).await
+        on_another_thread(UNREAD, move || prepared.goes_to_a_person(&why, &places)).await
     }
 
     /// Runs on a reader's thread, or, if evaluating the policy may take long, on one of its own.
-    async fn look(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Look, Problem> {
+    async fn prepare(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Prepared, Problem> {
         let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
         let quick = lookup.is_quick(&raise.body);
         let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
         let find = self.inner.store.read(move |db| {
             let found = db.asker(&raise.agent, &raise.key)?;
             Ok(match quick && is_ours(&found) {
-                true => Ok(Look::at(raise, &id, found, &lookup, now)),
+                true => Ok(Prepared::new(raise, &id, found, &lookup, now)),
                 false => Err((raise, id, found, lookup)),
             })
         });
         let (raise, id, mut found, lookup) = match find.await? {
-            Ok(look) => return Ok(look),
+            Ok(prepared) => return Ok(prepared),
             Err(long) => long,
         };
         if !is_ours(&found) {
@@ -182,7 +182,7 @@ impl Hub {
             let (agent, key) = (raise.agent.clone(), raise.key.clone());
             found = self.inner.store.read(move |db| db.asker(&agent, &key)).await?;
         }
-        on_another_thread(UNREAD, move || Look::at(raise, &id, found, &lookup, now)).await
+        on_another_thread(UNREAD, move || Prepared::new(raise, &id, found, &lookup, now)).await
     }
 }
 
@@ -191,7 +191,7 @@ fn record(
     tx: &mut Tx,
     raise: Raise,
     id: AskId,
-    (reading, mut extras): (Reading, Extras),
+    (reading, mut extras): (PolicyReading, Extras),
     now: Timestamp,
 ) -> Result<(Raised, Option<String>), Problem> {
     let agent = match tx.agent(&raise.agent)? {
@@ -206,7 +206,7 @@ fn record(
             false => Err(Problem::KeyReused),
         };
     }
-    revive(tx, &agent)?;
+    mark_working(tx, &agent)?;
     let asking = reading.rule_that_asks();
     let proof = reading.proof_for(&raise.body);
     if !reading.is_about(&agent) {
@@ -230,7 +230,7 @@ fn record(
 }
 
 /// An agent that asks is at work, whatever was said of it.
-pub(super) fn revive(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
+pub(super) fn mark_working(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
     if agent.report == Report::Ended {
         tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
     }

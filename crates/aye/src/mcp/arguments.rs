@@ -17,7 +17,7 @@ pub struct AskHuman {
     question: Option<String>,
     /// What the person can choose from. Without options, they answer in their own words.
     #[serde(default)]
-    options: Vec<Choice>,
+    options: Vec<OptionArgument>,
     /// Several options may be chosen.
     #[serde(default, alias = "multi_select")]
     multi: bool,
@@ -35,7 +35,7 @@ pub struct AskHuman {
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Choice {
+enum OptionArgument {
     Label(String),
     Described {
         label: String,
@@ -55,11 +55,11 @@ pub struct CheckAnswer {
     wait_seconds: Option<u32>,
 }
 
-impl From<Choice> for Offer {
-    fn from(choice: Choice) -> Self {
+impl From<OptionArgument> for Offer {
+    fn from(choice: OptionArgument) -> Self {
         let (label, description) = match choice {
-            Choice::Label(label) => (label, String::new()),
-            Choice::Described { label, description } => (label, description),
+            OptionArgument::Label(label) => (label, String::new()),
+            OptionArgument::Described { label, description } => (label, description),
         };
         Self { label, description, preview: None }
     }

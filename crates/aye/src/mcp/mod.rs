@@ -30,20 +30,20 @@ const INSTRUCTIONS: &str = "Ask the person you work for with ask_human whenever 
     they know, or their permission. Silence is never an answer.";
 
 /// Who a question comes from, in the client's own words.
-pub struct Asker<'a> {
+pub struct McpClientName<'a> {
     pub client: &'a str,
     /// A client that is given a ticket may be gone when the answer comes.
     pub leaves_with_ticket: bool,
 }
 
 /// How asks reach the hub. Errors are sentences for the agent.
-pub trait Asks: Clone + Send + Sync + 'static {
+pub trait AskBackend: Clone + Send + Sync + 'static {
     /// An ask of this server's client.
     type Ask: Send + Sync + 'static;
 
     fn raise(
         &self,
-        asker: Asker<'_>,
+        asker: McpClientName<'_>,
         body: &Body,
         can: Can,
     ) -> impl Future<Output = Result<Self::Ask, String>> + Send;
@@ -78,11 +78,11 @@ pub struct Server<A> {
     pub tasks: TaskTracker,
 }
 
-impl<A: Asks> Server<A> {
-    async fn ask_human(self, wanted: AskHuman, call: Call) -> Result<CallToolResult, String> {
+impl<A: AskBackend> Server<A> {
+    async fn ask_human(self, wanted: AskHuman, call: McpCall) -> Result<CallToolResult, String> {
         let (body, can) = wanted.body()?;
         let wait = wanted.wait().or(self.patience);
-        let asker = Asker { client: &call.client, leaves_with_ticket: wait.is_some() };
+        let asker = McpClientName { client: &call.client, leaves_with_ticket: wait.is_some() };
         let ask = self.asks.raise(asker, &body, can).await?;
         let ended = tokio::select! {
             biased;
@@ -101,7 +101,7 @@ impl<A: Asks> Server<A> {
         }
     }
 
-    async fn check_answer(self, wanted: CheckAnswer, call: Call) -> Result<CallToolResult, String> {
+    async fn check_answer(self, wanted: CheckAnswer, call: McpCall) -> Result<CallToolResult, String> {
         let ask = self.asks.find(wanted.ticket()?).await?;
         let ended = tokio::select! {
             biased;
@@ -125,7 +125,7 @@ impl<A: Asks> Server<A> {
         result::of(resolution)
     }
 
-    async fn is_gone(&self, call: &Call) {
+    async fn is_gone(&self, call: &McpCall) {
         tokio::select! {
             () = self.gone.cancelled() => {}
             () = call.context.ct.cancelled() => {}
@@ -134,12 +134,12 @@ impl<A: Asks> Server<A> {
 }
 
 /// One call of a tool.
-struct Call {
+struct McpCall {
     context: RequestContext<RoleServer>,
     client: String,
 }
 
-impl Call {
+impl McpCall {
     fn of(context: RequestContext<RoleServer>) -> Self {
         let named = context.peer.peer_info().map(|peer| peer.client_info.name.clone());
         let client = named.filter(|name| !name.trim().is_empty());
@@ -168,7 +168,7 @@ fn read<T: DeserializeOwned>(arguments: Option<Map<String, Value>>) -> Result<T,
     wanted.map_err(|invalid| invalid.to_string())
 }
 
-impl<A: Asks> ServerHandler for Server<A> {
+impl<A: AskBackend> ServerHandler for Server<A> {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("aye", env!("CARGO_PKG_VERSION")))
@@ -192,7 +192,7 @@ impl<A: Asks> ServerHandler for Server<A> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (server, call, arguments) = (self.clone(), Call::of(context), request.arguments);
+        let (server, call, arguments) = (self.clone(), McpCall::of(context), request.arguments);
         let told = match &*request.name {
             AskHuman::TOOL => {
                 self.tasks.spawn(async move { server.ask_human(read(arguments)?, call).await }).await

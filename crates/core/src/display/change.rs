@@ -1,6 +1,6 @@
 //! Changes of a file as diffs from which the input can be rebuilt.
 
-use super::{Before, Display, DisplayKind, Hunk, NO_NEWLINE, Place, without};
+use super::{Before, ChangedPlace, Display, DisplayKind, Hunk, NO_NEWLINE, without};
 use crate::tool::Tool;
 use crate::visible::one_line;
 use serde_json::{Map, Value};
@@ -98,13 +98,13 @@ fn file_lines(content: &str) -> (Vec<&str>, bool) {
     (lines, is_open)
 }
 
-fn all_of(content: &str) -> Place {
+fn all_of(content: &str) -> ChangedPlace {
     let new_lines = file_lines(content).0.len() as u64;
-    Place { old_start: 0, new_start: 1, new_lines, ..Place::default() }
+    ChangedPlace { old_start: 0, new_start: 1, new_lines, ..ChangedPlace::default() }
 }
 
 /// The whole content as one hunk: new where a place says so, unchanged elsewhere. `None` if the places do not fit.
-fn write(content: &str, places: &[Place]) -> Option<Hunk> {
+fn write(content: &str, places: &[ChangedPlace]) -> Option<Hunk> {
     let (new, is_open) = file_lines(content);
     let mut lines = Vec::with_capacity(new.len());
     let put = |lines: &mut Vec<String>, mark: char, from: usize, to: usize| -> Option<()> {
@@ -138,14 +138,14 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').take(if text.is_empty() { 0 } else { usize::MAX })
 }
 
-fn one_edit(old: &str, new: &str, place: Option<&Place>) -> Hunk {
-    let around = |lines: fn(&Place) -> &[String]| place.map(lines).unwrap_or_default();
+fn one_edit(old: &str, new: &str, place: Option<&ChangedPlace>) -> Hunk {
+    let around = |lines: fn(&ChangedPlace) -> &[String]| place.map(lines).unwrap_or_default();
     let (above, below) = (around(|place| &place.above), around(|place| &place.below));
     let marked = |mark: char| move |line: &str| format!("{mark}{line}");
     let lines = above.iter().map(String::as_str).map(marked(' '));
     let lines = lines.chain(pieces(old).map(marked('-'))).chain(pieces(new).map(marked('+')));
     let lines = lines.chain(below.iter().map(String::as_str).map(marked(' '))).collect();
-    let start = |line: fn(&Place) -> u64| place.map_or(0, line).saturating_sub(above.len() as u64);
+    let start = |line: fn(&ChangedPlace) -> u64| place.map_or(0, line).saturating_sub(above.len() as u64);
     Hunk { old_start: start(|place| place.old_start), new_start: start(|place| place.new_start), lines }
 }
 

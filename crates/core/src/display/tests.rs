@@ -180,7 +180,7 @@ pub fn before() -> impl Strategy<Value = Before> {
     let line = || prop::collection::vec(hostile().prop_map(|line| line.replace('\n', "")), 0..3);
     let place = (0..4u64, 0..5u64, 0..3u64, line(), any::<bool>(), 0..3u64, line(), line());
     let place = place.prop_map(|(old_start, new_start, new_lines, removed, unended, edit, above, below)| {
-        Place { old_start, new_start, new_lines, removed, unended, edit, above, below }
+        ChangedPlace { old_start, new_start, new_lines, removed, unended, edit, above, below }
     });
     prop::collection::vec(place, 0..3).prop_map(|places| Before::new(places).unwrap())
 }

@@ -61,14 +61,14 @@ enum Awaited {
 /// What the agent offers as answers to a permission; the first of each kind.
 #[derive(Debug, Default)]
 pub struct Options {
-    allow_once: Option<Choice>,
-    for_session: Option<Choice>,
-    always: Option<Choice>,
-    reject_once: Option<Choice>,
+    allow_once: Option<OfferedOption>,
+    for_session: Option<OfferedOption>,
+    always: Option<OfferedOption>,
+    reject_once: Option<OfferedOption>,
 }
 
 #[derive(Debug)]
-struct Choice {
+struct OfferedOption {
     id: String,
     name: String,
 }
@@ -398,7 +398,7 @@ impl Options {
         let mut read = Self::default();
         for option in options.as_array().into_iter().flatten() {
             let text = |field: &str| option[field].as_str().unwrap_or_default().to_owned();
-            let choice = Choice { id: text("optionId"), name: text("name") };
+            let choice = OfferedOption { id: text("optionId"), name: text("name") };
             let place = match option["kind"].as_str() {
                 Some("allow_once") => &mut read.allow_once,
                 Some("allow_always") if choice.name.to_lowercase().contains("session") => {

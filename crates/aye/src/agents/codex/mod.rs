@@ -9,6 +9,7 @@ mod translate;
 
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
+use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
@@ -20,7 +21,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use translate::Place;
 
 /// Changes of files that have begun and not ended; of more than these nobody is shown what they do.
 const MOST_CHANGES: usize = 1000;
@@ -265,7 +265,7 @@ impl Codex {
         // Several requests may be about one call, and only those that are alone are shown by it.
         let shown_by = call.clone().filter(|_| params.get("approvalId").is_none_or(Value::is_null));
         let taken = self.again(call.as_deref());
-        let place = Place { kind: &self.start.kind, cwd: &self.start.cwd, places: &self.start.places };
+        let place = RunContext { kind: &self.start.kind, cwd: &self.start.cwd, places: &self.start.places };
         let (request, body, can) = match method {
             "item/commandExecution/requestApproval" => {
                 let body = translate::command(&params, &place);

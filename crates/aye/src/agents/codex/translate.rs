@@ -3,17 +3,9 @@
 use super::command::script;
 use super::diff;
 use crate::agents::driven::rpc::question as read_question;
-use crate::agents::driven::tools::kept_by_hub;
+use crate::agents::driven::tools::{RunContext, kept_by_hub};
 use aye_core::{Body, Can, Permission, Questions, ScopeOffer, Tool};
 use serde_json::{Map, Value, json};
-use std::path::Path;
-
-/// What is known about the run.
-pub struct Place<'a> {
-    pub kind: &'a str,
-    pub cwd: &'a Path,
-    pub places: &'a aye_policy::OwnPlaces,
-}
 
 /// Fields of a request that say nothing of what will happen: where it belongs, and what Codex offers beside it. Any
 /// other field is part of the input, so that a person sees it and no rule passes it by.
@@ -46,7 +38,7 @@ pub fn can_answer() -> Can {
     Can { skip: false, response: false, why: Some(why.into()), ..Can::default() }
 }
 
-pub fn command(params: &Map<String, Value>, place: &Place) -> Result<Body, String> {
+pub fn command(params: &Map<String, Value>, place: &RunContext) -> Result<Body, String> {
     let mut input = Map::new();
     let line = params.get("command").and_then(Value::as_str).unwrap_or_default();
     let runs = params.get("kind").is_none_or(|kind| kind == "command");
@@ -66,7 +58,11 @@ pub fn command(params: &Map<String, Value>, place: &Place) -> Result<Body, Strin
 }
 
 /// A change of files, with the changes that Codex told of when it began; without them nobody can know what it does.
-pub fn change(params: &Map<String, Value>, changes: Option<&Value>, place: &Place) -> Result<Body, String> {
+pub fn change(
+    params: &Map<String, Value>,
+    changes: Option<&Value>,
+    place: &RunContext,
+) -> Result<Body, String> {
     let mut input = others(params);
     input.extend(
         params
@@ -95,7 +91,7 @@ fn others(params: &Map<String, Value>) -> Map<String, Value> {
     params.iter().filter(says_something).map(|(field, value)| (field.clone(), value.clone())).collect()
 }
 
-fn permission(tool: String, input: Map<String, Value>, place: &Place) -> Result<Body, String> {
+fn permission(tool: String, input: Map<String, Value>, place: &RunContext) -> Result<Body, String> {
     let scopes = kept_by_hub(place.kind, &tool, &input, place.cwd, place.places);
     Permission::new(tool, input, Some(scopes)).map(Body::Permission)
 }

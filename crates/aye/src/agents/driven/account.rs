@@ -60,7 +60,7 @@ pub enum RunEvent {
         decision: Decision,
         rule: String,
     },
-    Doubt {
+    NotConfirmed {
         ask: AskId,
         receipt: Receipt,
         evidence: String,
@@ -177,7 +177,7 @@ impl RunEvent {
             | RunEvent::Decided { .. }
             | RunEvent::Works(_)
             | RunEvent::Hint(_)
-            | RunEvent::Doubt { .. } => return None,
+            | RunEvent::NotConfirmed { .. } => return None,
         })
     }
 }

@@ -3,10 +3,10 @@
 
 /// How much an agent has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum WorkState {
     Working,
     /// It is idle and will most likely go on by itself.
-    Lingering,
+    WillResume,
     Idle,
 }
 
@@ -48,13 +48,13 @@ impl Activity {
         self.sub_agents = working;
     }
 
-    pub fn rest(&self) -> Rest {
+    pub fn work_state(&self) -> WorkState {
         if self.in_turn || self.sub_agents > 0 {
-            Rest::Working
+            WorkState::Working
         } else if self.wakes || (self.echoes && self.prompts > 0) {
-            Rest::Lingering
+            WorkState::WillResume
         } else {
-            Rest::Idle
+            WorkState::Idle
         }
     }
 }
@@ -67,7 +67,7 @@ mod tests {
         let mut activity = Activity::default();
         activity.prompted();
         activity.echoed();
-        assert_eq!(activity.rest(), Rest::Working);
+        assert_eq!(activity.work_state(), WorkState::Working);
         activity
     }
 
@@ -75,7 +75,7 @@ mod tests {
     fn a_turn_that_ends_with_nothing_left_is_the_end() {
         let mut activity = after_a_turn();
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Idle);
+        assert_eq!(activity.work_state(), WorkState::Idle);
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
         let mut activity = Activity::default();
         activity.prompted();
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Idle);
+        assert_eq!(activity.work_state(), WorkState::Idle);
     }
 
     #[test]
@@ -91,11 +91,11 @@ mod tests {
         let mut activity = after_a_turn();
         activity.prompted();
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Lingering);
+        assert_eq!(activity.work_state(), WorkState::WillResume);
         activity.begins();
         activity.echoed();
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Idle);
+        assert_eq!(activity.work_state(), WorkState::Idle);
     }
 
     #[test]
@@ -103,11 +103,11 @@ mod tests {
         let mut activity = after_a_turn();
         activity.sub_agents(1);
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Working);
+        assert_eq!(activity.work_state(), WorkState::Working);
         activity.sub_agents(0);
-        assert_eq!(activity.rest(), Rest::Lingering);
+        assert_eq!(activity.work_state(), WorkState::WillResume);
         activity.begins();
         activity.turn_ended();
-        assert_eq!(activity.rest(), Rest::Idle);
+        assert_eq!(activity.work_state(), WorkState::Idle);
     }
 }

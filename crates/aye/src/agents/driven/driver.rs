@@ -1,7 +1,7 @@
 //! What follows from each thing that happens to a run, whatever agent it is. No I/O here; see `run.rs`.
 
 use super::account::{RunEvent, Turn};
-use super::activity::{Activity, Rest};
+use super::activity::{Activity, WorkState};
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Registration, Resolution};
@@ -47,9 +47,9 @@ pub enum Event {
     /// The run is to end, whatever the agent is doing.
     Stop,
     /// The agent complained about something.
-    Complaint(Line),
+    ErrorOutput(Line),
     /// No commands can come any more.
-    Unheard,
+    CommandsEnded,
     /// The agent's input is about to be closed.
     Closing,
     /// The agent's output has ended.
@@ -100,7 +100,7 @@ pub struct Driver<P: AgentProtocol> {
     /// The keys of this run's asks begin with it.
     run: String,
     /// What the agent waits for, by its request id.
-    waiting: HashMap<String, Waiting<P::Request>>,
+    waiting: HashMap<String, WaitingRequest<P::Request>>,
     /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
     over: VecDeque<String>,
     /// Outcomes that the agent has still to show, by the call that shows them.
@@ -111,7 +111,7 @@ pub struct Driver<P: AgentProtocol> {
     failed: bool,
 }
 
-struct Waiting<R> {
+struct WaitingRequest<R> {
     request: R,
     body: Body,
     ask: Option<AskId>,
@@ -141,8 +141,8 @@ impl<P: AgentProtocol> Driver<P> {
         effects
     }
 
-    pub fn rest(&self) -> Rest {
-        self.activity.rest()
+    pub fn work_state(&self) -> WorkState {
+        self.activity.work_state()
     }
 
     pub fn has_failed(&self) -> bool {
@@ -150,9 +150,9 @@ impl<P: AgentProtocol> Driver<P> {
     }
 
     fn state(&self) -> Report {
-        match self.rest() {
-            Rest::Working => Report::Working,
-            Rest::Lingering | Rest::Idle => Report::Idle,
+        match self.work_state() {
+            WorkState::Working => Report::Working,
+            WorkState::WillResume | WorkState::Idle => Report::Idle,
         }
     }
 
@@ -168,7 +168,7 @@ impl<P: AgentProtocol> Driver<P> {
             }
             Event::Resolved { request, resolution } => self.resolved(&request, resolution),
             Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
-            Event::Interrupt if self.rest() == Rest::Idle => Vec::new(),
+            Event::Interrupt if self.work_state() == WorkState::Idle => Vec::new(),
             Event::Interrupt => self.interrupt(),
             Event::LastPrompt => Vec::new(),
             Event::HubAway => {
@@ -177,13 +177,13 @@ impl<P: AgentProtocol> Driver<P> {
                 )]
             }
             Event::HubBack => vec![hint("The hub is back.")],
-            Event::Stop if self.rest() == Rest::Idle => vec![Effect::End],
+            Event::Stop if self.work_state() == WorkState::Idle => vec![Effect::End],
             Event::Stop => {
                 let mut effects = self.interrupt();
                 effects.push(Effect::End);
                 effects
             }
-            Event::Complaint(Line::Whole(words) | Line::TooLong { beginning: words, .. }) => {
+            Event::ErrorOutput(Line::Whole(words) | Line::TooLong { beginning: words, .. }) => {
                 match words.trim_ascii().is_empty() {
                     true => Vec::new(),
                     false => {
@@ -191,8 +191,8 @@ impl<P: AgentProtocol> Driver<P> {
                     }
                 }
             }
-            Event::Unheard if self.rest() == Rest::Working => Vec::new(),
-            Event::Unheard => vec![Effect::End],
+            Event::CommandsEnded if self.work_state() == WorkState::Working => Vec::new(),
+            Event::CommandsEnded => vec![Effect::End],
             Event::Closing => self.withdraw_all(),
             Event::Closed => self.closed(),
         }
@@ -224,7 +224,7 @@ impl<P: AgentProtocol> Driver<P> {
             }
             Meaning::Shows { call, receipt, evidence } => match (self.unshown.remove(&call), receipt) {
                 (Some(ask), Receipt::Confirmed) => vec![Effect::Receipt { ask, receipt, evidence }],
-                (Some(ask), _) => doubt(ask, receipt, evidence).into(),
+                (Some(ask), _) => not_confirmed(ask, receipt, evidence).into(),
                 (None, _) => Vec::new(),
             },
             Meaning::Wants { id, .. } if self.waiting.contains_key(&id) => Vec::new(),
@@ -274,7 +274,7 @@ impl<P: AgentProtocol> Driver<P> {
         };
         match body {
             Ok(body) => {
-                let waiting = Waiting { request, body: body.clone(), ask: None, outlives_turn };
+                let waiting = WaitingRequest { request, body: body.clone(), ask: None, outlives_turn };
                 self.waiting.insert(id.clone(), waiting);
                 self.asked += 1;
                 let key = Key::from_displayed(&format_args!("{}/{}", self.run, self.asked));
@@ -285,7 +285,7 @@ impl<P: AgentProtocol> Driver<P> {
     }
 
     /// What waited under this request, which is now over.
-    fn finish(&mut self, request: &str) -> Option<Waiting<P::Request>> {
+    fn finish(&mut self, request: &str) -> Option<WaitingRequest<P::Request>> {
         let waiting = self.waiting.remove(request)?;
         if self.over.len() == REMEMBERED {
             self.over.pop_front();
@@ -339,7 +339,7 @@ impl<P: AgentProtocol> Driver<P> {
     }
 
     fn deliver(&mut self, id: &str, resolution: &Resolution, awaited: bool) -> Effects<P> {
-        let Some(Waiting { request, body, ask: Some(ask), .. }) = self.finish(id) else {
+        let Some(WaitingRequest { request, body, ask: Some(ask), .. }) = self.finish(id) else {
             return Vec::new();
         };
         let Written { message, shown_by } = self.protocol.outcome(id, request, &body, resolution);
@@ -373,7 +373,7 @@ impl<P: AgentProtocol> Driver<P> {
         let mut effects = self.withdraw_all();
         for (_, ask) in self.unshown.drain() {
             let evidence = "the agent ended before its transcript showed whether it took this".to_owned();
-            effects.extend(doubt(ask, Receipt::Unknown, evidence));
+            effects.extend(not_confirmed(ask, Receipt::Unknown, evidence));
         }
         effects
     }
@@ -396,7 +396,7 @@ fn withdraw<M>(ask: AskId, why: Withdrawal) -> [Effect<M>; 2] {
 }
 
 /// Whatever is not confirmed, the person is told as well.
-fn doubt<M>(ask: AskId, receipt: Receipt, evidence: String) -> [Effect<M>; 2] {
-    let event = RunEvent::Doubt { ask: ask.clone(), receipt, evidence: evidence.clone() };
+fn not_confirmed<M>(ask: AskId, receipt: Receipt, evidence: String) -> [Effect<M>; 2] {
+    let event = RunEvent::NotConfirmed { ask: ask.clone(), receipt, evidence: evidence.clone() };
     [Effect::Tell(event), Effect::Receipt { ask, receipt, evidence }]
 }

@@ -3,7 +3,8 @@
 
 pub mod account;
 mod activity;
-pub mod courier;
+mod asks;
+mod commands;
 mod driver;
 pub mod hunks;
 pub mod process;

@@ -30,7 +30,7 @@ const LONGEST_END: Duration = Duration::from_secs(2);
 
 /// How to start an agent.
 #[derive(Debug, Clone)]
-pub struct Start<'a> {
+pub struct Launch<'a> {
     /// This program itself, which supervises the agent in a session of its own.
     pub ourselves: &'a Path,
     pub program: &'a Path,
@@ -171,7 +171,7 @@ pub fn find(program: &Path) -> Option<PathBuf> {
 }
 
 /// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
-pub fn spawn(start: &Start) -> anyhow::Result<Agent> {
+pub fn spawn(start: &Launch) -> anyhow::Result<Agent> {
     let program = find(start.program).with_context(|| {
         let variable = start.variable.map(|name| format!("{name} or ")).unwrap_or_default();
         format!(

@@ -2,12 +2,14 @@
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
 use super::account::RunEvent;
-use super::activity::Rest;
-use super::courier::{self, HubReport, Raising};
+use super::activity::WorkState;
+use super::asks::{Raising, raise_asks};
+use super::commands::take_commands;
 use super::driver::{Driver, Effect, Event};
-use super::process::{self, Agent, AgentProcess, Start, read_lines};
+use super::process::{self, Agent, AgentProcess, Launch, read_lines};
 use super::{AgentProtocol, Writer};
 use crate::agents::lines::Line;
+use crate::agents::reports::{self, HubReport};
 use crate::agents::{before, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
@@ -34,18 +36,18 @@ const ROOM: usize = QUEUE / 2;
 /// Messages of the agent that nobody has looked at; each may be long.
 const UNREAD: usize = 4;
 /// How long the output of an agent that has ended is still read.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-const LONGEST_COMPLAINT: usize = 16 * 1024;
+const LATE_OUTPUT: Duration = Duration::from_secs(1);
+const LONGEST_ERROR_LINE: usize = 16 * 1024;
 /// Messages that the agent has not read; it may well write for a while before it reads.
 const MOST_MESSAGES: usize = 4096;
 /// An agent that takes longer to be reached will not be.
 const LONGEST_START: Duration = Duration::from_secs(60);
 /// How long the agent, and then the hub, may take at the end. After that, remaining reports are dropped.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// A second Ctrl-C within this time is meant for the run and not for the turn.
 const SOON: Duration = Duration::from_secs(2);
 /// How long an agent may take to go on by itself.
-const LINGER: Duration = Duration::from_secs(5);
+const RESUME_PATIENCE: Duration = Duration::from_secs(5);
 /// Words of a text that streams in go to the hub together.
 const TEXT_GATHERS: Duration = Duration::from_millis(100);
 
@@ -82,7 +84,7 @@ pub struct Running<P: AgentProtocol> {
     events: mpsc::Sender<Event>,
     incoming: mpsc::Receiver<Event>,
     inputs: mpsc::Receiver<Line>,
-    complaints: mpsc::Receiver<Line>,
+    error_lines: mpsc::Receiver<Line>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
     process: AgentProcess,
@@ -120,7 +122,7 @@ pub async fn start<P: AgentProtocol>(
     let client = AgentClient::of(home, run.id.clone()).await?;
     let mut arguments = run.protocol.arguments();
     arguments.extend(run.arguments);
-    let start = Start {
+    let start = Launch {
         ourselves: &run.ourselves,
         program: &run.program,
         arguments: &arguments,
@@ -133,8 +135,8 @@ pub async fn start<P: AgentProtocol>(
     let Agent { process, pipes, errors } = process::spawn(&start)?;
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let (from_agent, inputs) = mpsc::channel(UNREAD);
-    let (complain, complaints) = mpsc::channel(UNREAD);
-    tasks.spawn(read_lines(errors, LONGEST_COMPLAINT, complain));
+    let (to_error_lines, error_lines) = mpsc::channel(UNREAD);
+    tasks.spawn(read_lines(errors, LONGEST_ERROR_LINE, to_error_lines));
     let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
     let writer = reached.context("the agent started but did not respond within a minute")??;
     let profile = Registration {
@@ -151,10 +153,10 @@ pub async fn start<P: AgentProtocol>(
     let (events, incoming) = mpsc::channel(QUEUE);
     let (outgoing, to_agent) = mpsc::channel(MOST_MESSAGES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
-    let reports = courier::reports(client.clone(), &mut reporter);
+    let reports = reports::start(client.clone(), &mut reporter);
     tasks.spawn(write_agent(writer, to_agent, reports.clone()));
-    tasks.spawn(courier::take_commands(home.clone(), client.clone(), events.clone()));
-    tasks.spawn(courier::raise_asks(client, to_raise, events.clone()));
+    tasks.spawn(take_commands(home.clone(), client.clone(), events.clone()));
+    tasks.spawn(raise_asks(client, to_raise, events.clone()));
     let run_loop = RunLoop {
         cwd: run.cwd,
         driver: Driver::new(protocol, run.id.to_string()),
@@ -173,7 +175,7 @@ pub async fn start<P: AgentProtocol>(
         events,
         incoming,
         inputs,
-        complaints,
+        error_lines,
         tasks,
         reporter,
         process,
@@ -212,7 +214,7 @@ impl<P: AgentProtocol> Running<P> {
         let (prompt, image) = &self.prompt;
         let begin = self.run.driver.begin(prompt, image.as_ref());
         let mut over = self.run.carry_out(begin).await;
-        let (mut lingering, mut last_words, asks) = (None, None, self.run.asks.clone());
+        let (mut resumes_until, mut output_until, asks) = (None, None, self.run.asks.clone());
         while !over {
             let event = tokio::select! {
                 event = self.incoming.recv() => event.unwrap_or(Event::Closed),
@@ -223,12 +225,12 @@ impl<P: AgentProtocol> Running<P> {
                     continue;
                 }
                 // Something it started may hold its output open forever.
-                _ = self.process.wait(), if last_words.is_none() => {
-                    last_words = Some(Instant::now() + LAST_WORDS);
+                _ = self.process.wait(), if output_until.is_none() => {
+                    output_until = Some(Instant::now() + LATE_OUTPUT);
                     continue;
                 }
-                () = sleep_until_opt(last_words) => Event::Closed,
-                Some(complaint) = self.complaints.recv() => Event::Complaint(complaint),
+                () = sleep_until_opt(output_until) => Event::Closed,
+                Some(error_line) = self.error_lines.recv() => Event::ErrorOutput(error_line),
                 () = quit.cancelled() => Event::Stop,
                 () = self.last_prompt.cancelled(), if self.stays => {
                     self.stays = false;
@@ -238,7 +240,7 @@ impl<P: AgentProtocol> Running<P> {
                     self.run.flush_text().await;
                     continue;
                 }
-                () = sleep_until_opt(lingering) => break,
+                () = sleep_until_opt(resumes_until) => break,
             };
             let closed = matches!(event, Event::Closed);
             if matches!(event, Event::Input(_)) {
@@ -246,17 +248,19 @@ impl<P: AgentProtocol> Running<P> {
             }
             let effects = self.run.driver.handle(event);
             over = self.run.carry_out(effects).await || closed;
-            lingering = match self.run.driver.rest() {
-                Rest::Lingering if !self.stays => lingering.or_else(|| Some(Instant::now() + LINGER)),
-                Rest::Lingering | Rest::Working => None,
-                Rest::Idle => {
+            resumes_until = match self.run.driver.work_state() {
+                WorkState::WillResume if !self.stays => {
+                    resumes_until.or_else(|| Some(Instant::now() + RESUME_PATIENCE))
+                }
+                WorkState::WillResume | WorkState::Working => None,
+                WorkState::Idle => {
                     over |= !self.stays;
                     None
                 }
             };
         }
-        let Self { run, inputs, complaints, tasks, reporter, process, .. } = self;
-        run.end((inputs, complaints), tasks, reporter, process).await
+        let Self { run, inputs, error_lines, tasks, reporter, process, .. } = self;
+        run.end((inputs, error_lines), tasks, reporter, process).await
     }
 }
 
@@ -415,7 +419,7 @@ impl<P: AgentProtocol> RunLoop<P> {
     /// Closes the agent's input, waits for it, and says the last things to the hub.
     async fn end(
         mut self,
-        (mut inputs, mut complaints): (mpsc::Receiver<Line>, mpsc::Receiver<Line>),
+        (mut inputs, mut error_lines): (mpsc::Receiver<Line>, mpsc::Receiver<Line>),
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
         mut process: AgentProcess,
@@ -424,30 +428,30 @@ impl<P: AgentProtocol> RunLoop<P> {
         self.carry_out(closing).await;
         self.outgoing = None;
         let told_to_end = !P::ENDS_WITH_INPUT && process.terminate();
-        let goodbye = async {
-            let mut last_words = None;
+        let ending = async {
+            let mut output_until = None;
             loop {
                 // What it says now may still show that it took an answer.
                 let event = tokio::select! {
                     input = inputs.recv() => input.map(Event::Input),
-                    Some(complaint) = complaints.recv() => Some(Event::Complaint(complaint)),
-                    _ = process.wait(), if last_words.is_none() => {
-                        last_words = Some(Instant::now() + LAST_WORDS);
+                    Some(error_line) = error_lines.recv() => Some(Event::ErrorOutput(error_line)),
+                    _ = process.wait(), if output_until.is_none() => {
+                        output_until = Some(Instant::now() + LATE_OUTPUT);
                         continue;
                     }
-                    () = sleep_until_opt(last_words) => break,
+                    () = sleep_until_opt(output_until) => break,
                 };
                 let Some(event) = event else { break };
                 let effects = self.driver.handle(event);
                 self.carry_out(effects).await;
             }
-            while let Ok(Some(complaint)) = timeout(LAST_WORDS, complaints.recv()).await {
-                let effects = self.driver.handle(Event::Complaint(complaint));
+            while let Ok(Some(error_line)) = timeout(LATE_OUTPUT, error_lines.recv()).await {
+                let effects = self.driver.handle(Event::ErrorOutput(error_line));
                 self.carry_out(effects).await;
             }
             process.wait().await
         };
-        let status = match timeout(LONGEST_GOODBYE, goodbye).await {
+        let status = match timeout(END_TIMEOUT, ending).await {
             Ok(status) => status?,
             Err(_) => process.kill().await.context("the agent does not end")?,
         };
@@ -460,7 +464,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         let Self { reports, account, .. } = self;
         tasks.shutdown().await;
         let ended = RunEvent::Ended { code: status.code() };
-        let last_words = async {
+        let last_reports = async {
             if let Some(event) = ended.event() {
                 drop(reports.send(HubReport::Event(event)).await);
             }
@@ -468,7 +472,7 @@ impl<P: AgentProtocol> RunLoop<P> {
             drop(reports);
             reporter.join_next().await
         };
-        if timeout(LONGEST_GOODBYE, last_words).await.is_err() {
+        if timeout(END_TIMEOUT, last_reports).await.is_err() {
             tracing::warn!("the hub is away; what became of the last answers could not be reported");
         }
         drop(account.send(ended).await);

@@ -5,6 +5,13 @@ use aye_policy::{Exactly, Folder, ToolCall};
 use serde_json::{Map, Value};
 use std::path::Path;
 
+/// What an adapter must know of its run to read a tool call.
+pub struct RunContext<'a> {
+    pub kind: &'a str,
+    pub cwd: &'a Path,
+    pub places: &'a aye_policy::OwnPlaces,
+}
+
 /// A tool of the vocabulary, as one kind of agent calls it.
 pub struct OwnTool {
     pub name: &'static str,

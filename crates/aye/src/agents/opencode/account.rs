@@ -1,9 +1,10 @@
 //! What OpenCode says and does, for the account of the run.
 
 use super::OpenCode;
-use super::translate::{Place, ToolCall};
+use super::translate::ToolCall;
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::trouble;
+use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{Meaning, RunEvent, Turn};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -104,7 +105,7 @@ impl Account {
     }
 }
 
-pub fn started(id: String, call: &ToolCall, place: &Place, ours: bool) -> RunEvent {
+pub fn started(id: String, call: &ToolCall, place: &RunContext, ours: bool) -> RunEvent {
     let (name, input) = call.in_vocabulary(place.kind, place.cwd);
     RunEvent::ToolStarted { id, name, input: Value::Object(input), sub_agent: sub_agent(ours) }
 }

@@ -9,6 +9,7 @@ mod serve;
 mod translate;
 
 use crate::agents::driven::rpc::trouble;
+use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
@@ -16,7 +17,7 @@ use account::Account;
 use aye_core::{Body, Receipt};
 use hyper::Method;
 use outcome::{Answered, Expected};
-use requests::{Requests, Told, dismissed};
+use requests::{ReportedAnswer, Requests, dismissed};
 use serde_json::{Map, Value, json};
 use serve::{Awaited, Call, Caller, Incoming, Then, USER};
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use translate::{Place, ToolCall};
+use translate::ToolCall;
 
 /// Calls that have begun and not ended; what is asked about any more than these is unclear.
 const MOST_CALLS: usize = 1000;
@@ -40,8 +41,8 @@ pub struct Start {
 }
 
 impl Start {
-    fn place(&self) -> Place<'_> {
-        Place { kind: &self.kind, cwd: &self.cwd, places: &self.places }
+    fn place(&self) -> RunContext<'_> {
+        RunContext { kind: &self.kind, cwd: &self.cwd, places: &self.places }
     }
 }
 
@@ -59,14 +60,14 @@ pub struct OpenCode {
     /// The request whose refusal ends the turn, once OpenCode has taken it.
     ends_turn: Option<String>,
     /// Calls that have begun, by message and call.
-    calls: HashMap<String, Running>,
+    calls: HashMap<String, RunningCall>,
     /// Requests about calls whose input has not been told yet.
     early: Vec<Value>,
     account: Account,
 }
 
 /// A call that has begun.
-struct Running {
+struct RunningCall {
     call: ToolCall,
     /// Whether it was asked for.
     asked: bool,
@@ -379,11 +380,11 @@ impl OpenCode {
         let id = about["requestID"].as_str().ok_or("it tells of an answer without a request")?.to_owned();
         self.early.retain(|asked| asked["id"] != id.as_str());
         match self.requests.told(&id, answer) {
-            Told::Ours if self.ends_turn.take_if(|ends| *ends == id).is_some() => Ok(self.interrupt()),
-            Told::Ours => Ok(Vec::new()),
-            Told::Refused => Ok(vec![Meaning::Cancels { id }]),
-            Told::NeverAsked => Err(format!("it tells of an answer to {id}, which it never asked")),
-            Told::NotOurs => Ok(vec![
+            ReportedAnswer::Ours if self.ends_turn.take_if(|ends| *ends == id).is_some() => Ok(self.interrupt()),
+            ReportedAnswer::Ours => Ok(Vec::new()),
+            ReportedAnswer::Refused => Ok(vec![Meaning::Cancels { id }]),
+            ReportedAnswer::NeverAsked => Err(format!("it tells of an answer to {id}, which it never asked")),
+            ReportedAnswer::NotOurs => Ok(vec![
                 Meaning::WentAhead { id },
                 Meaning::Fails(
                     "Somebody else answered a request of OpenCode: a program that it started may know the password \
@@ -406,7 +407,8 @@ impl OpenCode {
         match state["status"].as_str() {
             Some("running") if !self.calls.contains_key(&key) && self.calls.len() < MOST_CALLS => {
                 let started = account::started(id, &call, &self.start.place(), ours);
-                self.calls.insert(key.clone(), Running { call, asked: false, allowed: None, expected: None });
+                self.calls
+                    .insert(key.clone(), RunningCall { call, asked: false, allowed: None, expected: None });
                 let (now, later) = std::mem::take(&mut self.early)
                     .into_iter()
                     .partition::<Vec<_>, _>(|asked| call_of(asked).as_ref() == Some(&key));

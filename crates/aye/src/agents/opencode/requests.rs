@@ -7,10 +7,10 @@ use std::collections::HashMap;
 /// Ids are kept to the end: a second request under one of them could get the answer of the first.
 #[derive(Default)]
 pub struct Requests {
-    all: HashMap<String, Standing>,
+    all: HashMap<String, KnownRequest>,
 }
 
-struct Standing {
+struct KnownRequest {
     is_question: bool,
     answer: Given,
 }
@@ -24,7 +24,7 @@ enum Given {
 
 /// What it means that OpenCode tells of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ReportedAnswer {
     Ours,
     /// It was refused, and not by us; nothing runs because of it.
     Refused,
@@ -44,7 +44,7 @@ pub fn dismissed() -> Value {
 impl Requests {
     /// Whether the id is new.
     pub fn asked(&mut self, id: &str, is_question: bool) -> bool {
-        let standing = Standing { is_question, answer: Given::None };
+        let standing = KnownRequest { is_question, answer: Given::None };
         !self.all.contains_key(id) && self.all.insert(id.to_owned(), standing).is_none()
     }
 
@@ -60,14 +60,14 @@ impl Requests {
         open.map(|(id, standing)| (id.clone(), standing.is_question)).collect()
     }
 
-    pub fn told(&mut self, id: &str, answer: &Value) -> Told {
-        let Some(standing) = self.all.get_mut(id) else { return Told::NeverAsked };
+    pub fn told(&mut self, id: &str, answer: &Value) -> ReportedAnswer {
+        let Some(standing) = self.all.get_mut(id) else { return ReportedAnswer::NeverAsked };
         let refused = *answer == REJECT;
         match std::mem::replace(&mut standing.answer, Given::Told) {
-            Given::Ours(ours) if ours == *answer => Told::Ours,
+            Given::Ours(ours) if ours == *answer => ReportedAnswer::Ours,
             // OpenCode refuses whatever else a session asks for as soon as one thing is refused.
-            Given::None | Given::Ours(_) | Given::Told if refused => Told::Refused,
-            Given::None | Given::Ours(_) | Given::Told => Told::NotOurs,
+            Given::None | Given::Ours(_) | Given::Told if refused => ReportedAnswer::Refused,
+            Given::None | Given::Ours(_) | Given::Told => ReportedAnswer::NotOurs,
         }
     }
 }
@@ -80,12 +80,12 @@ mod tests {
     fn an_answer_is_ours_once_and_only_if_it_is_what_we_said() {
         let mut requests = Requests::default();
         assert!(requests.asked("a", false) && requests.asked("b", true) && !requests.asked("a", true));
-        assert_eq!(requests.told("c", &json!("once")), Told::NeverAsked);
+        assert_eq!(requests.told("c", &json!("once")), ReportedAnswer::NeverAsked);
         requests.answered("a", json!("once"));
         assert_eq!(requests.open(), [("b".to_owned(), true)]);
-        assert_eq!(requests.told("a", &json!("once")), Told::Ours);
-        assert_eq!(requests.told("a", &json!("once")), Told::NotOurs);
-        assert_eq!(requests.told("b", &json!([["x"]])), Told::NotOurs);
+        assert_eq!(requests.told("a", &json!("once")), ReportedAnswer::Ours);
+        assert_eq!(requests.told("a", &json!("once")), ReportedAnswer::NotOurs);
+        assert_eq!(requests.told("b", &json!([["x"]])), ReportedAnswer::NotOurs);
     }
 
     #[test]
@@ -95,9 +95,9 @@ mod tests {
             requests.asked(id, false);
         }
         requests.answered("a", json!(REJECT));
-        assert_eq!(requests.told("a", &json!("always")), Told::NotOurs);
+        assert_eq!(requests.told("a", &json!("always")), ReportedAnswer::NotOurs);
         requests.answered("b", json!("once"));
-        assert_eq!(requests.told("b", &json!(REJECT)), Told::Refused);
-        assert_eq!(requests.told("c", &json!(REJECT)), Told::Refused);
+        assert_eq!(requests.told("b", &json!(REJECT)), ReportedAnswer::Refused);
+        assert_eq!(requests.told("c", &json!(REJECT)), ReportedAnswer::Refused);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::edit;
 use crate::agents::driven::rpc::question as read_question;
-use crate::agents::driven::tools::{OwnTool, kept_by_hub, to_vocabulary};
+use crate::agents::driven::tools::{OwnTool, RunContext, kept_by_hub, to_vocabulary};
 use aye_core::{Body, Can, Permission, Questions, ScopeOffer, Tool};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -32,13 +32,6 @@ const CHANGES: [&str; 3] = ["write", "edit", "apply_patch"];
 const OUTSIDE: &str = "external_directory";
 /// Where a command runs, if not in the agent's folder.
 const WORKDIR: &str = "workdir";
-
-/// What is known about the run.
-pub struct Place<'a> {
-    pub kind: &'a str,
-    pub cwd: &'a Path,
-    pub places: &'a aye_policy::OwnPlaces,
-}
 
 /// A tool and its input, as OpenCode tells of a call that has begun.
 #[derive(Debug, Clone)]
@@ -94,7 +87,7 @@ pub fn questions(asked: &Value) -> Result<Body, String> {
 }
 
 /// A permission, with the call that it is for, where OpenCode told of one.
-pub fn permission(asked: &Value, call: Option<&ToolCall>, place: &Place) -> Result<Body, String> {
+pub fn permission(asked: &Value, call: Option<&ToolCall>, place: &RunContext) -> Result<Body, String> {
     let known = call.and_then(|call| understood(asked, call, place));
     let (tool, input) = known.unwrap_or_else(|| unclear(asked, call));
     let scopes = match Tool::named(&tool) {
@@ -110,7 +103,7 @@ pub fn permission(asked: &Value, call: Option<&ToolCall>, place: &Place) -> Resu
 }
 
 /// None where the request and the call do not say the same.
-fn understood(asked: &Value, call: &ToolCall, place: &Place) -> Option<(String, Map<String, Value>)> {
+fn understood(asked: &Value, call: &ToolCall, place: &RunContext) -> Option<(String, Map<String, Value>)> {
     let (permission, metadata) = (asked["permission"].as_str()?, &asked["metadata"]);
     let is_change = permission == "edit" && CHANGES.contains(&call.tool.as_str());
     if permission != call.tool && permission != OUTSIDE && !is_change {
@@ -151,7 +144,7 @@ mod tests {
         let Value::Object(input) = input else { panic!("{input}") };
         let call = ToolCall { tool: tool.into(), input };
         let places = aye_policy::OwnPlaces::default();
-        let place = Place { kind: "opencode", cwd: Path::new("/src"), places: &places };
+        let place = RunContext { kind: "opencode", cwd: Path::new("/src"), places: &places };
         let Ok(Body::Permission(body)) = permission(&asked, Some(&call), &place) else { panic!("{asked}") };
         (body.tool.to_string(), Value::Object(body.input))
     }
@@ -189,7 +182,7 @@ mod tests {
     fn a_request_without_its_call_is_unclear_and_shows_all_there_is() {
         let asked = json!({"permission": "bash", "patterns": ["ls"], "metadata": {"command": "ls"}});
         let places = aye_policy::OwnPlaces::default();
-        let place = Place { kind: "opencode", cwd: Path::new("/src"), places: &places };
+        let place = RunContext { kind: "opencode", cwd: Path::new("/src"), places: &places };
         let Ok(Body::Permission(body)) = permission(&asked, None, &place) else { panic!() };
         assert_eq!((body.tool.to_string().as_str(), body.scopes.len()), ("Unclear", 1));
         assert_eq!(body.input["metadata"], json!({"command": "ls"}));

@@ -3,7 +3,7 @@
 mod files;
 pub mod previews;
 
-use super::json::{Failure, Named, Reply, ok};
+use super::json::{Failure, PathId, Reply, ok};
 use crate::protocol::Health;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -16,7 +16,7 @@ pub async fn index(headers: HeaderMap) -> Result<Response, Failure> {
     files::file("index.html", &headers).ok_or_else(nothing_here)
 }
 
-pub async fn asset(Named(name): Named<String>, headers: HeaderMap) -> Result<Response, Failure> {
+pub async fn asset(PathId(name): PathId<String>, headers: HeaderMap) -> Result<Response, Failure> {
     files::file(&format!("assets/{name}"), &headers).ok_or_else(nothing_here)
 }
 

@@ -2,7 +2,7 @@
 //! it, so it is fetched by an address that works once and soon; and it is served so that it can do nothing.
 
 use super::super::App;
-use super::super::json::{Body, Failure, Named, Reply};
+use super::super::json::{Body, Failure, PathId, Reply};
 use crate::hub::NO_RANDOMNESS;
 use crate::random::random_hex;
 use axum::extract::State;
@@ -44,7 +44,7 @@ pub struct Address {
 
 pub async fn make(
     State(app): State<App>,
-    Named(id): Named<AskId>,
+    PathId(id): PathId<AskId>,
     Body(which): Body<Which>,
 ) -> Result<Reply<Address>, Failure> {
     let ask = app.hub.ask(&id).await?;
@@ -58,7 +58,7 @@ pub async fn make(
     Ok(Reply(StatusCode::CREATED, Address { path }))
 }
 
-pub async fn show(State(app): State<App>, Named(ticket): Named<String>) -> Result<Response, Failure> {
+pub async fn show(State(app): State<App>, PathId(ticket): PathId<String>) -> Result<Response, Failure> {
     let html = app.previews.take(&ticket, Instant::now()).ok_or_else(nothing)?;
     let page = format!("<!doctype html><meta charset=\"utf-8\"><title>Preview</title>{html}");
     let headers = [

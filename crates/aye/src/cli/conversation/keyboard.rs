@@ -1,8 +1,8 @@
 //! What is typed at the terminal, read by whoever also changes what the terminal shows: so that a line can never
 //! be taken for an answer to something that was shown after it was typed.
 
-use super::line::{Key, Line};
-use super::screen::Shown;
+use super::line::{LineEditor, LineInput};
+use super::screen::AskChange;
 use rustix::fs::OFlags;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
@@ -23,14 +23,14 @@ pub struct Keyboard {
     bytes: pipe::Receiver,
     /// As we found the terminal, and as we leave it.
     found: Termios,
-    line: Line,
-    keys: VecDeque<Key>,
+    line: LineEditor,
+    keys: VecDeque<LineInput>,
     /// A prompt that was begun before a request was shown.
     set_aside: String,
 }
 
 /// What came of waiting for keys.
-pub enum Typed {
+pub enum KeyboardInput {
     /// The line is another.
     Changed,
     Line(String),
@@ -69,19 +69,19 @@ impl Keyboard {
         Some(keyboard)
     }
 
-    pub fn line(&self) -> &Line {
+    pub fn line(&self) -> &LineEditor {
         &self.line
     }
 
     /// Waits for keys.
-    pub async fn typed(&mut self) -> Typed {
+    pub async fn typed(&mut self) -> KeyboardInput {
         if let Some(key) = self.keys.pop_front() {
             return key.into();
         }
         let mut bytes = vec![0; AT_ONCE];
         loop {
             if self.bytes.readable().await.is_err() {
-                return Typed::Gone;
+                return KeyboardInput::Gone;
             }
             if !self.in_foreground() {
                 // What is typed now is meant for somebody else, who will read it.
@@ -89,27 +89,27 @@ impl Keyboard {
                 continue;
             }
             match self.bytes.try_read(&mut bytes) {
-                Ok(0) => return Typed::Gone,
+                Ok(0) => return KeyboardInput::Gone,
                 Ok(length) => {
                     self.keys.extend(self.line.typed(&bytes[..length]));
-                    return self.keys.pop_front().map_or(Typed::Changed, Typed::from);
+                    return self.keys.pop_front().map_or(KeyboardInput::Changed, KeyboardInput::from);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return Typed::Gone,
+                Err(_) => return KeyboardInput::Gone,
             }
         }
     }
 
     /// Another request is shown, or none: what was typed under the one before is forgotten, and a prompt that was begun
     /// waits until nothing is asked.
-    pub fn shows(&mut self, shown: Shown) {
+    pub fn shows(&mut self, shown: AskChange) {
         match shown {
-            Shown::Same => return,
-            Shown::FirstAsk => {
+            AskChange::Same => return,
+            AskChange::FirstAsk => {
                 self.set_aside = self.line.take();
             }
-            Shown::AnotherAsk => drop(self.line.take()),
-            Shown::NoAsk => {
+            AskChange::AnotherAsk => drop(self.line.take()),
+            AskChange::NoAsk => {
                 self.line.take();
                 self.line.put(std::mem::take(&mut self.set_aside));
             }
@@ -155,11 +155,11 @@ impl Keyboard {
     }
 }
 
-impl From<Key> for Typed {
-    fn from(key: Key) -> Self {
+impl From<LineInput> for KeyboardInput {
+    fn from(key: LineInput) -> Self {
         match key {
-            Key::Line(line) => Typed::Line(line),
-            Key::End => Typed::End,
+            LineInput::Line(line) => KeyboardInput::Line(line),
+            LineInput::End => KeyboardInput::End,
         }
     }
 }

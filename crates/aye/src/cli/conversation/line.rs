@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 const MOST_REMEMBERED: usize = 100;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum LineInput {
     /// Enter.
     Line(String),
     /// Ctrl-D on an empty line.
@@ -16,7 +16,7 @@ pub enum Key {
 }
 
 #[derive(Default)]
-pub struct Line {
+pub struct LineEditor {
     parser: Parser,
     state: State,
 }
@@ -31,16 +31,16 @@ struct State {
     history: Vec<String>,
     /// Lines back from the end of the history.
     back: usize,
-    keys: Vec<Key>,
+    keys: Vec<LineInput>,
 }
 
-impl Line {
+impl LineEditor {
     pub fn is_empty(&self) -> bool {
         self.state.before.is_empty() && self.state.after.is_empty()
     }
 
     /// What comes of these bytes.
-    pub fn typed(&mut self, bytes: &[u8]) -> Vec<Key> {
+    pub fn typed(&mut self, bytes: &[u8]) -> Vec<LineInput> {
         for byte in bytes {
             self.parser.advance(&mut self.state, *byte);
         }
@@ -95,7 +95,7 @@ impl State {
             }
             self.history.push(line.clone());
         }
-        self.keys.push(Key::Line(line));
+        self.keys.push(LineInput::Line(line));
     }
 
     fn erase_word(&mut self) {
@@ -151,7 +151,7 @@ impl Perform for State {
             b'\t' => self.before.push(' '),
             _ if self.pasting => {}
             b'\r' | b'\n' => self.enter(),
-            0x04 if self.before.is_empty() && self.after.is_empty() => self.keys.push(Key::End),
+            0x04 if self.before.is_empty() && self.after.is_empty() => self.keys.push(LineInput::End),
             0x08 => drop(self.before.pop()),
             0x01 => self.move_to_start(),
             0x05 => self.move_to_end(),
@@ -188,8 +188,8 @@ impl Perform for State {
 mod tests {
     use super::*;
 
-    fn line(typed: &str) -> Line {
-        let mut line = Line::default();
+    fn line(typed: &str) -> LineEditor {
+        let mut line = LineEditor::default();
         assert_eq!(line.typed(typed.as_bytes()), []);
         line
     }
@@ -215,24 +215,24 @@ mod tests {
 
     #[test]
     fn enter_gives_the_line_and_ctrl_d_on_an_empty_one_ends() {
-        let mut line = Line::default();
+        let mut line = LineEditor::default();
         let keys = line.typed(b"one\rtwo\nhalf\x04");
-        assert_eq!(keys, [Key::Line("one".into()), Key::Line("two".into())]);
+        assert_eq!(keys, [LineInput::Line("one".into()), LineInput::Line("two".into())]);
         assert_eq!(line.take(), "half");
-        assert_eq!(line.typed(b"\x04"), [Key::End]);
+        assert_eq!(line.typed(b"\x04"), [LineInput::End]);
     }
 
     #[test]
     fn what_is_pasted_is_one_line_until_enter_is_pressed() {
-        let mut line = Line::default();
+        let mut line = LineEditor::default();
         assert_eq!(line.typed(b"\x1b[200~a\rb\n\x04c\x1b[201~"), []);
         assert_eq!(line.shown(80), ("a⏎b⏎c".into(), 0));
-        assert_eq!(line.typed(b"!\r"), [Key::Line("a\nb\nc!".into())]);
+        assert_eq!(line.typed(b"!\r"), [LineInput::Line("a\nb\nc!".into())]);
     }
 
     #[test]
     fn earlier_lines_come_back() {
-        let mut line = Line::default();
+        let mut line = LineEditor::default();
         line.typed(b"one\rtwo\rtwo\r");
         line.typed(b"\x1b[A\x1b[A\x1b[A");
         assert_eq!(line.take(), "one");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_sequence_that_comes_in_pieces_is_read_as_one() {
-        let mut line = Line::default();
+        let mut line = LineEditor::default();
         for byte in "ü\x1b[D".as_bytes() {
             line.typed(&[*byte]);
         }

@@ -17,18 +17,18 @@ use crate::shutdown::Signals;
 use crate::surfaces::terminal::in_a_line;
 use crate::surfaces::terminal::style::{BAD, DIM, paint};
 use aye_core::{AgentId, Text};
-use keyboard::Typed;
+use keyboard::KeyboardInput;
 use screen::Screen;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use typing::{Reading, read};
+use typing::{TypedLine, read};
 
 const TICK: Duration = Duration::from_millis(120);
 
 /// Somebody at the keyboard who may answer this agent's requests, and send it prompts.
-pub struct Person {
+pub struct KeyboardUser {
     pub client: Client,
     pub agent: AgentId,
     pub keyboard: Keyboard,
@@ -56,12 +56,12 @@ pub async fn first_prompt(
         screen.draw(Some(keyboard.line()));
         let typed = tokio::select! {
             typed = keyboard.typed() => typed,
-            _ = signals.wait() => Typed::End,
+            _ = signals.wait() => KeyboardInput::End,
         };
         match typed {
-            Typed::Line(line) if !line.trim().is_empty() => break Some(line),
-            Typed::Line(_) | Typed::Changed => {}
-            Typed::End | Typed::Gone => break None,
+            KeyboardInput::Line(line) if !line.trim().is_empty() => break Some(line),
+            KeyboardInput::Line(_) | KeyboardInput::Changed => {}
+            KeyboardInput::End | KeyboardInput::Gone => break None,
         }
     };
     if let Some(prompt) = &prompt {
@@ -83,7 +83,7 @@ pub struct Beginning {
 /// Shows what is told until nothing more is.
 pub async fn show(
     mut events: mpsc::Receiver<RunEvent>,
-    mut person: Option<Person>,
+    mut person: Option<KeyboardUser>,
     printer: Printer,
     beginning: Beginning,
 ) {
@@ -106,15 +106,15 @@ pub async fn show(
                 }
             }
             typed = typed => match (typed, &mut person) {
-                (Typed::Changed, _) | (_, None) => {}
-                (Typed::Line(line), Some(person)) => take(&mut screen, line, person).await,
-                (Typed::End, Some(leaving)) => {
+                (KeyboardInput::Changed, _) | (_, None) => {}
+                (KeyboardInput::Line(line), Some(person)) => take(&mut screen, line, person).await,
+                (KeyboardInput::End, Some(leaving)) => {
                     if screen.is_working() && !leaving.on_leaving.is_empty() {
                         screen.line(&paint(DIM, leaving.on_leaving));
                     }
                     leaving.leaves.cancel();
                 }
-                (Typed::Gone, Some(gone)) => {
+                (KeyboardInput::Gone, Some(gone)) => {
                     gone.leaves.cancel();
                     person = None;
                 }
@@ -132,17 +132,17 @@ pub async fn show(
 }
 
 /// The line answers what is shown, by its digest. Where nothing is, it is the next prompt.
-async fn take(screen: &mut Screen, line: String, person: &mut Person) {
+async fn take(screen: &mut Screen, line: String, person: &mut KeyboardUser) {
     let Some(ask) = screen.shown_ask().cloned() else { return prompt(screen, line, person).await };
     screen.echo(&line);
     match read(&line, &ask) {
-        Reading::Nothing => {}
-        Reading::Unclear(words) => screen.line(&paint(DIM, words)),
-        Reading::Answer(_) if screen.uncovers() => {
+        TypedLine::Nothing => {}
+        TypedLine::Unclear(words) => screen.line(&paint(DIM, words)),
+        TypedLine::Answer(_) if screen.uncovers() => {
             let words = "Not sent yet: more was printed below the request. Here it is again; type your answer once more.";
             screen.line(&paint(DIM, words));
         }
-        Reading::Answer(answer) => {
+        TypedLine::Answer(answer) => {
             let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
             if let Err(error) =
                 person.client.call(&calls::ANSWER, ask.id.as_str(), &(), &call, Try::Once).await
@@ -153,7 +153,7 @@ async fn take(screen: &mut Screen, line: String, person: &mut Person) {
     }
 }
 
-async fn prompt(screen: &mut Screen, line: String, person: &mut Person) {
+async fn prompt(screen: &mut Screen, line: String, person: &mut KeyboardUser) {
     let Ok(text) = Text::try_from(line.trim()) else { return };
     screen.asks(line.trim());
     let prompt = Prompt { text };

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 const WAITING: usize = 50_000;
 
 pub struct Printer {
-    pieces: SyncSender<Piece>,
+    pieces: SyncSender<Output>,
     left_out: usize,
 }
 
-enum Piece {
+enum Output {
     /// Colours show where they can.
     Text(String),
     /// Moves the cursor, on terminals without colours too.
@@ -37,7 +37,7 @@ impl Printer {
             0 => text.to_owned(),
             missed => format!("\n… {missed} pieces are left out here\n{text}"),
         };
-        match self.pieces.try_send(Piece::Text(text)) {
+        match self.pieces.try_send(Output::Text(text)) {
             Ok(()) => self.left_out = 0,
             Err(_) => self.left_out += 1,
         }
@@ -45,15 +45,15 @@ impl Printer {
 
     /// Of what a person types, or of a line that is drawn again and again: nothing is missed if it is not printed.
     pub fn control(&mut self, text: String) {
-        drop(self.pieces.try_send(Piece::Control(text)));
+        drop(self.pieces.try_send(Output::Control(text)));
     }
 }
 
-fn print(pieces: &Receiver<Piece>) {
+fn print(pieces: &Receiver<Output>) {
     for piece in pieces {
         let printed = match piece {
-            Piece::Text(text) => write(anstream::stdout().lock(), &text),
-            Piece::Control(text) => write(std::io::stdout().lock(), &text),
+            Output::Text(text) => write(anstream::stdout().lock(), &text),
+            Output::Control(text) => write(std::io::stdout().lock(), &text),
         };
         if let Err(error) = printed {
             tracing::debug!(%error, "nobody reads the account");

@@ -2,13 +2,15 @@
 //! what the person types, or else what the agent is doing.
 
 use super::Beginning;
-use super::line::Line;
+use super::line::LineEditor;
 use super::printer::Printer;
 use super::typing::hint;
 use crate::agents::driven::{RunEvent, Turn};
 use crate::protocol::Resolution;
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
-use crate::surfaces::terminal::{Place, about, answer_lines, body_text, how_to_answer, in_a_line, shorten};
+use crate::surfaces::terminal::{
+    AnswerInput, about, answer_lines, body_text, how_to_answer, in_a_line, shorten,
+};
 use crate::surfaces::words;
 use aye_core::visible::{one_line, visible};
 use aye_core::{AskId, AskView, By, Decision, Receipt};
@@ -41,7 +43,7 @@ fn comes_from_agent(event: &RunEvent) -> bool {
         RunEvent::Asked(_)
         | RunEvent::AskEnded { .. }
         | RunEvent::Withdrawn { .. }
-        | RunEvent::Doubt { .. }
+        | RunEvent::NotConfirmed { .. }
         | RunEvent::Works(_)
         | RunEvent::Hint(_) => false,
     }
@@ -49,7 +51,7 @@ fn comes_from_agent(event: &RunEvent) -> bool {
 
 /// Whether another request than before is shown now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum AskChange {
     Same,
     FirstAsk,
     AnotherAsk,
@@ -57,7 +59,7 @@ pub enum Shown {
 }
 
 /// A tool call that has not returned.
-struct Running {
+struct RunningTool {
     /// The tool's name, and whose call it is.
     name: String,
     by_sub_agent: bool,
@@ -71,7 +73,7 @@ pub struct Screen {
     /// Open asks in the order they came; the first is the one that is shown.
     asks: VecDeque<AskView>,
     /// Tool calls that run.
-    tools: HashMap<String, Running>,
+    tools: HashMap<String, RunningTool>,
     /// Prompts that are on the screen already.
     known_prompts: VecDeque<String>,
     /// The text that is being spoken, where the cursor therefore is.
@@ -138,11 +140,11 @@ impl Screen {
         self.line(&format!("{}{}", paint(NAME, MARK), visible(line)));
     }
 
-    pub fn tell(&mut self, event: RunEvent) -> Shown {
+    pub fn tell(&mut self, event: RunEvent) -> AskChange {
         if !self.asks.is_empty() && comes_from_agent(&event) {
             if self.held.len() < MOST_HELD {
                 self.held.push_back(event);
-                return Shown::Same;
+                return AskChange::Same;
             }
             self.covered = true;
             self.release();
@@ -151,14 +153,14 @@ impl Screen {
         self.tell_one(event);
         let now = self.asks.front().map(|ask| ask.id.clone());
         if now == before {
-            return Shown::Same;
+            return AskChange::Same;
         }
         self.release();
         self.show_ask();
         match (before, now) {
-            (None, _) => Shown::FirstAsk,
-            (Some(_), Some(_)) => Shown::AnotherAsk,
-            (Some(_), None) => Shown::NoAsk,
+            (None, _) => AskChange::FirstAsk,
+            (Some(_), Some(_)) => AskChange::AnotherAsk,
+            (Some(_), None) => AskChange::NoAsk,
         }
     }
 
@@ -199,10 +201,10 @@ impl Screen {
                 let name = format!("{}{who}", one_line(&name));
                 let about = shorten(&one_line(&telling(&input)), 90);
                 self.line(&format!("{} {name} {}", paint(NAME, "●"), paint(DIM, about)));
-                self.tools.insert(id, Running { name, by_sub_agent });
+                self.tools.insert(id, RunningTool { name, by_sub_agent });
             }
             RunEvent::ToolEnded { id, failed, text, took, .. } => {
-                if let Some(Running { name, .. }) = self.tools.remove(&id) {
+                if let Some(RunningTool { name, .. }) = self.tools.remove(&id) {
                     let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
                     let took = took.map(|took| format!(" {:.1}s", took.as_secs_f32())).unwrap_or_default();
                     let why = if failed { reason(&text) } else { String::new() };
@@ -214,7 +216,9 @@ impl Screen {
                 let words = format!("{} by {}", decision_words(decision), by.unwrap_or_default());
                 self.line(&format!("  {}: {}", one_line(&tool), paint(DIM, one_line(&words))));
             }
-            RunEvent::Doubt { ask, receipt, evidence } => self.line(&doubt_words(&ask, receipt, &evidence)),
+            RunEvent::NotConfirmed { ask, receipt, evidence } => {
+                self.line(&not_confirmed_words(&ask, receipt, &evidence))
+            }
             RunEvent::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), in_a_line(&words))),
             RunEvent::Works(works) => {
                 if works && !self.working {
@@ -257,7 +261,7 @@ impl Screen {
         let Some(ask) = self.asks.front() else { return };
         let who = ask.sub_agent.as_ref().map(|who| format!(" · {}", one_line(who))).unwrap_or_default();
         let mut text = format!("{} {}{}\n", paint(HEAD, "?"), paint(NAME, &ask.id), paint(DIM, who));
-        let place = if self.can_type { Place::Line } else { Place::Command };
+        let place = if self.can_type { AnswerInput::Line } else { AnswerInput::Command };
         text += body_text(ask, place).trim_end();
         let how = match (self.can_type, ask.can.why_not()) {
             (true, None) => format!("{} Or elsewhere: aye answer {} …", hint(ask), ask.id),
@@ -302,13 +306,13 @@ impl Screen {
     }
 
     /// Draws the last line again.
-    pub fn draw(&mut self, line: Option<&Line>) {
+    pub fn draw(&mut self, line: Option<&LineEditor>) {
         if !self.moves || self.speaking.is_some() {
             return;
         }
         self.clear();
         let columns = tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col.max(20)));
-        let nothing_typed = line.is_none_or(Line::is_empty);
+        let nothing_typed = line.is_none_or(LineEditor::is_empty);
         if nothing_typed && self.working && self.asks.is_empty() {
             let doing = self.tools.values().next().map_or("thinking", |tool| tool.name.as_str());
             let (mark, seconds) = (SPINNER[self.ticks % SPINNER.len()], self.since.elapsed().as_secs());
@@ -374,7 +378,7 @@ fn outcome_words(resolution: &Resolution) -> String {
     one_line(&outcome).into_owned()
 }
 
-fn doubt_words(ask: &AskId, receipt: Receipt, evidence: &str) -> String {
+fn not_confirmed_words(ask: &AskId, receipt: Receipt, evidence: &str) -> String {
     format!("{} {ask}: {}: {}", paint(BAD, "!"), words::receipt(receipt), one_line(evidence))
 }
 

@@ -7,7 +7,7 @@ use aye_core::{AskView, Body, Keeper, Permission, Proof, Question, Scope};
 use serde_json::{Value, json};
 
 #[derive(Debug, PartialEq)]
-pub enum Reading {
+pub enum TypedLine {
     /// An empty line does nothing.
     Nothing,
     Answer(Value),
@@ -15,16 +15,16 @@ pub enum Reading {
     Unclear(String),
 }
 
-pub fn read(line: &str, ask: &AskView) -> Reading {
+pub fn read(line: &str, ask: &AskView) -> TypedLine {
     let line = line.trim();
     if line.is_empty() {
-        return Reading::Nothing;
+        return TypedLine::Nothing;
     }
     let by_word = ask.proof == Proof::None;
     let answer = match &ask.body {
         Body::Question(questions) => match question(line, &questions.questions) {
             Ok(answer) => answer,
-            Err(Ambiguous(why)) => return Reading::Unclear(format!("{why}.")),
+            Err(Ambiguous(why)) => return TypedLine::Unclear(format!("{why}.")),
         },
         Body::Permission(permission) => {
             verdict(line).or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
@@ -33,7 +33,7 @@ pub fn read(line: &str, ask: &AskView) -> Reading {
         Body::Plan(_) if line == "allow" && by_word => Some(json!({ "decision": "allow" })),
         Body::Plan(_) => verdict(line).filter(|verdict| verdict.get("interrupt").is_none()),
     };
-    answer.map_or_else(|| Reading::Unclear(unclear(line, ask)), Reading::Answer)
+    answer.map_or_else(|| TypedLine::Unclear(unclear(line, ask)), TypedLine::Answer)
 }
 
 /// Why the line is not an answer, and what would be one.
@@ -220,12 +220,12 @@ mod tests {
 
     #[track_caller]
     fn answer(body: &AskView, line: &str, expected: Value) {
-        assert_eq!(read(line, body), Reading::Answer(expected), "{line}");
+        assert_eq!(read(line, body), TypedLine::Answer(expected), "{line}");
     }
 
     #[track_caller]
     fn is_unclear(body: &AskView, line: &str) {
-        assert!(matches!(read(line, body), Reading::Unclear(_)), "{line}");
+        assert!(matches!(read(line, body), TypedLine::Unclear(_)), "{line}");
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
                 "multi_select": multi_select, "free_text": true}]))
         };
         let says = |body: &AskView, line: &str, hint: &str| match read(line, body) {
-            Reading::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
+            TypedLine::Unclear(why) => assert!(why.contains(hint), "{line}: {why}"),
             other => panic!("{line}: {other:?}"),
         };
         let body = offering(&["run", "Skip"], false);
@@ -302,9 +302,9 @@ mod tests {
         for line in ["y", "yes", "1", "allowed", "Allow!", "allow always", "allow session now"] {
             is_unclear(&body, line);
         }
-        assert_eq!(read("  ", &body), Reading::Nothing);
+        assert_eq!(read("  ", &body), TypedLine::Nothing);
         let says = |line: &str| match read(line, &body) {
-            Reading::Unclear(why) => why,
+            TypedLine::Unclear(why) => why,
             other => panic!("{other:?}"),
         };
         let hint = "Type allow, allow session, deny [why], or stop [why].";
@@ -332,7 +332,7 @@ mod tests {
             let mut strict = ask(kind, body);
             strict.head.proof = Proof::Passkey;
             for line in refusals {
-                assert!(matches!(read(line, &strict), Reading::Answer(_)), "{line}");
+                assert!(matches!(read(line, &strict), TypedLine::Answer(_)), "{line}");
             }
             is_unclear(&strict, "allow");
             let hint = hint(&strict);

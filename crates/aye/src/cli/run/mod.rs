@@ -1,6 +1,6 @@
 mod detach;
 
-use super::conversation::{self, Beginning, Keyboard, Person, Printer, say_if_not_read};
+use super::conversation::{self, Beginning, Keyboard, KeyboardUser, Printer, say_if_not_read};
 use super::{Done, ERROR, named, say};
 use crate::agents::acp::{self, Acp};
 use crate::agents::claude::driven::ClaudeCode;
@@ -312,7 +312,7 @@ async fn drive<P: AgentProtocol>(
     agent.stays = keyboard.is_some();
     let running = driven::start(home, agent, told).await?;
     let (paper, all_printed) = Printer::start()?;
-    let person = client.ok().zip(keyboard).map(|(client, keyboard)| Person {
+    let person = client.ok().zip(keyboard).map(|(client, keyboard)| KeyboardUser {
         client,
         agent: id.clone(),
         keyboard,

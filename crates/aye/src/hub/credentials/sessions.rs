@@ -37,7 +37,7 @@ pub struct PageTokens {
 }
 
 #[derive(Clone, Copy)]
-enum Purpose {
+enum TokenPurpose {
     Challenge,
     Token,
 }
@@ -50,25 +50,25 @@ impl PageTokens {
     }
 
     /// When it ends, something that makes it the only one, and a proof that we made it for this session.
-    fn make(&self, purpose: Purpose, session: &str, until: Timestamp) -> Option<String> {
+    fn make(&self, purpose: TokenPurpose, session: &str, until: Timestamp) -> Option<String> {
         let head = format!("{:016x}{}", until.as_millisecond(), random_hex::<16>().ok()?);
         let proof = self.proof(purpose, session, &head)?;
         Some(head + &proof)
     }
 
     /// When it ends, if we made it for this session and it has not ended yet.
-    fn check(&self, purpose: Purpose, session: &str, text: &str, now: Timestamp) -> Option<Timestamp> {
+    fn check(&self, purpose: TokenPurpose, session: &str, text: &str, now: Timestamp) -> Option<Timestamp> {
         let (head, proof) = text.split_at_checked(48)?;
         let right: bool = self.proof(purpose, session, head)?.as_bytes().ct_eq(proof.as_bytes()).into();
         let until = i64::from_str_radix(head.get(..16).filter(|_| right)?, 16).ok()?;
         Timestamp::from_millisecond(until).ok().filter(|until| *until > now)
     }
 
-    fn proof(&self, purpose: Purpose, session: &str, head: &str) -> Option<String> {
+    fn proof(&self, purpose: TokenPurpose, session: &str, head: &str) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
         let purpose = match purpose {
-            Purpose::Challenge => "challenge",
-            Purpose::Token => "token",
+            TokenPurpose::Challenge => "challenge",
+            TokenPurpose::Token => "token",
         };
         mac.update(format!("{purpose}\0{session}\0{head}").as_bytes());
         Some(hex(&mac.finalize().into_bytes()))
@@ -92,7 +92,7 @@ impl Hub {
     pub fn session_challenge(&self, session: &Credential) -> Result<String, Problem> {
         let now = self.inner.clock.now();
         let until = now.saturating_add(CHALLENGE_LASTS).unwrap_or(now);
-        let made = self.inner.credentials.page_tokens.make(Purpose::Challenge, &session.id, until);
+        let made = self.inner.credentials.page_tokens.make(TokenPurpose::Challenge, &session.id, until);
         made.ok_or(NO_RANDOMNESS)
     }
 
@@ -104,7 +104,7 @@ impl Hub {
         signature: &[u8],
     ) -> Result<(String, SignedDuration), SessionError> {
         let (now, tokens) = (self.inner.clock.now(), &self.inner.credentials.page_tokens);
-        let until = tokens.check(Purpose::Challenge, &session.id, challenge, now);
+        let until = tokens.check(TokenPurpose::Challenge, &session.id, challenge, now);
         let until = until.ok_or(SessionError::Challenge)?;
         let signed = |it: &Session| it.key.has_signed(message(&it.origin, challenge).as_bytes(), signature);
         if !session.session.as_deref().is_some_and(signed) {
@@ -115,14 +115,14 @@ impl Hub {
         }
         let longest = now.saturating_add(TOKEN_LASTS).unwrap_or(now);
         let until = session.expires_at.map_or(longest, |end| end.min(longest));
-        let token = tokens.make(Purpose::Token, &session.id, until).ok_or(NO_RANDOMNESS)?;
+        let token = tokens.make(TokenPurpose::Token, &session.id, until).ok_or(NO_RANDOMNESS)?;
         Ok((token, until.duration_since(now)))
     }
 
     /// For how long this token of a page is still good, if it is one of that session.
     pub fn page_token_lasts(&self, session: &Credential, token: &str) -> Option<SignedDuration> {
         let (now, tokens) = (self.inner.clock.now(), &self.inner.credentials.page_tokens);
-        let until = tokens.check(Purpose::Token, &session.id, token, now)?;
+        let until = tokens.check(TokenPurpose::Token, &session.id, token, now)?;
         Some(until.duration_since(now))
     }
 }

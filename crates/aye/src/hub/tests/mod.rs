@@ -365,7 +365,7 @@ async fn an_ask_raised_under_the_same_tool_call_while_it_is_answered_leaves_the_
     let desk = Desk::new().await;
     let raise = |key: &str| Raise { tool_use_id: Some("t".into()), ..raise("agent", key, key, None) };
     let shown = desk.hub.raise(raise("shown")).await.unwrap().ask;
-    let named = || Named { agent: "agent".into(), tool_call: Some("t".into()) };
+    let named = || AskReference { agent: "agent".into(), tool_call: Some("t".into()) };
     // It was looked up; before it is answered comes the second.
     let other = desk.hub.raise(raise("other")).await.unwrap().ask;
     for ask in [&shown, &other] {
@@ -393,7 +393,7 @@ async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() 
     let second = raise("second", "k", "t2").await.unwrap().ask;
     store::by_hand::change_rows(&desk.database(), "UPDATE agents SET session = 's' WHERE id = 'second'");
     let answer = async |desk: &Desk, ask: &Ask, name: &str, tool: &str| {
-        let named = Named { agent: name.into(), tool_call: Some(tool.into()) };
+        let named = AskReference { agent: name.into(), tool_call: Some(tool.into()) };
         desk.hub.answer_named(call(ask, "ann", "no", None), named).await
     };
     let unsure = |answered: Result<Ask, Problem>| {
@@ -430,7 +430,7 @@ async fn after_a_restart_a_name_that_was_used_twice_still_needs_the_digest() {
     desk.hub.register(agent("second"), told("s")).await.unwrap();
     let stolen = raise(&desk, "second", "k", "u").await;
     let answer = async |desk: &Desk, ask: &Ask, name: &str, tool: Option<&str>| {
-        let named = Named { agent: name.into(), tool_call: tool.map(str::to_owned) };
+        let named = AskReference { agent: name.into(), tool_call: tool.map(str::to_owned) };
         desk.hub.answer_named(call(ask, "ann", "no", None), named).await
     };
     for (ask, name, tool) in [

@@ -16,7 +16,7 @@ enum Act {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Fate {
+enum PlanRuling {
     Open,
     Answered { name: &'static str, words: &'static str, idempotency: Option<&'static str> },
     Expired,
@@ -26,7 +26,7 @@ enum Fate {
 struct Modelled {
     ask: Ask,
     deadline: Option<Timestamp>,
-    fate: Fate,
+    fate: PlanRuling,
     receipt: Option<Receipt>,
 }
 
@@ -88,8 +88,10 @@ async fn perform(desk: &mut Desk, model: &mut BTreeMap<u8, Modelled>, act: Act) 
                 None => {
                     assert!(raised.new);
                     let deadline = timeout.map(|timeout| now + SignedDuration::from_secs(timeout));
-                    model
-                        .insert(key, Modelled { ask: raised.ask, deadline, fate: Fate::Open, receipt: None });
+                    model.insert(
+                        key,
+                        Modelled { ask: raised.ask, deadline, fate: PlanRuling::Open, receipt: None },
+                    );
                 }
             }
         }
@@ -98,24 +100,24 @@ async fn perform(desk: &mut Desk, model: &mut BTreeMap<u8, Modelled>, act: Act) 
             let result = desk.hub.answer(call(&known.ask, name, words, idempotency)).await;
             let late = known.deadline.is_some_and(|deadline| now >= deadline);
             match (&known.fate, result) {
-                (Fate::Open, Err(Problem::Refused { refused: Refused::Expired, .. })) if late => {
-                    (known.fate, known.receipt) = (Fate::Expired, Some(Receipt::Pending));
+                (PlanRuling::Open, Err(Problem::Refused { refused: Refused::Expired, .. })) if late => {
+                    (known.fate, known.receipt) = (PlanRuling::Expired, Some(Receipt::Pending));
                 }
-                (Fate::Open, Ok(_)) if !late => {
-                    known.fate = Fate::Answered { name, words, idempotency };
+                (PlanRuling::Open, Ok(_)) if !late => {
+                    known.fate = PlanRuling::Answered { name, words, idempotency };
                     known.receipt = Some(Receipt::Pending);
                 }
-                (Fate::Answered { words: first, idempotency: Some(same), .. }, Ok(_)) => {
+                (PlanRuling::Answered { words: first, idempotency: Some(same), .. }, Ok(_)) => {
                     assert_eq!((Some(*same), *first), (idempotency, words));
                 }
-                (Fate::Expired, Err(Problem::Refused { refused: Refused::Expired, .. })) => {}
+                (PlanRuling::Expired, Err(Problem::Refused { refused: Refused::Expired, .. })) => {}
                 (
-                    Fate::Answered { words: first, idempotency: same, .. },
+                    PlanRuling::Answered { words: first, idempotency: same, .. },
                     Err(Problem::Refused { refused: Refused::Ended, .. }),
                 ) => {
                     assert!(same.is_none() || *same != idempotency || *first != words);
                 }
-                (Fate::Withdrawn, Err(Problem::Refused { refused: Refused::Ended, .. })) => {}
+                (PlanRuling::Withdrawn, Err(Problem::Refused { refused: Refused::Ended, .. })) => {}
                 (fate, result) => panic!("{fate:?} was answered with {result:?}"),
             }
         }
@@ -124,11 +126,11 @@ async fn perform(desk: &mut Desk, model: &mut BTreeMap<u8, Modelled>, act: Act) 
             let result =
                 desk.hub.withdraw(known.ask.id.clone(), agent("agent"), Withdrawal::Cancelled, None).await;
             match known.fate {
-                Fate::Open | Fate::Withdrawn => {
+                PlanRuling::Open | PlanRuling::Withdrawn => {
                     result.unwrap();
-                    known.fate = Fate::Withdrawn;
+                    known.fate = PlanRuling::Withdrawn;
                 }
-                Fate::Answered { .. } | Fate::Expired => assert!(result.is_err()),
+                PlanRuling::Answered { .. } | PlanRuling::Expired => assert!(result.is_err()),
             }
         }
         Act::Receipt { key, receipt } => {
@@ -148,8 +150,8 @@ async fn perform(desk: &mut Desk, model: &mut BTreeMap<u8, Modelled>, act: Act) 
             desk.pass(seconds).await;
             let now = desk.clock.now();
             for known in model.values_mut() {
-                if known.fate == Fate::Open && known.deadline.is_some_and(|deadline| now >= deadline) {
-                    (known.fate, known.receipt) = (Fate::Expired, Some(Receipt::Pending));
+                if known.fate == PlanRuling::Open && known.deadline.is_some_and(|deadline| now >= deadline) {
+                    (known.fate, known.receipt) = (PlanRuling::Expired, Some(Receipt::Pending));
                 }
             }
         }
@@ -162,10 +164,10 @@ async fn agrees(desk: &Desk, model: &BTreeMap<u8, Modelled>) {
         let ask = desk.hub.ask(&known.ask.id).await.unwrap();
         assert_eq!(ask.state.receipt(), known.receipt);
         match (&known.fate, &ask.state) {
-            (Fate::Open, State::Open)
-            | (Fate::Expired, State::Expired { .. })
-            | (Fate::Withdrawn, State::Withdrawn { .. }) => {}
-            (Fate::Answered { name, words, .. }, State::Answered { answer, by, .. }) => {
+            (PlanRuling::Open, State::Open)
+            | (PlanRuling::Expired, State::Expired { .. })
+            | (PlanRuling::Withdrawn, State::Withdrawn { .. }) => {}
+            (PlanRuling::Answered { name, words, .. }, State::Answered { answer, by, .. }) => {
                 assert_eq!(answer.to_json(), denial(words));
                 assert_eq!(by, &call(&ask, name, words, None).by);
             }

@@ -2,13 +2,13 @@
 
 use super::api::Outgoing;
 use super::bot_loop::BotLoop;
-use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
+use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::ended::{ended, refused_plan};
-use super::form::{Typing, Wanted};
-use super::html::{Page, cut, label};
+use super::form::{TextKind, Typing};
+use super::html::{RichText, cut, label};
 use super::memory::{SentMessage, SideKind};
 use super::queue::Job;
-use super::render::{Asker, Shown, open, without_approval};
+use super::render::{AskSource, MessageContent, open, without_approval};
 use crate::config::DEFAULT_KIND;
 use crate::hub::Problem;
 use aye_core::digest::sha256_hex;
@@ -113,7 +113,11 @@ impl BotLoop {
         })
     }
 
-    pub(super) async fn next_call_for_ask(&mut self, chat: i64, id: &AskId) -> Result<Option<Call>, Problem> {
+    pub(super) async fn next_call_for_ask(
+        &mut self,
+        chat: i64,
+        id: &AskId,
+    ) -> Result<Option<BotCall>, Problem> {
         let Some(ask) = self.find_ask(id).await? else { return Ok(None) };
         let now = self.hub.clock().now();
         let view = self.view(&ask, now).await?;
@@ -157,10 +161,10 @@ impl BotLoop {
         &mut self,
         mut message: SentMessage,
         ask: &Ask,
-        shown: Shown,
+        shown: MessageContent,
         now: Timestamp,
-        asker: &Asker,
-    ) -> Result<Option<Call>, Problem> {
+        asker: &AskSource,
+    ) -> Result<Option<BotCall>, Problem> {
         if message.lost && message.message.is_none() {
             return Ok(None);
         }
@@ -186,11 +190,11 @@ impl BotLoop {
         let remind = self.settings.remind_after.map(|wait| after(ask.created_at, wait));
         let is_due = ask.state.is_open() && !message.lost && remind.is_some_and(|at| at <= now);
         if is_due && !message.has_side(SideKind::Reminder) {
-            let page = Page::default().text("⏰ Still waiting for you: ").text(&asker.name);
+            let page = RichText::default().text("⏰ Still waiting for you: ").text(&asker.name);
             let outgoing =
                 Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
-            let purpose = Purpose::Side { id: message.id, what: SideKind::Reminder };
-            return Ok(Some(Call { purpose, op: Op::Send(outgoing) }));
+            let purpose = CallPurpose::Side { id: message.id, what: SideKind::Reminder };
+            return Ok(Some(BotCall { purpose, op: Op::Send(outgoing) }));
         }
         Ok(None)
     }
@@ -199,8 +203,8 @@ impl BotLoop {
         &mut self,
         mut message: SentMessage,
         ask: &Ask,
-        asker: &Asker,
-    ) -> Result<Option<Call>, Problem> {
+        asker: &AskSource,
+    ) -> Result<Option<BotCall>, Problem> {
         if message.message.is_none() {
             // Nobody ever saw it.
             if !message.lost {
@@ -234,7 +238,7 @@ impl BotLoop {
         &self,
         message: &mut SentMessage,
         ask: &Ask,
-        shown: &Shown,
+        shown: &MessageContent,
         markup: Markup,
     ) -> Result<Outgoing, Problem> {
         if markup == Markup::Bare {
@@ -242,7 +246,7 @@ impl BotLoop {
                 "A request is waiting that Telegram does not accept. See it with: aye show {}",
                 ask.id
             );
-            return Ok(outgoing_of(&Page::default().text(&words), markup));
+            return Ok(outgoing_of(&RichText::default().text(&words), markup));
         }
         // Without markup nobody could tell the command from the words around it.
         let shown = match markup {
@@ -270,7 +274,7 @@ impl BotLoop {
     }
 
     /// The name and deadline that people see.
-    pub(super) async fn asker(&self, ask: &Ask) -> Asker {
+    pub(super) async fn asker(&self, ask: &Ask) -> AskSource {
         let agent = self.hub.agent(ask.agent.as_str()).await.ok();
         let given = self.memory.started_from.get(&ask.agent).map(|from| from.name.clone());
         let title =
@@ -282,21 +286,21 @@ impl BotLoop {
         let is_claude = agent.is_some_and(|agent| agent.kind == DEFAULT_KIND);
         let deadline = ask.deadline.map(|at| self.time_of_day(at));
         let has_link = self.settings.public_url.is_some();
-        Asker { name: cut(&name, 100).0.to_owned(), deadline, is_claude, has_link }
+        AskSource { name: cut(&name, 100).0.to_owned(), deadline, is_claude, has_link }
     }
 }
 
 /// The next message that holds what the first has no room for.
-fn next_part(message: &SentMessage, shown: &Shown, markup: Markup) -> Option<Call> {
+fn next_part(message: &SentMessage, shown: &MessageContent, markup: Markup) -> Option<BotCall> {
     let what = SideKind::Part { question: shown.question };
     let part = shown.parts.get(message.sides_like(what).count())?;
-    let purpose = Purpose::Side { id: message.id.clone(), what };
+    let purpose = CallPurpose::Side { id: message.id.clone(), what };
     let outgoing = Outgoing { silent: true, reply_to: message.message, ..outgoing_of(part, markup) };
-    Some(Call { purpose, op: Op::Send(outgoing) })
+    Some(BotCall { purpose, op: Op::Send(outgoing) })
 }
 
 /// In a group the bot may see only replies to itself: whoever is to type is asked for one.
-fn prompt_to_type(message: &SentMessage, ask: &Ask) -> Option<Call> {
+fn prompt_to_type(message: &SentMessage, ask: &Ask) -> Option<BotCall> {
     let draft = &message.as_ask()?.draft;
     let typing = draft.typing.as_ref().filter(|_| message.chat < 0);
     let wanted = typing.map(|typing| SideKind::Prompt { user: typing.user });
@@ -312,12 +316,12 @@ fn prompt_to_type(message: &SentMessage, ask: &Ask) -> Option<Call> {
         force_reply: Some(placeholder),
         ..outgoing_of(&page, Markup::Html)
     };
-    Some(Call { purpose: Purpose::Side { id: message.id.clone(), what }, op: Op::Send(outgoing) })
+    Some(BotCall { purpose: CallPurpose::Side { id: message.id.clone(), what }, op: Op::Send(outgoing) })
 }
 
-pub(super) fn take_away(message: &SentMessage, number: i64) -> Call {
-    let purpose = Purpose::Unside { id: message.id.clone(), message: number };
-    Call { purpose, op: Op::Delete(number) }
+pub(super) fn take_away(message: &SentMessage, number: i64) -> BotCall {
+    let purpose = CallPurpose::Unside { id: message.id.clone(), message: number };
+    BotCall { purpose, op: Op::Delete(number) }
 }
 
 fn was_refused_by_itself(ask: &Ask) -> bool {
@@ -350,13 +354,13 @@ pub(super) fn digest(outgoing: &Outgoing) -> String {
 }
 
 /// The request to type, and the placeholder of the input field.
-fn to_type(ask: &Ask, typing: &Typing, at: usize) -> (Page, &'static str) {
+fn to_type(ask: &Ask, typing: &Typing, at: usize) -> (RichText, &'static str) {
     let (words, placeholder) = match typing.what {
-        Wanted::Words => ("answer", "Your answer"),
-        Wanted::Notes => ("note", "Your note"),
-        Wanted::Reason => ("reason", "Why not?"),
+        TextKind::Words => ("answer", "Your answer"),
+        TextKind::Notes => ("note", "Your note"),
+        TextKind::Reason => ("reason", "Why not?"),
     };
-    let page = Page::default().text("✍️ ").mention(typing.user, &typing.name);
+    let page = RichText::default().text("✍️ ").mention(typing.user, &typing.name);
     let page = page.text(&format!(", reply to this message with your {words}"));
     let question = match &ask.body {
         Body::Question(asked) => asked.questions.get(at).map(|question| label(&question.question, 200)),

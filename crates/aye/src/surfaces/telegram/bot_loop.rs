@@ -1,9 +1,9 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
 use super::api::Bot;
-use super::calls::{FileOf, Finished, Markup, Purpose};
+use super::calls::{CallPurpose, FileOf, Finished, Markup};
 use super::commands::MENU;
-use super::html::Page;
+use super::html::RichText;
 use super::memory::{Content, Memory, START, SentMessage, forget};
 use super::photos::Fetched;
 use super::poll::FromTelegram;
@@ -63,7 +63,7 @@ pub struct BotLoop {
     pub(super) waiting_photos: Vec<Fetched>,
     pub(super) calls: JoinSet<Finished>,
     /// The messages that calls under way will create, and when the calls began.
-    pub(super) being_made: Vec<(Instant, Purpose)>,
+    pub(super) being_made: Vec<(Instant, CallPurpose)>,
     /// A write failed, so memory may be ahead of the disk.
     pub(super) stale: bool,
     resync_at: Option<Instant>,
@@ -360,10 +360,13 @@ impl BotLoop {
     }
 
     pub(super) fn say(&mut self, chat: i64, reply_to: Option<i64>, words: &str) {
-        self.put(chat, Job::Words { page: Page::default().text(words).fitting(), reply_to, plain: false });
+        self.put(
+            chat,
+            Job::Words { page: RichText::default().text(words).fitting(), reply_to, plain: false },
+        );
     }
 
-    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: Page) {
+    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: RichText) {
         self.put(chat, Job::Words { page: page.fitting(), reply_to, plain: false });
     }
 }

@@ -3,7 +3,7 @@
 use super::api::{ApiError, Outgoing};
 use super::asks::digest;
 use super::bot_loop::BotLoop;
-use super::html::Page;
+use super::html::RichText;
 use super::memory::{Content, SentMessage, SideKind};
 use super::queue::{ChatQueue, Job, Priority};
 use super::results::is_blocked;
@@ -25,8 +25,8 @@ pub enum Markup {
 }
 
 /// One call that is to be made in a chat.
-pub struct Call {
-    pub purpose: Purpose,
+pub struct BotCall {
+    pub purpose: CallPurpose,
     pub op: Op,
 }
 
@@ -39,7 +39,7 @@ pub enum Op {
 
 /// What a call is for, so that its result can be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CallPurpose {
     Words,
     Show {
         id: String,
@@ -57,20 +57,23 @@ pub enum Purpose {
     },
 }
 
-impl Purpose {
+impl CallPurpose {
     /// Identifies the file that this sends.
     pub fn file(&self) -> Option<FileOf> {
         match self {
-            Purpose::Side { id, what: SideKind::File { question } } => Some((id.clone(), *question)),
-            Purpose::Words | Purpose::Show { .. } | Purpose::Side { .. } | Purpose::Unside { .. } => None,
+            CallPurpose::Side { id, what: SideKind::File { question } } => Some((id.clone(), *question)),
+            CallPurpose::Words
+            | CallPurpose::Show { .. }
+            | CallPurpose::Side { .. }
+            | CallPurpose::Unside { .. } => None,
         }
     }
 
     /// Whether both would create the same message.
-    fn makes_the_same(&self, other: &Purpose) -> bool {
+    fn makes_the_same(&self, other: &CallPurpose) -> bool {
         match (self, other) {
-            (Purpose::Words, _) => false,
-            (Purpose::Show { id: one, .. }, Purpose::Show { id: other, .. }) => one == other,
+            (CallPurpose::Words, _) => false,
+            (CallPurpose::Show { id: one, .. }, CallPurpose::Show { id: other, .. }) => one == other,
             (one, other) => one == other,
         }
     }
@@ -84,26 +87,26 @@ pub struct Finished {
     chat: i64,
     job: Job,
     priority: Priority,
-    purpose: Purpose,
+    purpose: CallPurpose,
     began: Instant,
     result: Result<i64, ApiError>,
 }
 
 impl BotLoop {
-    pub(super) async fn next_call(&mut self, chat: i64, job: &Job) -> Result<Option<Call>, Problem> {
+    pub(super) async fn next_call(&mut self, chat: i64, job: &Job) -> Result<Option<BotCall>, Problem> {
         self.reload_if_stale().await?;
         match job {
             Job::Words { page, reply_to, plain } => {
                 let markup = if *plain { Markup::Plain } else { Markup::Html };
                 let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..outgoing_of(page, markup) };
-                Ok(Some(Call { purpose: Purpose::Words, op: Op::Send(outgoing) }))
+                Ok(Some(BotCall { purpose: CallPurpose::Words, op: Op::Send(outgoing) }))
             }
             Job::Ask(ask) => self.next_call_for_ask(chat, ask).await,
             Job::Message(id) => self.next_call_for_message(id).await,
         }
     }
 
-    async fn next_call_for_message(&mut self, id: &str) -> Result<Option<Call>, Problem> {
+    async fn next_call_for_message(&mut self, id: &str) -> Result<Option<BotCall>, Problem> {
         let Some(message) = self.memory.messages.get(id).filter(|message| message.is_current()).cloned()
         else {
             return Ok(None);
@@ -121,19 +124,19 @@ impl BotLoop {
         &mut self,
         message: &SentMessage,
         outgoing: Outgoing,
-    ) -> Result<Option<Call>, Problem> {
+    ) -> Result<Option<BotCall>, Problem> {
         let shown = digest(&outgoing);
         if message.shown == shown {
             return Ok(None);
         }
-        let purpose = Purpose::Show { id: message.id.clone(), shown };
+        let purpose = CallPurpose::Show { id: message.id.clone(), shown };
         let op = match message.message {
             None => Op::Send(outgoing),
             Some(number) => Op::Edit(number, outgoing),
         };
         // Stored before anybody can press the buttons.
         self.keep(message.clone()).await?;
-        Ok(Some(Call { purpose, op }))
+        Ok(Some(BotCall { purpose, op }))
     }
 
     /// Sends the file that belongs to a message, unless it is there or must wait.
@@ -143,7 +146,7 @@ impl BotLoop {
         job: Job,
         (name, text): (String, String),
         question: usize,
-    ) -> Option<Call> {
+    ) -> Option<BotCall> {
         let what = SideKind::File { question };
         if message.has_side(what) {
             return None;
@@ -155,16 +158,16 @@ impl BotLoop {
             return None;
         }
         let op = Op::File { name, text, reply_to: message.message };
-        Some(Call { purpose: Purpose::Side { id: message.id.clone(), what }, op })
+        Some(BotCall { purpose: CallPurpose::Side { id: message.id.clone(), what }, op })
     }
 
     /// Whether a call under way creates the same message. The job is put again when that call ends.
-    pub(super) fn is_being_made(&self, call: &Call) -> bool {
+    pub(super) fn is_being_made(&self, call: &BotCall) -> bool {
         let makes = matches!(call.op, Op::Send(_) | Op::File { .. });
         makes && self.being_made.iter().any(|(_, purpose)| purpose.makes_the_same(&call.purpose))
     }
 
-    pub(super) fn call(&mut self, chat: i64, job: Job, priority: Priority, call: Call) {
+    pub(super) fn call(&mut self, chat: i64, job: Job, priority: Priority, call: BotCall) {
         let began = Instant::now();
         if let Some(queue) = self.queues.get_mut(&chat) {
             match call.purpose.file() {
@@ -239,7 +242,7 @@ impl BotLoop {
         &mut self,
         chat: i64,
         job: Job,
-        purpose: &Purpose,
+        purpose: &CallPurpose,
         file: FileOf,
         result: Result<i64, ApiError>,
     ) {
@@ -309,7 +312,7 @@ fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
 }
 
 /// A page as a message, with as much markup as Telegram accepts.
-pub fn outgoing_of(page: &Page, markup: Markup) -> Outgoing {
+pub fn outgoing_of(page: &RichText, markup: Markup) -> Outgoing {
     let (text, html) = match markup {
         Markup::Html => (page.html(), true),
         Markup::Plain | Markup::Bare => (page.plain(), false),

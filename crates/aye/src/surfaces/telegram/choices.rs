@@ -1,7 +1,7 @@
 //! Messages that offer a choice and are no ask: what waits, as a list, and where a text belongs. No I/O.
 
 use super::form::Action;
-use super::html::{Page, label};
+use super::html::{RichText, label};
 use super::render::{Button, ECHO, button};
 use aye_core::{Ask, Body, Display, DisplayKind, State};
 
@@ -11,9 +11,9 @@ const LINE: usize = 80;
 const IN_A_ROW: usize = 8;
 
 /// A list: each ask with who asks it, and none where it is gone.
-pub fn list(status: Option<&str>, asks: &[(Ask, String)]) -> (Page, Vec<Vec<Button>>) {
+pub fn list(status: Option<&str>, asks: &[(Ask, String)]) -> (RichText, Vec<Vec<Button>>) {
     let open = asks.iter().filter(|(ask, _)| ask.state.is_open()).count();
-    let mut page = Page::default();
+    let mut page = RichText::default();
     if let Some(status) = status {
         page = page.text(status).line().line();
     }
@@ -74,8 +74,8 @@ pub fn in_a_line(ask: &Ask) -> String {
 }
 
 /// Asks where a text belongs.
-pub fn offer(text: &str, run: Option<&str>, questions: &[(String, String)]) -> (Page, Vec<Vec<Button>>) {
-    let mut page = Page::default().text("✍️ Is this an answer?").line().written(&quoted(text));
+pub fn offer(text: &str, run: Option<&str>, questions: &[(String, String)]) -> (RichText, Vec<Vec<Button>>) {
+    let mut page = RichText::default().text("✍️ Is this an answer?").line().written(&quoted(text));
     if questions.is_empty() {
         page = page.line().dim("If so, open the request from the list and reply to it.");
     }

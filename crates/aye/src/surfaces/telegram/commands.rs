@@ -2,7 +2,7 @@
 
 use super::access::Person;
 use super::bot_loop::BotLoop;
-use super::html::{Page, label};
+use super::html::{RichText, label};
 use super::memory::ChatNote;
 use super::queue::Job;
 use super::runs::Task;
@@ -148,7 +148,7 @@ impl BotLoop {
             self.say(person.chat, message_id, &format!("Runs from this chat now work in {name}."));
             return Ok(());
         }
-        let mut page = Page::default();
+        let mut page = RichText::default();
         if !name.is_empty() {
             page = page.text(&format!("There is no project {name}. "));
         }
@@ -166,12 +166,12 @@ impl BotLoop {
         Ok(())
     }
 
-    async fn agents_page(&self) -> Result<Page, Problem> {
+    async fn agents_page(&self) -> Result<RichText, Problem> {
         let agents = self.hub.agents(false).await?;
         if agents.is_empty() {
-            return Ok(Page::default().text("No agents are running."));
+            return Ok(RichText::default().text("No agents are running."));
         }
-        let mut page = Page::default().bold("Running agents");
+        let mut page = RichText::default().bold("Running agents");
         for agent in agents.iter().rev().take(MOST_AGENTS) {
             page = agent_line(page.line(), agent, self.name_of(&agent.id));
         }
@@ -248,7 +248,7 @@ impl BotLoop {
     }
 }
 
-fn agent_line(page: Page, agent: &Agent, name: Option<String>) -> Page {
+fn agent_line(page: RichText, agent: &Agent, name: Option<String>) -> RichText {
     let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
     let name = name.or(title).unwrap_or_else(|| agent.id.to_string());
     let page = page.bold_written(&label(&name, 60)).text(&format!(

@@ -1,9 +1,9 @@
 //! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
 
 use super::form::{Action, Draft};
-use super::html::{Page, label};
+use super::html::{RichText, label};
 use super::plan::{beginning, plan_text};
-use super::render::{Asker, Shown, button, guarded, origin, passkey_note};
+use super::render::{AskSource, MessageContent, button, guarded, origin, passkey_note};
 use crate::surfaces::words;
 use aye_core::{Answer, Ask, Body, Choice, Decision, Display, Extras, Receipt, Reply, State};
 
@@ -12,16 +12,17 @@ const WORDS: usize = 600;
 const PLAN: usize = 1000;
 
 /// The draft tells who filled in what, where several people did.
-pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
+pub fn ended(ask: &Ask, asker: &AskSource, draft: &Draft) -> RichText {
     let page = match &ask.body {
         Body::Question(asked) => {
             let header = asked.questions.first().map_or("", |question| question.header.as_str());
-            let page = Page::default().text("❓ ").bold(if header.is_empty() { "Question" } else { header });
+            let page =
+                RichText::default().text("❓ ").bold(if header.is_empty() { "Question" } else { header });
             questions(origin(page, ask, asker).line(), ask, draft)
         }
         Body::Permission(permission) => {
             let title = Display::of(permission, &Extras::default()).title;
-            let page = Page::default().text("🔐 ").bold_written(&label(&title, QUESTION));
+            let page = RichText::default().text("🔐 ").bold_written(&label(&title, QUESTION));
             let page = origin(page, ask, asker).line();
             let compact = permission.compact();
             let page = page.pre(&compact.text);
@@ -31,14 +32,14 @@ pub fn ended(ask: &Ask, asker: &Asker, draft: &Draft) -> Page {
             }
         }
         Body::Plan(plan) => {
-            let page = origin(Page::default().text("📋 ").bold("A plan"), ask, asker).line();
+            let page = origin(RichText::default().text("📋 ").bold("A plan"), ask, asker).line();
             page.line().page(&beginning(plan.plan.as_str(), PLAN))
         }
     };
     outcome(page.line().line(), ask).fitting()
 }
 
-fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
+fn questions(mut page: RichText, ask: &Ask, draft: &Draft) -> RichText {
     let Body::Question(asked) = &ask.body else { return page };
     let choices = match ask.state.answer() {
         Some(Answer::Question(Reply::Each { answers })) => answers.as_slice(),
@@ -59,7 +60,7 @@ fn questions(mut page: Page, ask: &Ask, draft: &Draft) -> Page {
     page
 }
 
-fn outcome(page: Page, ask: &Ask) -> Page {
+fn outcome(page: RichText, ask: &Ask) -> RichText {
     let State::Answered { answer, by, .. } = &ask.state else {
         let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
         return page.text("⌛ ").bold_written(&label(&words::sentence(why), WORDS));
@@ -80,7 +81,7 @@ fn mark(answer: &Answer) -> &'static str {
     }
 }
 
-fn receipt(page: Page, ask: &Ask) -> Page {
+fn receipt(page: RichText, ask: &Ask) -> RichText {
     let Some(receipt) = ask.state.receipt() else { return page };
     let mark = if words::is_trouble(receipt) { "⚠️ " } else { "" };
     let page = page.line().dim(&format!("{mark}{}", words::receipt(receipt)));
@@ -123,14 +124,19 @@ pub fn too_late(ask: &Ask) -> String {
 }
 
 /// A plan that was refused by itself while an outline is awaited. It may be let pass until the clock ends.
-pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: Option<&str>) -> Shown {
-    let Body::Plan(plan) = &ask.body else { return Shown::default() };
-    let head = |page: Page| origin(page.text("📋 ").bold("A plan came before the outline"), ask, asker);
+pub fn refused_plan(
+    ask: &Ask,
+    asker: &AskSource,
+    seconds_left: Option<i64>,
+    done: Option<&str>,
+) -> MessageContent {
+    let Body::Plan(plan) = &ask.body else { return MessageContent::default() };
+    let head = |page: RichText| origin(page.text("📋 ").bold("A plan came before the outline"), ask, asker);
     let Some(left) = seconds_left.filter(|_| done.is_none()) else {
         let page =
-            head(Page::default()).line().line().page(&beginning(plan.plan.as_str(), PLAN)).line().line();
+            head(RichText::default()).line().line().page(&beginning(plan.plan.as_str(), PLAN)).line().line();
         let words = done.unwrap_or("Denied automatically. The time to approve it is over.");
-        return Shown { page: page.bold(words).fitting(), ..Shown::default() };
+        return MessageContent { page: page.bold(words).fitting(), ..MessageContent::default() };
     };
     let (parts, page, file) = plan_text(plan.plan.as_str(), head);
     let page = page.line().line().text(&format!(
@@ -140,5 +146,5 @@ pub fn refused_plan(ask: &Ask, asker: &Asker, seconds_left: Option<i64>, done: O
     let approve = file.is_none().then(|| button("✅ Approve plan", Action::PassPlan));
     let row = approve.into_iter().chain([button("⛔ Deny", Action::DropPlan)]).collect();
     let (page, wants_page) = (page.page(&passkey_note(ask, asker)), file.is_some());
-    guarded(ask, Shown { parts, page, rows: vec![row], file, question: 0, wants_page })
+    guarded(ask, MessageContent { parts, page, rows: vec![row], file, question: 0, wants_page })
 }

@@ -35,12 +35,12 @@ pub struct Typing {
     /// Their name, to be addressed by.
     #[serde(default)]
     pub name: String,
-    pub what: Wanted,
+    pub what: TextKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum TextKind {
     /// An answer in their own words.
     Words,
     Notes,
@@ -112,7 +112,7 @@ pub enum Action {
 
 /// What comes of a press or a text.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum FormStep {
     /// The form goes on.
     Draft(Draft),
     /// It is complete.
@@ -152,15 +152,15 @@ impl Draft {
         people.any(|other| Some(other) != first)
     }
 
-    fn wait_for(mut self, who: Who, what: Wanted) -> Next {
+    fn wait_for(mut self, who: Who, what: TextKind) -> FormStep {
         self.typing = Some(Typing { user: who.user, name: who.name.to_owned(), what });
-        Next::Draft(self)
+        FormStep::Draft(self)
     }
 
     /// On to the next question. The answers to several are shown before they are sent.
-    fn go_on(mut self, body: &Body) -> Next {
+    fn go_on(mut self, body: &Body) -> FormStep {
         self.typing = None;
-        let Body::Question(asked) = body else { return Next::Stale(NO_LONGER) };
+        let Body::Question(asked) = body else { return FormStep::Stale(NO_LONGER) };
         let of = asked.questions.len();
         if of == 1 {
             return self.answer(asked);
@@ -170,13 +170,13 @@ impl Draft {
             false => self.at + 1,
         };
         self.reviewed |= self.at == of;
-        Next::Draft(self)
+        FormStep::Draft(self)
     }
 
-    fn answer(&self, asked: &Questions) -> Next {
+    fn answer(&self, asked: &Questions) -> FormStep {
         let choices: Vec<_> =
             asked.questions.iter().enumerate().map(|(i, question)| self.entry(i).choice(question)).collect();
-        Next::Answer(json!({ "answers": choices }))
+        FormStep::Answer(json!({ "answers": choices }))
     }
 }
 
@@ -215,7 +215,7 @@ impl Entry {
 }
 
 /// What a press of this button by this person makes of the form.
-pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
+pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> FormStep {
     let by = Some(who.name.to_owned());
     let question = match action {
         Action::Pick { question, .. }
@@ -245,7 +245,7 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
         | Action::Drop => None,
     };
     if question.is_some_and(|question| question != draft.at) {
-        return Next::Stale(MOVED_ON);
+        return FormStep::Stale(MOVED_ON);
     }
     match action {
         Action::Pick { option, .. } => {
@@ -262,12 +262,12 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
                 None => entry.picks.push(*option),
             }
             draft.typing = None;
-            Next::Draft(draft)
+            FormStep::Draft(draft)
         }
-        Action::Done { .. } if draft.entry(draft.at).is_empty() => Next::Stale(NOTHING_PICKED),
+        Action::Done { .. } if draft.entry(draft.at).is_empty() => FormStep::Stale(NOTHING_PICKED),
         Action::Done { .. } => draft.go_on(body),
-        Action::Words { .. } => draft.wait_for(who, Wanted::Words),
-        Action::Notes { .. } => draft.wait_for(who, Wanted::Notes),
+        Action::Words { .. } => draft.wait_for(who, TextKind::Words),
+        Action::Notes { .. } => draft.wait_for(who, TextKind::Notes),
         Action::Skip { .. } => {
             *draft.entry_mut(draft.at) = Entry { skipped: true, by, ..Entry::default() };
             draft.go_on(body)
@@ -275,34 +275,34 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
         Action::Back { .. } => {
             draft.typing = None;
             draft.at = draft.at.saturating_sub(1);
-            Next::Draft(draft)
+            FormStep::Draft(draft)
         }
         Action::Change { question } if draft.reviewed => {
             draft.typing = None;
             draft.at = *question;
-            Next::Draft(draft)
+            FormStep::Draft(draft)
         }
-        Action::Change { .. } => Next::Stale(NO_LONGER),
+        Action::Change { .. } => FormStep::Stale(NO_LONGER),
         Action::Send => match body {
-            Body::Question(asked) if draft.at != asked.questions.len() => Next::Stale(NO_LONGER),
+            Body::Question(asked) if draft.at != asked.questions.len() => FormStep::Stale(NO_LONGER),
             Body::Question(asked) if (0..draft.at).all(|question| draft.entry(question).is_complete()) => {
                 draft.answer(asked)
             }
-            Body::Question(_) => Next::Stale(INCOMPLETE),
-            Body::Permission(_) | Body::Plan(_) => Next::Stale(NO_LONGER),
+            Body::Question(_) => FormStep::Stale(INCOMPLETE),
+            Body::Permission(_) | Body::Plan(_) => FormStep::Stale(NO_LONGER),
         },
-        Action::StopTyping if draft.typing.is_none() => Next::Stale(NO_LONGER),
+        Action::StopTyping if draft.typing.is_none() => FormStep::Stale(NO_LONGER),
         Action::StopTyping => {
             draft.typing = None;
-            Next::Draft(draft)
+            FormStep::Draft(draft)
         }
-        Action::AllowOnce => Next::Answer(json!({ "decision": "allow", "scope": Scope::Once })),
-        Action::AllowSession => Next::Answer(json!({ "decision": "allow", "scope": Scope::Session })),
-        Action::AllowAlways => Next::Answer(json!({ "decision": "allow", "scope": Scope::Always })),
-        Action::Deny => Next::Answer(json!({ "decision": "deny" })),
-        Action::DenyWhy => draft.wait_for(who, Wanted::Reason),
-        Action::Approve => Next::Answer(json!({ "decision": "allow" })),
-        Action::Outline => Next::Answer(json!({ "decision": "outline" })),
+        Action::AllowOnce => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Once })),
+        Action::AllowSession => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Session })),
+        Action::AllowAlways => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Always })),
+        Action::Deny => FormStep::Answer(json!({ "decision": "deny" })),
+        Action::DenyWhy => draft.wait_for(who, TextKind::Reason),
+        Action::Approve => FormStep::Answer(json!({ "decision": "allow" })),
+        Action::Outline => FormStep::Answer(json!({ "decision": "outline" })),
         // These belong to no answer; whoever holds the message acts on them.
         Action::PassPlan
         | Action::DropPlan
@@ -311,39 +311,39 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> Next {
         | Action::ShowAll
         | Action::Answer { .. }
         | Action::Prompt
-        | Action::Drop => Next::Stale(NO_LONGER),
+        | Action::Drop => FormStep::Stale(NO_LONGER),
     }
 }
 
 /// What a text makes of the form. A reply to the message counts even where nobody was asked to type.
-pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> Next {
+pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> FormStep {
     let wanted = match (&draft.typing, body) {
         (Some(typing), _) if typing.user == who.user => typing.what,
-        (_, Body::Question(_)) => Wanted::Words,
+        (_, Body::Question(_)) => TextKind::Words,
         (_, Body::Permission(_) | Body::Plan(_)) => {
-            return Next::Stale(
+            return FormStep::Stale(
                 "Please use the buttons. A message alone neither allows nor denies anything.",
             );
         }
     };
     let text = text.trim().to_owned();
     match (wanted, body) {
-        (Wanted::Reason, Body::Permission(_) | Body::Plan(_)) => {
-            Next::Answer(json!({ "decision": "deny", "message": text }))
+        (TextKind::Reason, Body::Permission(_) | Body::Plan(_)) => {
+            FormStep::Answer(json!({ "decision": "deny", "message": text }))
         }
-        (Wanted::Notes, Body::Question(_)) => {
+        (TextKind::Notes, Body::Question(_)) => {
             draft.entry_mut(draft.at).notes = Some(text);
             draft.typing = None;
-            Next::Draft(draft)
+            FormStep::Draft(draft)
         }
-        (Wanted::Words, Body::Question(asked)) => {
+        (TextKind::Words, Body::Question(asked)) => {
             let Some(question) = asked.questions.get(draft.at) else {
-                return Next::Stale(
+                return FormStep::Stale(
                     "All questions are answered. Send the answers with the button, or change one first.",
                 );
             };
             if !question.free_text {
-                return Next::Stale("This question takes only its own options. Please use the buttons.");
+                return FormStep::Stale("This question takes only its own options. Please use the buttons.");
             }
             let entry = draft.entry_mut(draft.at);
             entry.skipped = false;
@@ -351,13 +351,15 @@ pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> Next {
             entry.text = Some(text);
             if question.multi_select && !question.options.is_empty() {
                 draft.typing = None;
-                return Next::Draft(draft);
+                return FormStep::Draft(draft);
             }
             entry.picks.clear();
             draft.go_on(body)
         }
-        (Wanted::Reason, Body::Question(_))
-        | (Wanted::Notes | Wanted::Words, Body::Permission(_) | Body::Plan(_)) => Next::Stale(NO_LONGER),
+        (TextKind::Reason, Body::Question(_))
+        | (TextKind::Notes | TextKind::Words, Body::Permission(_) | Body::Plan(_)) => {
+            FormStep::Stale(NO_LONGER)
+        }
     }
 }
 

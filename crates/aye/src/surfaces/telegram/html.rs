@@ -11,14 +11,14 @@ const LONGEST_SOURCE: usize = 32_000;
 const MOST_BLOCKS: usize = 100;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct RichText {
     html: String,
     plain: String,
     /// Blocks and stretches of code.
     blocks: usize,
 }
 
-impl Page {
+impl RichText {
     pub fn html(&self) -> &str {
         &self.html
     }
@@ -126,7 +126,7 @@ impl Page {
         self.text("\n")
     }
 
-    pub fn page(mut self, other: &Page) -> Self {
+    pub fn page(mut self, other: &RichText) -> Self {
         self.html += &other.html;
         self.plain += &other.plain;
         self.blocks += other.blocks;
@@ -208,21 +208,21 @@ mod tests {
 
     #[test]
     fn markup_in_a_text_is_only_text_and_what_hides_is_shown() {
-        let page = Page::default().bold("<b>&\"").text(" a\u{202e}b").pre("x < y\n").code("\n");
+        let page = RichText::default().bold("<b>&\"").text(" a\u{202e}b").pre("x < y\n").code("\n");
         assert_eq!(page.html(), "<b>&lt;b&gt;&amp;&quot;</b> a\\u{202e}b<pre>x &lt; y⏎</pre><code>⏎</code>");
         assert_eq!(page.plain(), "<b>&\" a\\u{202e}bx < y⏎⏎");
     }
 
     #[test]
     fn length_is_counted_as_telegram_counts_it() {
-        assert_eq!(Page::default().bold("a<").text("😀").length(), 4);
-        assert!(Page::default().text(&"<".repeat(LONGEST)).fits());
-        assert!(!Page::default().text(&"😀".repeat(LONGEST / 2 + 1)).fits());
+        assert_eq!(RichText::default().bold("a<").text("😀").length(), 4);
+        assert!(RichText::default().text(&"<".repeat(LONGEST)).fits());
+        assert!(!RichText::default().text(&"😀".repeat(LONGEST / 2 + 1)).fits());
     }
 
     #[test]
     fn more_blocks_than_telegram_marks_do_not_fit() {
-        let blocks = |count: usize| (0..count).fold(Page::default(), |page, _| page.code("x").text(" "));
+        let blocks = |count: usize| (0..count).fold(RichText::default(), |page, _| page.code("x").text(" "));
         assert!(blocks(100).fits() && !blocks(101).fits());
     }
 

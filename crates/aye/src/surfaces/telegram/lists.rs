@@ -4,10 +4,10 @@ use super::access::Person;
 use super::api::Outgoing;
 use super::asks::{after, take_away};
 use super::bot_loop::BotLoop;
-use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
+use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::choices::{MOST_LISTED, list, offer, quoted};
 use super::form::{Action, NO_LONGER};
-use super::html::{Page, label};
+use super::html::{RichText, label};
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{ListContent, OfferContent};
 use super::queue::Job;
@@ -81,7 +81,7 @@ impl BotLoop {
         &mut self,
         mut message: SentMessage,
         shown: &ListContent,
-    ) -> Result<Option<Call>, Problem> {
+    ) -> Result<Option<BotCall>, Problem> {
         let asks = self.named(&shown.asks).await?;
         let (page, rows) = list(shown.status.as_deref(), &asks);
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
@@ -97,9 +97,9 @@ impl BotLoop {
         &mut self,
         mut message: SentMessage,
         shown: &OfferContent,
-    ) -> Result<Option<Call>, Problem> {
+    ) -> Result<Option<BotCall>, Problem> {
         let (page, rows) = match &shown.decided {
-            Some(words) => (Page::default().text(words), vec![]),
+            Some(words) => (RichText::default().text(words), vec![]),
             None => offer(shown.text.as_str(), shown.run.as_deref(), &shown.questions),
         };
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
@@ -110,7 +110,7 @@ impl BotLoop {
     fn with_buttons(
         &self,
         message: &mut SentMessage,
-        page: &Page,
+        page: &RichText,
         rows: &[Vec<Button>],
     ) -> Result<Outgoing, Problem> {
         let markup = self.markup.get(&message.id).copied().unwrap_or_default();
@@ -287,7 +287,7 @@ impl BotLoop {
     }
 
     /// People are reminded of a list once, while anything of it is open.
-    fn remind_of_list(&self, message: &SentMessage, asks: &[(Ask, String)]) -> Option<Call> {
+    fn remind_of_list(&self, message: &SentMessage, asks: &[(Ask, String)]) -> Option<BotCall> {
         let mut open = asks.iter().map(|(ask, _)| ask).filter(|ask| ask.state.is_open());
         let Some(first) = open.next() else {
             let reminder = message.side_number(|what| what == SideKind::Reminder);
@@ -302,10 +302,10 @@ impl BotLoop {
             1 => "⏰ Still waiting for you: 1 request".to_owned(),
             several => format!("⏰ Still waiting for you: {several} requests"),
         };
-        let page = Page::default().text(&words);
+        let page = RichText::default().text(&words);
         let outgoing = Outgoing { reply_to: message.message, ..outgoing_of(&page, Markup::Html) };
-        let purpose = Purpose::Side { id: message.id.clone(), what: SideKind::Reminder };
-        Some(Call { purpose, op: Op::Send(outgoing) })
+        let purpose = CallPurpose::Side { id: message.id.clone(), what: SideKind::Reminder };
+        Some(BotCall { purpose, op: Op::Send(outgoing) })
     }
 
     /// The newest messages of a chat that show a question which takes a text now, and what they ask.

@@ -2,13 +2,13 @@
 //! are taken out of a text, so that a plan is still shown to the letter.
 
 use super::exact;
-use super::html::Page;
+use super::html::RichText;
 
 const FENCE: &str = "```";
 /// Beyond it a text is shown as it is written; Telegram keeps a hundred.
 const MOST_MARKS: usize = 60;
 
-impl Page {
+impl RichText {
     /// A text in Markdown.
     pub fn markdown(self, text: &str) -> Self {
         if text.matches('`').count() / 2 > MOST_MARKS {
@@ -52,7 +52,7 @@ fn next_block(text: &str) -> Option<(&str, Block<'_>, &str)> {
     }
 }
 
-fn lines(mut page: Page, text: &str) -> Page {
+fn lines(mut page: RichText, text: &str) -> RichText {
     for line in text.split_inclusive('\n') {
         let (words, end) = line.strip_suffix('\n').map_or((line, ""), |words| (words, "\n"));
         page = match is_heading(words) {
@@ -71,7 +71,7 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&marks) && title.starts_with(' ') && !title.trim().is_empty() && !title.ends_with(' ')
 }
 
-fn inline(mut page: Page, line: &str) -> Page {
+fn inline(mut page: RichText, line: &str) -> RichText {
     let mut rest = line;
     let mut plain = 0;
     // Two bold stretches side by side would become one.
@@ -117,11 +117,11 @@ mod tests {
     fn code_bold_words_and_headings_are_marked_and_nothing_else_is() {
         let text = "# Plan\n1. **fix** `a < b`\n```rust\nfn x() {}\n```\n* not bold ** either, 2*3*4, ** x **\n####### no\n```";
         assert_eq!(
-            Page::default().markdown(text).html(),
+            RichText::default().markdown(text).html(),
             "<b># Plan</b>\n1. <b>fix</b> <code>a &lt; b</code>\n\
              <pre><code class=\"language-rust\">fn x() {}</code></pre>\n\
              * not bold ** either, 2*3*4, ** x **\n####### no\n```"
         );
-        assert_eq!(Page::default().markdown("**a****b**").html(), "<b>a</b>**b**");
+        assert_eq!(RichText::default().markdown("**a****b**").html(), "<b>a</b>**b**");
     }
 }

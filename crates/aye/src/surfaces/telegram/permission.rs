@@ -1,16 +1,18 @@
 //! Permissions: every byte of what would run, or no approval here.
 
 use super::form::{Action, Draft};
-use super::html::Page;
-use super::render::{Asker, Button, Shown, button, passkey_note, too_long, typing_hint, waiting};
+use super::html::RichText;
+use super::render::{
+    AskSource, Button, MessageContent, button, passkey_note, too_long, typing_hint, waiting,
+};
 use aye_core::visible::{one_line, visible};
 use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope};
 
-pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Asker) -> Shown {
+pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &AskSource) -> MessageContent {
     let display = Display::of(permission, &ask.extras);
     let head = waiting(title(permission, &display), ask, asker).line();
     let lasting = [Scope::Session, Scope::Always].map(|scope| rule(permission, &display, scope, asker));
-    let mut foot = Page::default();
+    let mut foot = RichText::default();
     for rule in lasting.iter().flatten() {
         foot = foot.line().page(rule);
     }
@@ -39,13 +41,13 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
         Some(_) => button("Cancel", Action::StopTyping),
         None => button("⛔ Deny with reason…", Action::DenyWhy),
     }]);
-    Shown { page, rows, wants_page: file.is_some(), file, ..Shown::default() }
+    MessageContent { page, rows, wants_page: file.is_some(), file, ..MessageContent::default() }
 }
 
 /// The hub's title, with the file or the tool in it marked as code. A tool that the title does not name comes after it:
 /// an Edit and a MultiEdit can show the same change.
-fn title(permission: &Permission, display: &Display) -> Page {
-    let page = Page::default().text("🔐 ");
+fn title(permission: &Permission, display: &Display) -> RichText {
+    let page = RichText::default().text("🔐 ");
     let named = match display.kind {
         DisplayKind::Command => return page.bold(&display.title),
         DisplayKind::Diff => display.file.as_deref().unwrap_or_default(),
@@ -59,7 +61,7 @@ fn title(permission: &Permission, display: &Display) -> Page {
     }
 }
 
-fn lasting_buttons([session, always]: &[Option<Page>; 2]) -> Vec<Button> {
+fn lasting_buttons([session, always]: &[Option<RichText>; 2]) -> Vec<Button> {
     let session = session.as_ref().map(|_| button("✅ Allow for session", Action::AllowSession));
     let always = always.as_ref().map(|_| button("✅ Always allow", Action::AllowAlways));
     session.into_iter().chain(always).collect()
@@ -67,14 +69,14 @@ fn lasting_buttons([session, always]: &[Option<Page>; 2]) -> Vec<Button> {
 
 /// Exactly what an approval that lasts would add: the agent's own rule, or what the hub would grant. None where it
 /// cannot be had.
-fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &Asker) -> Option<Page> {
+fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &AskSource) -> Option<RichText> {
     let offer = permission.offer(scope)?;
     let (words, granted) = match scope {
         Scope::Once => return None,
         Scope::Session => ("For the session", &display.remarks.grants.session),
         Scope::Always => ("Always", &display.remarks.grants.always),
     };
-    let page = Page::default().text(words).text(": ");
+    let page = RichText::default().text(words).text(": ");
     match offer.keeper() {
         Keeper::Agent => {
             let owner = if asker.is_claude { "Claude's" } else { "the agent's" };
@@ -85,8 +87,8 @@ fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &Asker)
 }
 
 /// The display and the rest of the input. What comes from the input is in code, our own words are not.
-fn what_runs(display: &Display) -> Page {
-    let mut page = Page::default();
+fn what_runs(display: &Display) -> RichText {
+    let mut page = RichText::default();
     match (display.kind, &display.hunks) {
         (DisplayKind::Diff, Some(hunks)) => {
             for hunk in hunks {

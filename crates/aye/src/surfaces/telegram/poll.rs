@@ -33,7 +33,7 @@ pub enum FromTelegram {
 pub async fn run(bot: Arc<Bot>, hub: Hub, pace: Pace, news: mpsc::Sender<FromTelegram>) {
     // Only until it is confirmed: numbers may start again below it after a quiet week.
     let mut offset = None;
-    let mut trouble = Trouble::default();
+    let mut trouble = PollFailures::default();
     // Somebody can answer on Telegram as long as it talks to us.
     let mut attending = None;
     loop {
@@ -94,12 +94,12 @@ async fn reach(bot: &Bot, offset: Option<i64>, reached: bool) -> Result<(Option<
 
 /// What is wrong, so that it is logged once and not at every try.
 #[derive(Default)]
-struct Trouble {
+struct PollFailures {
     said: Option<String>,
     tries: u32,
 }
 
-impl Trouble {
+impl PollFailures {
     fn pause(&mut self, error: &ApiError, pace: Pace) -> Duration {
         let words = error.to_string();
         if self.said.as_ref() != Some(&words) {

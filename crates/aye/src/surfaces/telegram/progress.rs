@@ -1,7 +1,7 @@
 //! A run as one message that is edited while it goes: what it does, and in the end what it said and cost.
 
 use super::exact::prose;
-use super::html::{LONGEST, Page, cut, label, length};
+use super::html::{LONGEST, RichText, cut, label, length};
 use crate::protocol::{ConversationEvent, Turn};
 use crate::surfaces::words;
 use aye_core::visible::visible;
@@ -27,11 +27,11 @@ pub struct Progress {
     text: BTreeMap<String, String>,
     last_text: Option<String>,
     trouble: Option<String>,
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct End {
+pub struct RunEnd {
     pub failed: bool,
     pub words: String,
     cost: Option<f64>,
@@ -74,10 +74,10 @@ impl Progress {
         }
     }
 
-    fn end_of(&self, turn: Turn) -> End {
+    fn end_of(&self, turn: Turn) -> RunEnd {
         let Turn { failed, text, cost, turns, duration_ms, .. } = turn;
         let words = text.filter(|text| !text.is_empty()).or_else(|| self.said()).unwrap_or_default();
-        End { failed, words, cost, turns, duration_ms }
+        RunEnd { failed, words, cost, turns, duration_ms }
     }
 
     fn said(&self) -> Option<String> {
@@ -92,7 +92,7 @@ fn step(tool: &str, input: &Value) -> String {
 }
 
 /// What is said aloud when a run came to its end; none while it goes on.
-pub fn end_notice(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, Page)> {
+pub fn end_notice(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, RichText)> {
     let (failed, words) = match &progress.end {
         Some(end) => (end.failed, end.words.as_str()),
         None if agent.state == AgentState::Ended => (true, ""),
@@ -100,8 +100,8 @@ pub fn end_notice(agent: &Agent, name: &str, progress: &Progress) -> Option<(boo
     };
     let words = progress.trouble.as_deref().filter(|_| failed).unwrap_or(words);
     let page = match failed {
-        true => Page::default().text("⚠️ ").bold(name).text(" failed"),
-        false => Page::default().text("✅ ").bold(name).text(" finished"),
+        true => RichText::default().text("⚠️ ").bold(name).text(" failed"),
+        false => RichText::default().text("✅ ").bold(name).text(" finished"),
     };
     let first = first_words(words);
     Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(&first, RING)) }))
@@ -120,21 +120,21 @@ pub fn progress_page(
     name: &str,
     progress: &Progress,
     cancelled: Option<&str>,
-) -> (Page, Option<String>) {
+) -> (RichText, Option<String>) {
     match &progress.end {
         Some(end) => finished(name, progress, end, cancelled),
         None => (going(agent, name, progress, cancelled), None),
     }
 }
 
-fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>) -> Page {
+fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>) -> RichText {
     // Between a prompt and the first sign of work it counts as idle.
     let state = match agent.state {
         AgentState::Idle => words::agent_state(AgentState::Working),
         state => words::agent_state(state),
     };
     let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
-    let mut page = Page::default().text(mark).bold(name).text(&format!(" · {state}"));
+    let mut page = RichText::default().text(mark).bold(name).text(&format!(" · {state}"));
     if progress.count > progress.steps.len() {
         page = page.line().dim(&format!("… {} earlier steps", progress.count - progress.steps.len()));
     }
@@ -164,13 +164,18 @@ fn tail_of(text: &str) -> String {
     format!("…{}", &text[start.len()..])
 }
 
-fn finished(name: &str, progress: &Progress, end: &End, cancelled: Option<&str>) -> (Page, Option<String>) {
+fn finished(
+    name: &str,
+    progress: &Progress,
+    end: &RunEnd,
+    cancelled: Option<&str>,
+) -> (RichText, Option<String>) {
     let head = match (end.failed, cancelled) {
-        (true, Some(who)) => Page::default().text("⏹ ").bold(name).text(" cancelled by ").text(who),
-        (true, None) => Page::default().text("⚠️ ").bold(name).text(" · failed"),
-        (false, _) => Page::default().text("✅ ").bold(name).text(" · done"),
+        (true, Some(who)) => RichText::default().text("⏹ ").bold(name).text(" cancelled by ").text(who),
+        (true, None) => RichText::default().text("⚠️ ").bold(name).text(" · failed"),
+        (false, _) => RichText::default().text("✅ ").bold(name).text(" · done"),
     };
-    let mut foot = Page::default();
+    let mut foot = RichText::default();
     let trouble = progress.trouble.as_ref().filter(|_| end.failed);
     if let Some(trouble) = trouble {
         foot = foot.line().text("⚠️ ").written(&label(trouble, FRAME / 2));
@@ -199,7 +204,7 @@ fn finished(name: &str, progress: &Progress, end: &End, cancelled: Option<&str>)
     (page.fitting(), Some(visible(words).into_owned()))
 }
 
-fn figures(progress: &Progress, end: &End) -> String {
+fn figures(progress: &Progress, end: &RunEnd) -> String {
     let plural = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
     let figures = [
         end.cost.map(|cost| format!("${cost:.4}")),

@@ -1,8 +1,8 @@
 //! Questions: one at a time, and of several all answers once more before they are sent.
 
 use super::form::{Action, Draft, Entry};
-use super::html::{LONGEST, Page, label, pieces};
-use super::render::{Asker, Button, ECHO, Shown, button, typing_hint, waiting};
+use super::html::{LONGEST, RichText, label, pieces};
+use super::render::{AskSource, Button, ECHO, MessageContent, button, typing_hint, waiting};
 use aye_core::{Ask, Question, Questions};
 
 /// Telegram shows no more buttons under one message.
@@ -16,17 +16,20 @@ pub const FRAME: usize = 200;
 const REVIEW: usize = 2800;
 const IN_A_ROW: usize = 5;
 
-pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> Shown {
+pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) -> MessageContent {
     let (at, of) = (draft.at, asked.questions.len());
     let asked = &asked.questions[at];
     let entry = draft.entry(at);
-    let mut head =
-        Page::default().text("❓ ").bold(if asked.header.is_empty() { "Question" } else { &asked.header });
+    let mut head = RichText::default().text("❓ ").bold(if asked.header.is_empty() {
+        "Question"
+    } else {
+        &asked.header
+    });
     if of > 1 {
         head = head.text(&format!(" · {} of {of}", at + 1));
     }
     let head = waiting(head, ask, asker).line().line();
-    let tail = tail(Page::default(), draft, asked, &entry);
+    let tail = tail(RichText::default(), draft, asked, &entry);
     let body = body(asked, &head, &tail);
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);
@@ -36,25 +39,32 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> S
     }
     let file = body.file.map(|text| (format!("question-{}.txt", at + 1), text));
     let rows = buttons(asked, at, draft, pickable);
-    Shown { parts: body.parts, page: page.page(&tail), rows, wants_page: file.is_some(), file, question: at }
+    MessageContent {
+        parts: body.parts,
+        page: page.page(&tail),
+        rows,
+        wants_page: file.is_some(),
+        file,
+        question: at,
+    }
 }
 
 /// A question as far as its message holds it, and the rest of it.
 struct QuestionText {
-    page: Page,
-    parts: Vec<Page>,
+    page: RichText,
+    parts: Vec<RichText>,
     file: Option<String>,
     pickable: bool,
 }
 
-fn body(asked: &Question, head: &Page, tail: &Page) -> QuestionText {
-    let fits = |page: &Page| head.clone().page(page).page(tail).fits();
+fn body(asked: &Question, head: &RichText, tail: &RichText) -> QuestionText {
+    let fits = |page: &RichText| head.clone().page(page).page(tail).fits();
     let (whole, described) = (options(asked, true), options(asked, false));
     let file = || Some(whole.plain().to_owned());
     if fits(&whole) {
         return QuestionText { page: whole, parts: vec![], file: None, pickable: true };
     }
-    let in_file = |page: Page| page.line().dim("The full text is in the file below.").line();
+    let in_file = |page: RichText| page.line().dim("The full text is in the file below.").line();
     if fits(&in_file(described.clone())) {
         return QuestionText { page: in_file(described), parts: vec![], file: file(), pickable: true };
     }
@@ -67,8 +77,11 @@ fn body(asked: &Question, head: &Page, tail: &Page) -> QuestionText {
         (true, true) | (false, _) => in_file(named),
     };
     let pickable = fits(&page.clone().text(&" ".repeat(FRAME)));
-    let page =
-        if pickable { page } else { in_file(Page::default().written(&label(&asked.question, FRAME)).line()) };
+    let page = if pickable {
+        page
+    } else {
+        in_file(RichText::default().written(&label(&asked.question, FRAME)).line())
+    };
     QuestionText {
         page,
         parts: if split { parts } else { vec![] },
@@ -77,17 +90,17 @@ fn body(asked: &Question, head: &Page, tail: &Page) -> QuestionText {
     }
 }
 
-fn parts(described: &Page) -> Vec<Page> {
+fn parts(described: &RichText) -> Vec<RichText> {
     let cut = pieces(described.plain(), LONGEST - FRAME);
     let of = cut.len();
     let part = |(i, piece): (usize, &&str)| {
-        Page::default().dim(&format!("Question, part {} of {of}", i + 1)).line().line().written(piece)
+        RichText::default().dim(&format!("Question, part {} of {of}", i + 1)).line().line().written(piece)
     };
     cut.iter().enumerate().map(part).collect()
 }
 
-fn options(asked: &Question, previews: bool) -> Page {
-    let mut page = Page::default().text(&asked.question).line();
+fn options(asked: &Question, previews: bool) -> RichText {
+    let mut page = RichText::default().text(&asked.question).line();
     for (i, offer) in asked.options.iter().enumerate() {
         page = page.line().text(&format!("{}. ", i + 1)).bold(&offer.label).line();
         if !offer.description.is_empty() {
@@ -101,15 +114,15 @@ fn options(asked: &Question, previews: bool) -> Page {
 }
 
 /// The question and what it offers, in a line each.
-fn names(asked: &Question) -> Page {
-    let mut page = Page::default().written(&label(&asked.question, 600)).line();
+fn names(asked: &Question) -> RichText {
+    let mut page = RichText::default().written(&label(&asked.question, 600)).line();
     for (i, offer) in asked.options.iter().enumerate() {
         page = page.line().text(&format!("{}. ", i + 1)).written(&label(&offer.label, 2 * LABEL));
     }
     page.line()
 }
 
-fn tail(mut page: Page, draft: &Draft, asked: &Question, entry: &Entry) -> Page {
+fn tail(mut page: RichText, draft: &Draft, asked: &Question, entry: &Entry) -> RichText {
     if let Some(text) = &entry.text {
         page = page.line().dim("Your words: ").written(&label(text, ECHO)).line();
     }
@@ -166,10 +179,10 @@ fn option(asked: &Question, at: usize, i: usize, entry: &Entry) -> Button {
 }
 
 /// All answers of a form, before they are sent.
-pub fn review(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> Shown {
+pub fn review(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) -> MessageContent {
     let of = asked.questions.len();
     let room = (REVIEW / of / 4).clamp(20, ECHO);
-    let mut page = waiting(Page::default().text("❓ ").bold("Check your answers"), ask, asker).line();
+    let mut page = waiting(RichText::default().text("❓ ").bold("Check your answers"), ask, asker).line();
     for (i, question) in asked.questions.iter().enumerate() {
         let entry = draft.entry(i);
         page = page.line().text(&format!("{}. ", i + 1)).written(&label(&question.question, room)).line();
@@ -186,5 +199,5 @@ pub fn review(ask: &Ask, asked: &Questions, draft: &Draft, asker: &Asker) -> Sho
         (0..of).map(|i| button(format!("✏️ {}", i + 1), Action::Change { question: i })).collect();
     let mut rows = vec![vec![button("✅ Send answers", Action::Send)]];
     rows.extend(changes.chunks(IN_A_ROW).map(<[_]>::to_vec));
-    Shown { page, rows, question: of, ..Shown::default() }
+    MessageContent { page, rows, question: of, ..MessageContent::default() }
 }

@@ -2,7 +2,7 @@
 //! comes, so that ten changes while Telegram's limits hold us back become one edit. Whoever did something sees its
 //! effect before anything new is announced.
 
-use super::html::Page;
+use super::html::RichText;
 use super::settings::Pace;
 use aye_core::AskId;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const MOST_UNDER_WAY: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     /// Something said once, in reply to a person.
-    Words { page: Page, reply_to: Option<i64>, plain: bool },
+    Words { page: RichText, reply_to: Option<i64>, plain: bool },
     /// Bring the messages of this ask up to date.
     Ask(AskId),
     /// Bring this message up to date.

@@ -4,7 +4,7 @@ use super::api::{ApiError, Bot};
 use super::bot_loop::BotLoop;
 use super::poll;
 use super::settings::Settings;
-use crate::config::{Config, Watched};
+use crate::config::{Config, WatchedFiles};
 use crate::home::Home;
 use crate::hub::Hub;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Telegram {
     }
 
     /// The new settings, once there are others that can be used.
-    async fn changed(&self, files: &mut Watched) -> Option<Settings> {
+    async fn changed(&self, files: &mut WatchedFiles) -> Option<Settings> {
         loop {
             files.changed().await;
             let settings = Config::load(&self.home.config()).map_err(anyhow::Error::from);
@@ -91,9 +91,9 @@ impl Telegram {
         }
     }
 
-    fn files(&self) -> Watched {
+    fn files(&self) -> WatchedFiles {
         let token = self.settings.as_ref().map(|settings| settings.token_file.clone());
-        Watched::read([self.home.config()].into_iter().chain(token).collect())
+        WatchedFiles::read([self.home.config()].into_iter().chain(token).collect())
     }
 }
 

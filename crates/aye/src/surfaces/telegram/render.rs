@@ -2,8 +2,8 @@
 //! approved here.
 
 use super::exact;
-use super::form::{Action, Draft, Wanted};
-use super::html::{Page, label};
+use super::form::{Action, Draft, TextKind};
+use super::html::{RichText, label};
 use super::permission::permission;
 use super::plan::plan;
 use super::question::{question, review};
@@ -21,10 +21,10 @@ pub fn button(label: impl Into<String>, action: Action) -> Button {
 
 /// What a message shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct MessageContent {
     /// Messages that hold what this one has no room for.
-    pub parts: Vec<Page>,
-    pub page: Page,
+    pub parts: Vec<RichText>,
+    pub page: RichText,
     pub rows: Vec<Vec<Button>>,
     /// The whole text, where messages do not hold it.
     pub file: Option<(String, String)>,
@@ -36,7 +36,7 @@ pub struct Shown {
 
 /// Who asks, and until when, in words for people.
 #[derive(Debug, Clone, Default)]
-pub struct Asker {
+pub struct AskSource {
     pub name: String,
     /// Such as "14:05".
     pub deadline: Option<String>,
@@ -45,7 +45,7 @@ pub struct Asker {
     pub has_link: bool,
 }
 
-pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
+pub fn open(ask: &Ask, draft: &Draft, asker: &AskSource) -> MessageContent {
     let shown = match &ask.body {
         Body::Question(asked) if draft.at >= asked.questions.len() => review(ask, asked, draft, asker),
         Body::Question(asked) => question(ask, asked, draft, asker),
@@ -56,7 +56,7 @@ pub fn open(ask: &Ask, draft: &Draft, asker: &Asker) -> Shown {
 }
 
 /// Offers exactly what the agent can take from here.
-fn takeable(can: &Can, mut shown: Shown) -> Shown {
+fn takeable(can: &Can, mut shown: MessageContent) -> MessageContent {
     let can_take = |action: &Action| match action {
         Action::Words { .. } => can.text,
         Action::Notes { .. } => can.notes,
@@ -78,8 +78,8 @@ fn takeable(can: &Can, mut shown: Shown) -> Shown {
 }
 
 /// Where something that takes a passkey can be allowed; nothing for everything else.
-pub fn passkey_note(ask: &Ask, asker: &Asker) -> Page {
-    let page = Page::default();
+pub fn passkey_note(ask: &Ask, asker: &AskSource) -> RichText {
+    let page = RichText::default();
     match (ask.proof, asker.has_link) {
         (Proof::None, _) => page,
         (Proof::Passkey, true) => {
@@ -92,7 +92,7 @@ pub fn passkey_note(ask: &Ask, asker: &Asker) -> Page {
 }
 
 /// Where something that is too long for Telegram can be read, and decided on.
-pub fn too_long(page: Page, ask: &Ask, approved: &str) -> Page {
+pub fn too_long(page: RichText, ask: &Ask, approved: &str) -> RichText {
     let words =
         format!("Too long to show here, so it cannot be {approved} here. The file below has all of it.");
     let page = page.text(&words);
@@ -106,12 +106,12 @@ pub fn too_long(page: Page, ask: &Ask, approved: &str) -> Page {
 }
 
 /// What takes a passkey, and whatever does not fit in spite of everything above, cannot be approved here.
-pub fn guarded(ask: &Ask, mut shown: Shown) -> Shown {
+pub fn guarded(ask: &Ask, mut shown: MessageContent) -> MessageContent {
     if ask.proof == Proof::Passkey {
         shown = without_approval(shown);
         shown.wants_page = true;
     }
-    if !shown.page.fits() || !shown.parts.iter().all(Page::fits) {
+    if !shown.page.fits() || !shown.parts.iter().all(RichText::fits) {
         shown.page = shown.page.fitting();
         shown.parts.clear();
         shown = without_approval(shown);
@@ -119,7 +119,7 @@ pub fn guarded(ask: &Ask, mut shown: Shown) -> Shown {
     shown
 }
 
-pub fn without_approval(mut shown: Shown) -> Shown {
+pub fn without_approval(mut shown: MessageContent) -> MessageContent {
     for row in &mut shown.rows {
         row.retain(|(_, action)| !approves(action));
     }
@@ -135,7 +135,7 @@ pub fn approves(action: &Action) -> bool {
 }
 
 /// The line under the title: who asks, and where.
-pub fn origin(page: Page, ask: &Ask, asker: &Asker) -> Page {
+pub fn origin(page: RichText, ask: &Ask, asker: &AskSource) -> RichText {
     let name = if asker.name.is_empty() { ask.agent.as_str() } else { &asker.name };
     let mut words = label(name, ECHO);
     if !ask.cwd.is_empty() {
@@ -145,7 +145,7 @@ pub fn origin(page: Page, ask: &Ask, asker: &Asker) -> Page {
 }
 
 /// The same for an ask that is open: until when it waits, too.
-pub fn waiting(page: Page, ask: &Ask, asker: &Asker) -> Page {
+pub fn waiting(page: RichText, ask: &Ask, asker: &AskSource) -> RichText {
     let page = origin(page, ask, asker);
     match &asker.deadline {
         Some(deadline) => page.line().dim(&format!("Answer by {deadline}.")),
@@ -153,10 +153,10 @@ pub fn waiting(page: Page, ask: &Ask, asker: &Asker) -> Page {
     }
 }
 
-pub fn typing_hint(page: Page, what: Wanted) -> Page {
+pub fn typing_hint(page: RichText, what: TextKind) -> RichText {
     page.line().bold(match what {
-        Wanted::Words => "✍️ Send your answer as your next message.",
-        Wanted::Notes => "✍️ Send your note as your next message.",
-        Wanted::Reason => "✍️ Send the reason as your next message.",
+        TextKind::Words => "✍️ Send your answer as your next message.",
+        TextKind::Notes => "✍️ Send your note as your next message.",
+        TextKind::Reason => "✍️ Send the reason as your next message.",
     })
 }

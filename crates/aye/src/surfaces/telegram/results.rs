@@ -1,7 +1,7 @@
 //! Results of calls: recorded on success, retried or changed on failure.
 
 use super::bot_loop::BotLoop;
-use super::calls::{Markup, Purpose};
+use super::calls::{CallPurpose, Markup};
 use super::memory::{Content, SentMessage, Side, SideKind};
 use crate::hub::Problem;
 
@@ -24,10 +24,10 @@ pub fn is_blocked(code: u16, words: &str, moved_to: Option<i64>) -> bool {
 }
 
 impl BotLoop {
-    pub(super) async fn succeeded(&mut self, purpose: Purpose, number: i64) -> Result<(), Problem> {
+    pub(super) async fn succeeded(&mut self, purpose: CallPurpose, number: i64) -> Result<(), Problem> {
         match purpose {
-            Purpose::Words => Ok(()),
-            Purpose::Show { id, shown } => {
+            CallPurpose::Words => Ok(()),
+            CallPurpose::Show { id, shown } => {
                 self.run_edited(&id);
                 self.change(&id, |message| {
                     message.message = Some(number);
@@ -35,35 +35,35 @@ impl BotLoop {
                 })
                 .await
             }
-            Purpose::Side { id, what } => self.add_side(&id, what, Some(number)).await,
-            Purpose::Unside { id, message } => self.drop_side(&id, message).await,
+            CallPurpose::Side { id, what } => self.add_side(&id, what, Some(number)).await,
+            CallPurpose::Unside { id, message } => self.drop_side(&id, message).await,
         }
     }
 
     /// It will not be tried again.
-    pub(super) async fn gave_up(&mut self, purpose: &Purpose) -> Result<(), Problem> {
+    pub(super) async fn gave_up(&mut self, purpose: &CallPurpose) -> Result<(), Problem> {
         match purpose {
-            Purpose::Side { id, what } => self.add_side(id, *what, None).await,
-            Purpose::Words | Purpose::Show { .. } | Purpose::Unside { .. } => Ok(()),
+            CallPurpose::Side { id, what } => self.add_side(id, *what, None).await,
+            CallPurpose::Words | CallPurpose::Show { .. } | CallPurpose::Unside { .. } => Ok(()),
         }
     }
 
     /// It may have been done, or not. Only what makes a new message is in doubt: an edit is made again.
-    pub(super) async fn unsure_of(&mut self, purpose: &Purpose) -> Result<(), Problem> {
+    pub(super) async fn unsure_of(&mut self, purpose: &CallPurpose) -> Result<(), Problem> {
         match purpose {
-            Purpose::Show { id, .. } => match self.memory.messages.get(id).cloned() {
+            CallPurpose::Show { id, .. } => match self.memory.messages.get(id).cloned() {
                 Some(message) if message.message.is_none() => self.may_be_sent(message).await,
                 // Should the edit be made late, over one that overtook it, the message is edited once more.
                 _ => self.change(id, |message| message.shown.clear()).await,
             },
-            Purpose::Side {
+            CallPurpose::Side {
                 what: SideKind::Reminder | SideKind::Prompt { .. } | SideKind::EndNotice,
                 ..
             } => {
                 // A second one of these would ring twice, or ask twice.
                 self.gave_up(purpose).await
             }
-            Purpose::Words | Purpose::Side { .. } | Purpose::Unside { .. } => Ok(()),
+            CallPurpose::Words | CallPurpose::Side { .. } | CallPurpose::Unside { .. } => Ok(()),
         }
     }
 
@@ -90,7 +90,7 @@ impl BotLoop {
     pub(super) async fn refused(
         &mut self,
         chat: i64,
-        purpose: &Purpose,
+        purpose: &CallPurpose,
         code: u16,
         words: &str,
         moved_to: Option<i64>,
@@ -118,14 +118,14 @@ impl BotLoop {
             return Ok(());
         }
         match purpose {
-            Purpose::Words => Ok(()),
-            Purpose::Show { id, .. } if says(&GONE) => self.is_gone(id).await,
-            Purpose::Show { id, .. } | Purpose::Side { id, what: SideKind::Part { .. } } => {
+            CallPurpose::Words => Ok(()),
+            CallPurpose::Show { id, .. } if says(&GONE) => self.is_gone(id).await,
+            CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } } => {
                 self.use_less_markup(chat, id, words);
                 Ok(())
             }
-            Purpose::Unside { id, message } => self.drop_side(id, *message).await,
-            Purpose::Side { .. } => self.gave_up(purpose).await,
+            CallPurpose::Unside { id, message } => self.drop_side(id, *message).await,
+            CallPurpose::Side { .. } => self.gave_up(purpose).await,
         }
     }
 

@@ -4,9 +4,9 @@ use super::access::Person;
 use super::api::Outgoing;
 use super::asks::digest;
 use super::bot_loop::BotLoop;
-use super::calls::{Call, Markup, Op, Purpose, outgoing_of};
+use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::form::Action;
-use super::html::Page;
+use super::html::RichText;
 use super::memory::{ChatNote, START, SentMessage, SideKind, StartedFrom, forget};
 use super::message::RunContent;
 use super::progress::{end_notice, progress_page};
@@ -213,7 +213,7 @@ impl BotLoop {
         &mut self,
         mut message: SentMessage,
         shown: &RunContent,
-    ) -> Result<Option<Call>, Problem> {
+    ) -> Result<Option<BotCall>, Problem> {
         let agent = match self.hub.agent(shown.agent.as_str()).await {
             Ok(agent) => agent,
             Err(Problem::NoSuchAgent) => return Ok(None),
@@ -266,15 +266,15 @@ impl BotLoop {
         &self,
         message: &SentMessage,
         shown: &RunContent,
-        (failed, page): (bool, Page),
-    ) -> Option<Call> {
+        (failed, page): (bool, RichText),
+    ) -> Option<BotCall> {
         let wanted = if failed { self.settings.notify_failure } else { self.settings.notify_end };
         if message.has_side(SideKind::EndNotice) || shown.cancelled.is_some() || !wanted {
             return None;
         }
         let outgoing = Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
-        let purpose = Purpose::Side { id: message.id.clone(), what: SideKind::EndNotice };
-        Some(Call { purpose, op: Op::Send(outgoing) })
+        let purpose = CallPurpose::Side { id: message.id.clone(), what: SideKind::EndNotice };
+        Some(BotCall { purpose, op: Op::Send(outgoing) })
     }
 
     /// The message of this run that still has something to show.

@@ -4,7 +4,7 @@ use super::access::{Person, admit};
 use super::bot_loop::BotLoop;
 use super::commands::Parsed;
 use super::ended::too_late;
-use super::form::{Draft, Next, typed};
+use super::form::{Draft, FormStep, typed};
 use super::memory::{Content, SentMessage};
 use super::queue::Job;
 use super::runs::Task;
@@ -175,12 +175,12 @@ impl BotLoop {
             return self.go_on(update, message, stopped, person).await;
         }
         match typed(&ask.body, shown.draft, person.as_who(), text) {
-            Next::Stale(why) => {
+            FormStep::Stale(why) => {
                 self.say(person.chat, message_id, why);
                 Ok(())
             }
-            Next::Draft(draft) => self.go_on(update, message, draft, person).await,
-            Next::Answer(answer) => {
+            FormStep::Draft(draft) => self.go_on(update, message, draft, person).await,
+            FormStep::Answer(answer) => {
                 if let Err(words) = self.answer(update, shown.digest, &ask, answer, person).await? {
                     self.say(
                         person.chat,

@@ -5,7 +5,7 @@ use super::access::{Person, admit};
 use super::api::ApiError;
 use super::bot_loop::BotLoop;
 use super::ended::{in_short, too_late};
-use super::form::{Action, Draft, NO_LONGER, Next, press};
+use super::form::{Action, Draft, FormStep, NO_LONGER, press};
 use super::html::label;
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{AskContent, RunContent};
@@ -166,12 +166,12 @@ impl BotLoop {
             _ => "",
         };
         match press(&ask.body, shown.draft, action, person.as_who()) {
-            Next::Stale(why) => Ok(Notice::alert(why)),
-            Next::Draft(draft) => {
+            FormStep::Stale(why) => Ok(Notice::alert(why)),
+            FormStep::Draft(draft) => {
                 self.go_on(update, message, draft, person).await?;
                 Ok(Notice::passing(words))
             }
-            Next::Answer(answer) => {
+            FormStep::Answer(answer) => {
                 let told = self.answer(update, shown.digest, &ask, answer, person).await?;
                 self.keep(message).await?;
                 Ok(match told {

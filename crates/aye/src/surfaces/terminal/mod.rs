@@ -16,7 +16,7 @@ use style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 
 /// Where an answer is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum AnswerInput {
     /// By `aye answer`.
     Command,
     /// By a line typed under the request.
@@ -89,7 +89,7 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));
     }
     line(String::new());
-    line(body_text(ask, Place::Command).trim_end().to_owned());
+    line(body_text(ask, AnswerInput::Command).trim_end().to_owned());
     line(String::new());
     if ask.status.state == AskState::Open {
         line(paint(DIM, how_to_answer(ask)));
@@ -100,7 +100,7 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
 }
 
 /// What is asked, whole.
-pub fn body_text(ask: &AskView, place: Place) -> String {
+pub fn body_text(ask: &AskView, place: AnswerInput) -> String {
     match &ask.body {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;

@@ -2,7 +2,7 @@
 //! agent wrote is behind a bar, and our own words never do.
 
 use super::style::{BAD, DIM, GOOD, HEAD, paint};
-use super::{Place, put};
+use super::{AnswerInput, put};
 use anstyle::Style;
 use aye_core::visible::{looks_escaped, one_line, visible, visible_json};
 use aye_core::{AskView, Display, DisplayKind, Extras, Keeper, Permission, Scope, ScopeOffer};
@@ -39,7 +39,7 @@ pub fn about(input: &Map<String, Value>) -> String {
     fields.collect::<Vec<_>>().join(", ")
 }
 
-pub fn whole(ask: &AskView, permission: &Permission, place: Place) -> String {
+pub fn whole(ask: &AskView, permission: &Permission, place: AnswerInput) -> String {
     // A hub of an older version sends none.
     let made_here = || Display::of(permission, &Extras::default());
     let display = ask.display.clone().unwrap_or_else(made_here);
@@ -71,9 +71,9 @@ pub fn whole(ask: &AskView, permission: &Permission, place: Place) -> String {
         if let Some(words) = words(offer, &display, ask.agent.as_str()) {
             let scope = offer.scope.to_string();
             let typed = match (place, offer.scope) {
-                (Place::Command, _) => format!("--scope {scope}"),
-                (Place::Line, Scope::Once) => "allow".to_owned(),
-                (Place::Line, Scope::Session | Scope::Always) => format!("allow {scope}"),
+                (AnswerInput::Command, _) => format!("--scope {scope}"),
+                (AnswerInput::Line, Scope::Once) => "allow".to_owned(),
+                (AnswerInput::Line, Scope::Session | Scope::Always) => format!("allow {scope}"),
             };
             put(&mut out, format_args!("  {typed:<16} {}", paint(DIM, one_line(&words))));
         }

@@ -275,9 +275,9 @@ proptest! {
             "scopes": [{"scope": "once", "rule": rule}, {"scope": "session", "rule": rule, "kept_by": "agent"}]});
         let mut ask = view(Kind::Permission, body);
         let line = place.3.replace('\n', "");
-        let place = aye_core::Place {
+        let place = aye_core::ChangedPlace {
             old_start: place.0, new_start: place.1, new_lines: place.2,
-            removed: vec![line.clone()], above: vec![line.clone()], below: vec![line], ..aye_core::Place::default()
+            removed: vec![line.clone()], above: vec![line.clone()], below: vec![line], ..aye_core::ChangedPlace::default()
         };
         let Body::Permission(permission) = &ask.body else { panic!("{ask:?}") };
         let extras = Extras { before: Before::new(vec![place]).ok(), ..Extras::default() };

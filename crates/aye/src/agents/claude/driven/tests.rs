@@ -158,7 +158,7 @@ fn a_refusal_after_an_approval_is_disputed_and_told() {
     resolve(&mut driver, "r1", allowed());
     let effects = returned(&mut driver, "The user doesn't want to proceed with this tool use.", true);
     assert_eq!(receipts(&effects), [Receipt::Disputed]);
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(RunEvent::Doubt { .. }))));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell(RunEvent::NotConfirmed { .. }))));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use super::super::transcript::scan::open_calls;
 use super::super::translate;
 use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
-use super::notes::{Asked, Call, Notes, Printed};
+use super::notes::{AskNote, CallSignature, Notes, Printed};
 use super::process;
 use super::settle::PRINTED;
-use super::watch::{Dialog, Seen, Watch};
+use super::watch::{DialogState, Seen, TerminalWatch};
 use super::{PATIENCE, profile, reach};
 use crate::agents::{before, random_name};
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
@@ -32,7 +32,7 @@ use tokio::time::{Instant, sleep};
 const CALL_PATIENCE: Duration = Duration::from_secs(2);
 const CALL_LOOKS: Duration = Duration::from_millis(50);
 /// How long we hold the agent up, or ourselves, to tell the hub what is already decided.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(10);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Who is told to end is soon ended by force.
@@ -44,7 +44,7 @@ struct Asking<'a> {
     notes: Notes,
     tool: CanUseTool,
     body: Body,
-    watch: Watch,
+    watch: TerminalWatch,
 }
 
 enum End {
@@ -78,7 +78,7 @@ pub async fn ask(
     let plan = || Some(plan_in(&session.transcript(), translate::PLAN));
     let body = translate::ask_with_plan(&tool, Path::new(&session.cwd), &home.places(), plan)?;
     let notes = Notes::of(home, &session.agent);
-    let call = Call::new(&tool.tool_name, &input, session.sub_agent.as_deref());
+    let call = CallSignature::new(&tool.tool_name, &input, session.sub_agent.as_deref());
     let tool_use_id = tool.tool_use_id.clone().or_else(|| notes.claim(&call, &way()));
     let key = match &tool_use_id {
         Some(id) => id.clone(),
@@ -100,8 +100,9 @@ pub async fn ask(
     let sub_agent = session.sub_agent.as_deref();
     // For a sub-agent in the background the terminal opens no dialog before we end.
     let dialog = process.as_ref().zip(session.config_dir()).filter(|_| sub_agent.is_none());
-    let dialog = dialog.map(|(process, config_dir)| Dialog::new(config_dir, process.pid));
-    let watch = Watch::new(session.transcript(), call, &tool.tool_name, sub_agent, tool_use_id, dialog);
+    let dialog = dialog.map(|(process, config_dir)| DialogState::new(config_dir, process.pid));
+    let watch =
+        TerminalWatch::new(session.transcript(), call, &tool.tool_name, sub_agent, tool_use_id, dialog);
     let mut signals = Signals::listen()?;
     let mut asking = Asking { session, client, notes, tool, body, watch };
     // The hub was there a moment ago: from here on the ask may be on its disk, and is not given up.
@@ -143,7 +144,7 @@ pub async fn ask(
             asking.client.withdraw(&id, Withdrawal::Cancelled.into(), Try::Once).await?;
         }
         End::Terminal(seen) => {
-            tokio::time::timeout(LONGEST_GOODBYE, asking.settled_in_terminal(&id, seen)).await??;
+            tokio::time::timeout(REPORT_TIMEOUT, asking.settled_in_terminal(&id, seen)).await??;
         }
         End::Resolved(resolution) => {
             if asking.resolved(&id, &resolution, print).await? {
@@ -172,7 +173,7 @@ async fn gone(process: Option<&Process>) {
 
 impl Asking<'_> {
     async fn raise_again(&self, raise: &NewAsk) -> anyhow::Result<AskId> {
-        Ok(tokio::time::timeout(LONGEST_GOODBYE, self.client.raise(raise)).await??.ask.head.id)
+        Ok(tokio::time::timeout(REPORT_TIMEOUT, self.client.raise(raise)).await??.ask.head.id)
     }
 
     async fn resolution(&self, id: &AskId) -> Result<Resolution, CallError> {
@@ -195,8 +196,8 @@ impl Asking<'_> {
     }
 
     /// What the hooks after us need to know of this ask.
-    fn asked(&self, id: &AskId, printed: Option<Printed>) -> Asked {
-        Asked {
+    fn asked(&self, id: &AskId, printed: Option<Printed>) -> AskNote {
+        AskNote {
             ask: id.clone(),
             tool_use_id: self.watch.tool_use_id().map(str::to_owned),
             kind: self.body.kind(),
@@ -275,13 +276,13 @@ impl Asking<'_> {
         }
         // The last look before we speak: of two answers only one may be given.
         if let Some(seen) = self.watch.look().ok().flatten() {
-            tokio::time::timeout(LONGEST_GOODBYE, self.too_late(id, &seen)).await??;
+            tokio::time::timeout(REPORT_TIMEOUT, self.too_late(id, &seen)).await??;
             return Ok(false);
         }
         let Some((permit, expected, edited)) = self.told_of(resolution) else {
             let evidence = "nothing was approved; the dialog in the terminal decides";
             let reported = self.client.receipt(id, Receipt::Superseded, evidence, Try::Once);
-            tokio::time::timeout(LONGEST_GOODBYE, reported).await??;
+            tokio::time::timeout(REPORT_TIMEOUT, reported).await??;
             return Ok(false);
         };
         let printed = Printed { expected, edited, delivered: false };

@@ -44,7 +44,7 @@ pub fn is_plain(name: &str) -> bool {
 }
 
 #[derive(Debug)]
-pub enum Event {
+pub enum HookEvent {
     SessionStart,
     SessionEnd,
     UserPromptSubmit {
@@ -91,7 +91,7 @@ struct Fields {
     notification_type: Option<String>,
 }
 
-pub fn decode(bytes: &[u8]) -> Result<(Session, Event), Unreadable> {
+pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
     let fields: Fields = serde_json::from_slice(bytes)?;
     let name = match is_plain(&fields.session_id) && fields.session_id.len() <= 64 {
         true => fields.session_id.clone(),
@@ -106,18 +106,18 @@ pub fn decode(bytes: &[u8]) -> Result<(Session, Event), Unreadable> {
         sub_agent_kind: fields.agent_type,
     };
     let event = match fields.hook_event_name.as_str() {
-        "SessionStart" => Event::SessionStart,
-        "SessionEnd" => Event::SessionEnd,
-        "UserPromptSubmit" => Event::UserPromptSubmit { prompt: fields.prompt.unwrap_or_default() },
+        "SessionStart" => HookEvent::SessionStart,
+        "SessionEnd" => HookEvent::SessionEnd,
+        "UserPromptSubmit" => HookEvent::UserPromptSubmit { prompt: fields.prompt.unwrap_or_default() },
         "PreToolUse" => match (fields.tool_name, fields.tool_input, fields.tool_use_id) {
             (Some(tool), Some(input), Some(tool_use_id)) => {
-                Event::PreToolUse { tool, input: serde_json::from_str(input.get())?, tool_use_id }
+                HookEvent::PreToolUse { tool, input: serde_json::from_str(input.get())?, tool_use_id }
             }
-            _ => Event::Other,
+            _ => HookEvent::Other,
         },
         "PermissionRequest" => {
             let missing = |field| <serde_json::Error as serde::de::Error>::missing_field(field);
-            Event::PermissionRequest(CanUseTool {
+            HookEvent::PermissionRequest(CanUseTool {
                 tool_name: fields.tool_name.ok_or_else(|| missing("tool_name"))?,
                 input: fields.tool_input.ok_or_else(|| missing("tool_input"))?,
                 tool_use_id: fields.tool_use_id,
@@ -125,10 +125,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Session, Event), Unreadable> {
                 permission_suggestions: fields.permission_suggestions,
             })
         }
-        "PostToolUse" => Event::PostToolUse,
-        "Stop" => Event::Stop,
-        "Notification" if fields.notification_type.as_deref() == Some("idle_prompt") => Event::Idle,
-        _ => Event::Other,
+        "PostToolUse" => HookEvent::PostToolUse,
+        "Stop" => HookEvent::Stop,
+        "Notification" if fields.notification_type.as_deref() == Some("idle_prompt") => HookEvent::Idle,
+        _ => HookEvent::Other,
     };
     Ok((session, event))
 }
@@ -170,7 +170,7 @@ mod tests {
         event
     }
 
-    fn decoded(event: &Value) -> (Session, Event) {
+    fn decoded(event: &Value) -> (Session, HookEvent) {
         decode(event.to_string().as_bytes()).unwrap()
     }
 
@@ -183,14 +183,17 @@ mod tests {
         let (session, event) = decoded(&asked);
         assert_eq!((session.id.as_str(), session.cwd.as_str()), ("s-1", "/src"));
         assert_eq!(session.config_dir(), Some(Path::new("/c")));
-        let Event::PermissionRequest(tool) = event else { panic!("{event:?}") };
+        let HookEvent::PermissionRequest(tool) = event else { panic!("{event:?}") };
         assert_eq!((tool.tool_name.as_str(), tool.agent_id.as_deref()), ("Bash", Some("a1")));
     }
 
     #[test]
     fn what_is_new_passes_by_and_what_is_broken_is_an_error() {
-        assert!(matches!(decoded(&event("FromNextYear", json!({}))).1, Event::Other));
-        assert!(matches!(decoded(&event("Notification", json!({"notification_type": "x"}))).1, Event::Other));
+        assert!(matches!(decoded(&event("FromNextYear", json!({}))).1, HookEvent::Other));
+        assert!(matches!(
+            decoded(&event("Notification", json!({"notification_type": "x"}))).1,
+            HookEvent::Other
+        ));
         for broken in ["", "{}", "[]", "{\"session_id\":1}", "{\"session_id\":\"s\""] {
             assert!(decode(broken.as_bytes()).is_err(), "{broken}");
         }

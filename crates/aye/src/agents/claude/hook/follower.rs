@@ -5,9 +5,9 @@ use super::super::watch::follow::Transcript;
 use super::super::watch::sessions::ConfigDir;
 use super::super::watch::watched::Watched;
 use super::events::{self, Session};
-use super::notes::{Asked, Notes};
+use super::notes::{AskNote, Notes};
 use super::{PATIENCE, process, profile, reach_for};
-use crate::agents::driven::courier;
+use crate::agents::reports;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::Process;
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
 /// How long the last word to the hub may take.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(5);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Starts it unless it is there. It outlives the hook that does, so it holds nothing of it.
 pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
@@ -59,7 +59,7 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     let (transcript, _) = tokio::task::spawn_blocking(move || Transcript::follow(path)).await??;
     let Some(now) = config.session_at(&file).filter(|now| now.id == session.id) else { return Ok(()) };
     let (mut reporters, (screens, mut shown)) = (JoinSet::new(), mpsc::channel(8));
-    let reports = courier::reports(client.clone(), &mut reporters);
+    let reports = reports::start(client.clone(), &mut reporters);
     let mut watched = Watched::new(now, transcript, client.clone(), reports, screens, Some(notes.clone()));
     let (places, mut signals) = (home.places(), Signals::listen()?);
     let mut look = tokio::time::interval(BETWEEN_LOOKS);
@@ -91,12 +91,12 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
             }
         }
     }
-    drop(tokio::time::timeout(LONGEST_GOODBYE, watched.end()).await);
+    drop(tokio::time::timeout(REPORT_TIMEOUT, watched.end()).await);
     Ok(())
 }
 
 /// Whoever asked this was killed: nobody would carry an answer to the agent. What still waits is asked anew.
-async fn take_over(client: &AgentClient, notes: &Notes, asked: &Asked) -> Result<(), CallError> {
+async fn take_over(client: &AgentClient, notes: &Notes, asked: &AskNote) -> Result<(), CallError> {
     let otherwise = (Receipt::Undelivered, "the hook that waited for the answer was killed");
     let over = client.withdraw_or(&asked.ask, Withdrawal::Cancelled, otherwise, Try::Once).await;
     match over {

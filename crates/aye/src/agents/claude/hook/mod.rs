@@ -18,8 +18,8 @@ use crate::processes::Process;
 use crate::processes::host;
 use crate::protocol::Registration;
 use aye_core::{AgentId, AgentKind, Reach, Report, ShortText};
-use events::{Event, Session};
-use notes::{Call, Notes};
+use events::{HookEvent, Session};
+use notes::{CallSignature, Notes};
 use settle::Over;
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,28 +38,29 @@ pub async fn run(
         return Ok(());
     }
     let (session, event) = events::decode(event)?;
-    if !matches!(event, Event::SessionEnd)
+    if !matches!(event, HookEvent::SessionEnd)
         && let Err(error) = follower::ensure(home, &session)
     {
         tracing::debug!(%error, "nobody follows the session");
     }
     match event {
-        Event::PreToolUse { tool, input, tool_use_id } => {
+        HookEvent::PreToolUse { tool, input, tool_use_id } => {
             let notes = Notes::of(home, &session.agent);
-            notes.note_call(&tool_use_id, &Call::new(&tool, &input, session.sub_agent.as_deref()))?;
+            notes
+                .note_call(&tool_use_id, &CallSignature::new(&tool, &input, session.sub_agent.as_deref()))?;
             match notes.unsettled().is_empty() {
                 true => Ok(()),
                 false => report(home, &session, Registration::state(Report::Working)).await,
             }
         }
-        Event::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
-        Event::SessionStart => {
+        HookEvent::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
+        HookEvent::SessionStart => {
             // Before the hub knows this process for another agent, which could not speak for those.
-            settle::left_behind(home).await;
+            settle::ended_sessions(home).await;
             let news = Registration { tmux: tmux_session().await, ..Registration::state(Report::Idle) };
             report(home, &session, news).await
         }
-        Event::UserPromptSubmit { prompt } => {
+        HookEvent::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
             let title = (!notes.has_title())
                 .then(|| title(&prompt))
@@ -73,13 +74,13 @@ pub async fn run(
             }
             Ok(())
         }
-        Event::PostToolUse => {
+        HookEvent::PostToolUse => {
             Notes::of(home, &session.agent).forget_old_calls();
             report(home, &session, Registration::state(Report::Working)).await
         }
-        Event::Stop | Event::Idle => report(home, &session, Registration::state(Report::Idle)).await,
-        Event::Other => report(home, &session, Registration::default()).await,
-        Event::SessionEnd => {
+        HookEvent::Stop | HookEvent::Idle => report(home, &session, Registration::state(Report::Idle)).await,
+        HookEvent::Other => report(home, &session, Registration::default()).await,
+        HookEvent::SessionEnd => {
             let reported = report(home, &session, Registration::ended()).await;
             Notes::of(home, &session.agent).end();
             reported

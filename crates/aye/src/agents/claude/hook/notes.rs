@@ -22,13 +22,13 @@ const NOTES_KEPT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// A tool call as both events show it; the permission request lacks its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct CallSignature {
     tool: String,
     input: String,
     sub_agent: Option<String>,
 }
 
-impl Call {
+impl CallSignature {
     pub fn new(tool: &str, input: &Value, sub_agent: Option<&str>) -> Self {
         let input = sha256_hex(canonical(input).as_bytes());
         Self { tool: tool.to_owned(), input, sub_agent: sub_agent.map(str::to_owned) }
@@ -37,7 +37,7 @@ impl Call {
 
 /// An ask of this session, for whoever comes after the hook that raised it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct AskNote {
     pub ask: AskId,
     pub tool_use_id: Option<String>,
     pub kind: Kind,
@@ -62,7 +62,7 @@ pub struct Printed {
     pub delivered: bool,
 }
 
-impl Asked {
+impl AskNote {
     pub fn body(&self) -> Option<Body> {
         Body::decode(self.kind, self.body.clone()).ok()
     }
@@ -88,7 +88,7 @@ impl Notes {
     }
 
     /// Notes of sessions that ended while the hub was away, by the agent they are about.
-    pub fn left_behind(home: &Home) -> Vec<(AgentId, Notes)> {
+    pub fn ended_sessions(home: &Home) -> Vec<(AgentId, Notes)> {
         let folders = list(&home.path().join(FOLDER));
         for stale in folders.iter().filter(|folder| is_older(folder, NOTES_KEPT)) {
             remove_folder(stale);
@@ -101,7 +101,7 @@ impl Notes {
         named.collect()
     }
 
-    pub fn note_call(&self, tool_use_id: &str, call: &Call) -> io::Result<()> {
+    pub fn note_call(&self, tool_use_id: &str, call: &CallSignature) -> io::Result<()> {
         match is_plain(tool_use_id) {
             true => self.write(&format!("{tool_use_id}.call"), &serde_json::to_vec(call)?),
             false => Ok(()),
@@ -110,7 +110,7 @@ impl Notes {
 
     /// The id of this call. The newest one counts, and each only once for each way in which we are called:
     /// hooks may be installed twice, and both then speak of the same request.
-    pub fn claim(&self, call: &Call, way: &str) -> Option<String> {
+    pub fn claim(&self, call: &CallSignature, way: &str) -> Option<String> {
         let mut calls: Vec<_> = list(&self.folder)
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "call"))
@@ -118,7 +118,7 @@ impl Notes {
             .collect();
         calls.sort();
         calls.into_iter().rev().find_map(|(_, path)| {
-            let noted: Call = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            let noted: CallSignature = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
             let id = path.file_stem()?.to_str()?;
             let claim = self.folder.join(format!("{id}.{way}.claim"));
             let claimed = || OpenOptions::new().write(true).create_new(true).open(&claim).is_ok();
@@ -138,17 +138,17 @@ impl Notes {
     }
 
     /// Written before anything is printed: whoever comes next must know of an answer that may have counted.
-    pub fn note(&self, asked: &Asked) -> io::Result<()> {
+    pub fn note(&self, asked: &AskNote) -> io::Result<()> {
         self.write(&asked.file(), &serde_json::to_vec(asked)?)
     }
 
     /// Asks that nobody waits for any more: an answer was printed, or the hook was ended by force.
-    pub fn unsettled(&self) -> Vec<Asked> {
+    pub fn unsettled(&self) -> Vec<AskNote> {
         let asked = self.asked().into_iter();
         asked.filter(|asked| asked.printed.is_some() || !asked.hook.is_alive()).collect()
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<AskNote> {
         let notes = list(&self.folder)
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "ask"));
@@ -194,7 +194,7 @@ impl Notes {
         }
     }
 
-    pub fn settled(&self, asked: &Asked) {
+    pub fn settled(&self, asked: &AskNote) {
         drop(fs::remove_file(self.folder.join(asked.file())));
     }
 
@@ -258,8 +258,8 @@ mod tests {
         (dir, home, notes)
     }
 
-    fn call(command: &str, sub_agent: Option<&str>) -> Call {
-        Call::new("Bash", &json!({ "command": command, "timeout": 1 }), sub_agent)
+    fn call(command: &str, sub_agent: Option<&str>) -> CallSignature {
+        CallSignature::new("Bash", &json!({ "command": command, "timeout": 1 }), sub_agent)
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(notes.claim(&call("ls", None), "x"), None);
         notes.note_call("toolu_1", &call("ls", None)).unwrap();
         notes.note_call("toolu_2", &call("make", None)).unwrap();
-        let same = Call::new("Bash", &json!({ "timeout": 1, "command": "ls" }), None);
+        let same = CallSignature::new("Bash", &json!({ "timeout": 1, "command": "ls" }), None);
         assert_eq!(notes.claim(&same, "x").as_deref(), Some("toolu_1"));
     }
 
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn what_was_asked_is_kept_until_it_is_settled_even_past_the_end() {
         let (_dir, home, notes) = notes();
-        let mut asked = Asked {
+        let mut asked = AskNote {
             ask: AskId::try_from("k3").unwrap(),
             tool_use_id: Some("toolu_1".into()),
             kind: Kind::Plan,
@@ -325,12 +325,12 @@ mod tests {
         notes.note(&asked).unwrap();
         assert_eq!(notes.unsettled(), std::slice::from_ref(&asked));
         notes.end();
-        let left = Notes::left_behind(&home);
+        let left = Notes::ended_sessions(&home);
         assert_eq!(left.len(), 1);
         let (agent, left) = &left[0];
         assert_eq!((agent.as_str(), left.unsettled()), ("claude-s-1", vec![asked.clone()]));
         left.settled(&asked);
         left.end();
-        assert!(Notes::left_behind(&home).is_empty() && notes.unsettled().is_empty());
+        assert!(Notes::ended_sessions(&home).is_empty() && notes.unsettled().is_empty());
     }
 }

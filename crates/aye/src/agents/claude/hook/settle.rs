@@ -1,8 +1,8 @@
 //! What became of asks whose hook has ended: the transcript shows it only later, so the next hook looks.
 
 use super::super::transcript::returned::Returned;
-use super::super::transcript::tail::{Found, Tail};
-use super::notes::{Asked, Notes, Printed};
+use super::super::transcript::tail::{Tail, TailEvent};
+use super::notes::{AskNote, Notes, Printed};
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::protocol::Withdraw;
@@ -45,14 +45,14 @@ async fn wait_for_transcript(notes: &Notes) {
     let until = Instant::now() + TRANSCRIPT_COMES_WITHIN;
     loop {
         let is_missing =
-            |asked: &Asked| !asked.waited && asked.tool_use_id.is_some() && shown(asked).is_none();
+            |asked: &AskNote| !asked.waited && asked.tool_use_id.is_some() && shown(asked).is_none();
         let missing: Vec<_> = notes.unsettled().into_iter().filter(is_missing).collect();
         if missing.is_empty() {
             return;
         }
         if Instant::now() >= until {
             for asked in missing {
-                drop(notes.note(&Asked { waited: true, ..asked }));
+                drop(notes.note(&AskNote { waited: true, ..asked }));
             }
             return;
         }
@@ -64,7 +64,7 @@ async fn wait_for_transcript(notes: &Notes) {
 async fn settle_one(
     client: &AgentClient,
     notes: &Notes,
-    asked: &Asked,
+    asked: &AskNote,
     over: Over,
 ) -> Result<bool, CallError> {
     let Some(body) = asked.body() else { return Ok(true) };
@@ -77,7 +77,7 @@ async fn settle_one(
             if !printed.delivered {
                 client.receipt(&asked.ask, Receipt::Delivered, PRINTED, Try::Once).await?;
                 let printed = Printed { delivered: true, ..printed.clone() };
-                drop(notes.note(&Asked { printed: Some(printed), ..asked.clone() }));
+                drop(notes.note(&AskNote { printed: Some(printed), ..asked.clone() }));
             }
             Ok(false)
         }
@@ -95,8 +95,8 @@ async fn settle_one(
 }
 
 /// The same for sessions that ended while the hub was away.
-pub async fn left_behind(home: &Home) {
-    for (agent, notes) in Notes::left_behind(home) {
+pub async fn ended_sessions(home: &Home) {
+    for (agent, notes) in Notes::ended_sessions(home) {
         match AgentClient::of(home, agent.clone()).await {
             Ok(client) => {
                 settle(&client, &notes, Over::Turn).await;
@@ -110,13 +110,13 @@ pub async fn left_behind(home: &Home) {
     }
 }
 
-fn shown(asked: &Asked) -> Option<Returned> {
+fn shown(asked: &AskNote) -> Option<Returned> {
     let id = asked.tool_use_id.as_deref()?;
     let mut tail =
         Tail::from(&asked.transcript, asked.offset).unwrap_or_else(|_| Tail::new(&asked.transcript));
     let mut shown = None;
     let read = tail.read(|found| {
-        if let Found::Line(bytes) | Found::Cut(bytes) = found
+        if let TailEvent::Line(bytes) | TailEvent::Cut(bytes) = found
             && shown.is_none()
             && memchr::memmem::find(bytes, id.as_bytes()).is_some()
         {

@@ -2,8 +2,8 @@
 
 use super::super::transcript::line;
 use super::super::transcript::returned::Returned;
-use super::super::transcript::tail::{Found, Tail};
-use super::notes::Call;
+use super::super::transcript::tail::{Tail, TailEvent};
+use super::notes::CallSignature;
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -29,26 +29,26 @@ pub enum Seen {
     Running,
 }
 
-pub struct Watch {
+pub struct TerminalWatch {
     tail: Tail,
     from: u64,
     looked: Option<(u64, SystemTime)>,
-    call: Call,
+    call: CallSignature,
     tool: String,
     sub_agent: Option<String>,
     tool_use_id: Option<String>,
-    dialog: Option<Dialog>,
+    dialog: Option<DialogState>,
 }
 
-impl Watch {
+impl TerminalWatch {
     /// Without an id, the call is looked for in the transcript by what it says.
     pub fn new(
         transcript: PathBuf,
-        call: Call,
+        call: CallSignature,
         tool: &str,
         sub_agent: Option<&str>,
         tool_use_id: Option<String>,
-        dialog: Option<Dialog>,
+        dialog: Option<DialogState>,
     ) -> Self {
         let end = fs::metadata(&transcript).map_or(0, |metadata| metadata.len());
         let from = end.saturating_sub(BACK);
@@ -89,7 +89,7 @@ impl Watch {
         if let Some(shown) = self.new_in_transcript()? {
             return Ok(Some(Seen::Result(Box::new(shown))));
         }
-        let closed = self.dialog.as_mut().is_some_and(Dialog::is_closed);
+        let closed = self.dialog.as_mut().is_some_and(DialogState::is_closed);
         Ok(closed.then_some(Seen::Running))
     }
 
@@ -107,7 +107,7 @@ impl Watch {
         let (mut shown, mut id) = (None, self.tool_use_id.take());
         let (call, tool, sub_agent) = (&self.call, &self.tool, self.sub_agent.as_deref());
         let read = self.tail.read(|found| {
-            let (Found::Line(bytes) | Found::Cut(bytes)) = found else { return };
+            let (TailEvent::Line(bytes) | TailEvent::Cut(bytes)) = found else { return };
             if let Some(known) = &id {
                 let result = memchr::memmem::find(bytes, known.as_bytes())
                     .and_then(|_| Returned::in_line(bytes, known));
@@ -130,22 +130,22 @@ impl Watch {
     }
 }
 
-fn is_same(call: &Call, made: &line::ToolCall, sub_agent: Option<&str>) -> bool {
+fn is_same(call: &CallSignature, made: &line::ToolCall, sub_agent: Option<&str>) -> bool {
     let input: Value = serde_json::from_str(&made.input).unwrap_or_default();
-    Call::new(&made.name, &input, sub_agent) == *call
+    CallSignature::new(&made.name, &input, sub_agent) == *call
 }
 
 /// What the session says of itself, in `sessions/PID.json` of newer versions: that it waits for the person
 /// at the terminal, and then that it no longer does. It is the only sign that a tool was allowed there before
 /// that tool is done.
-pub struct Dialog {
+pub struct DialogState {
     path: PathBuf,
     looked: Option<SystemTime>,
     was_open: bool,
     closed: Option<Instant>,
 }
 
-impl Dialog {
+impl DialogState {
     pub fn new(config_dir: &Path, pid: u32) -> Self {
         let path = config_dir.join("sessions").join(format!("{pid}.json"));
         Self { path, looked: None, was_open: false, closed: None }
@@ -191,9 +191,9 @@ mod tests {
         json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": "x"}]}})
     }
 
-    fn watch(path: &Path, id: Option<&str>) -> Watch {
-        let call = Call::new("Bash", &json!({"command": "ls"}), None);
-        Watch::new(path.into(), call, "Bash", None, id.map(str::to_owned), None)
+    fn watch(path: &Path, id: Option<&str>) -> TerminalWatch {
+        let call = CallSignature::new("Bash", &json!({"command": "ls"}), None);
+        TerminalWatch::new(path.into(), call, "Bash", None, id.map(str::to_owned), None)
     }
 
     #[test]
@@ -240,9 +240,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("sessions")).unwrap();
         let path = dir.path().join("sessions/7.json");
-        let mut dialog = Dialog::new(dir.path(), 7);
+        let mut dialog = DialogState::new(dir.path(), 7);
         let mut at = SystemTime::UNIX_EPOCH;
-        let mut says = |dialog: &mut Dialog, status: &str| {
+        let mut says = |dialog: &mut DialogState, status: &str| {
             fs::write(&path, json!({ "status": status }).to_string()).unwrap();
             at += Duration::from_secs(1);
             fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();

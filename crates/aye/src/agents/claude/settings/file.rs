@@ -17,7 +17,7 @@ pub struct SettingsFile {
 
 /// Why a settings file was left as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum SettingsError {
     #[error("{0} is a link that leads nowhere: fix or remove it, and try again")]
     DanglingLink(PathBuf),
     #[error("{0} is read-only: make it writable, and try again")]
@@ -33,7 +33,7 @@ pub enum Trouble {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     Unchanged,
     /// What was there before lies here; nowhere if there was nothing.
     Changed {
@@ -56,8 +56,8 @@ impl SettingsFile {
         &self.path
     }
 
-    pub fn install(&self, command: &HookCommand) -> Result<Change, Trouble> {
-        let line = command.line().map_err(|error| Trouble::Io {
+    pub fn install(&self, command: &HookCommand) -> Result<FileChange, SettingsError> {
+        let line = command.line().map_err(|error| SettingsError::Io {
             what: "name",
             path: command.program.clone(),
             source: io::Error::other(error),
@@ -65,12 +65,12 @@ impl SettingsFile {
         self.change(|hooks| add(hooks, &line), |_| None)
     }
 
-    pub fn remove(&self) -> Result<Change, Trouble> {
+    pub fn remove(&self) -> Result<FileChange, SettingsError> {
         self.change(remove, written_before)
     }
 
     /// Which of our hooks are there.
-    pub fn installed(&self) -> Result<Vec<(String, HookCommand)>, Trouble> {
+    pub fn installed(&self) -> Result<Vec<(String, HookCommand)>, SettingsError> {
         let read = self.read()?;
         let hooks = self.hooks(read.text.as_deref().unwrap_or("{}"))?;
         Ok(installed(&hooks))
@@ -85,16 +85,16 @@ impl SettingsFile {
         &self,
         edit: impl FnOnce(&mut Map<String, Value>) -> Result<(), WrongShape>,
         written_before: impl FnOnce(&Read) -> Option<Option<String>>,
-    ) -> Result<Change, Trouble> {
+    ) -> Result<FileChange, SettingsError> {
         let read = self.read()?;
         let before = read.text.as_deref().unwrap_or("{}");
         let old = self.hooks(before)?;
         let mut new = old.clone();
-        edit(&mut new).map_err(|source| Trouble::WrongShape { path: self.path.clone(), source })?;
+        edit(&mut new).map_err(|source| SettingsError::WrongShape { path: self.path.clone(), source })?;
         if new == old {
-            return Ok(Change::Unchanged);
+            return Ok(FileChange::Unchanged);
         }
-        let unusable = |source| Trouble::Unusable { path: self.path.clone(), source };
+        let unusable = |source| SettingsError::Unusable { path: self.path.clone(), source };
         let mut after = match written_before(&read) {
             Some(written) => text::with_written(before, written.as_deref()),
             None => text::with_hooks(before, &new),
@@ -106,12 +106,12 @@ impl SettingsFile {
         self.write(&read, &after)
     }
 
-    fn hooks(&self, text: &str) -> Result<Map<String, Value>, Trouble> {
-        text::hooks(text).map_err(|source| Trouble::Unusable { path: self.path.clone(), source })
+    fn hooks(&self, text: &str) -> Result<Map<String, Value>, SettingsError> {
+        text::hooks(text).map_err(|source| SettingsError::Unusable { path: self.path.clone(), source })
     }
 
-    fn read(&self) -> Result<Read, Trouble> {
-        let trouble = |source| Trouble::Io { what: "read", path: self.path.clone(), source };
+    fn read(&self) -> Result<Read, SettingsError> {
+        let trouble = |source| SettingsError::Io { what: "read", path: self.path.clone(), source };
         match self.path.canonicalize() {
             Ok(target) => match fs::read_to_string(&target) {
                 // An empty file is what some programs leave behind, and no settings at all.
@@ -120,35 +120,35 @@ impl SettingsFile {
                 Err(source) => Err(trouble(source)),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
-                Ok(_) => Err(Trouble::DanglingLink(self.path.clone())),
+                Ok(_) => Err(SettingsError::DanglingLink(self.path.clone())),
                 Err(_) => Ok(Read { target: self.path.clone(), text: None }),
             },
             Err(source) => Err(trouble(source)),
         }
     }
 
-    fn write(&self, read: &Read, text: &str) -> Result<Change, Trouble> {
+    fn write(&self, read: &Read, text: &str) -> Result<FileChange, SettingsError> {
         let target = &read.target;
-        let trouble = |what| move |source| Trouble::Io { what, path: self.path.clone(), source };
+        let trouble = |what| move |source| SettingsError::Io { what, path: self.path.clone(), source };
         let Some(before) = &read.text else {
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent).map_err(trouble("make the folder of"))?;
             }
             place(target, text, None).map_err(trouble("write"))?;
-            return Ok(Change::Changed { backup: None });
+            return Ok(FileChange::Changed { backup: None });
         };
         let like = fs::metadata(target).map_err(trouble("look at"))?;
         if like.permissions().readonly() {
-            return Err(Trouble::ReadOnly(self.path.clone()));
+            return Err(SettingsError::ReadOnly(self.path.clone()));
         }
         let found = fs::read_to_string(target).map_err(trouble("read"))?;
         if found != *before && !found.trim().is_empty() {
-            return Err(Trouble::Changed(self.path.clone()));
+            return Err(SettingsError::Changed(self.path.clone()));
         }
         let backup = beside(target, BACKUP);
         place(&backup, &found, Some(&like)).map_err(trouble("keep a copy of"))?;
         place(target, text, Some(&like)).map_err(trouble("write"))?;
-        Ok(Change::Changed { backup: Some(backup) })
+        Ok(FileChange::Changed { backup: Some(backup) })
     }
 }
 

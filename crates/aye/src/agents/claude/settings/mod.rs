@@ -3,7 +3,7 @@
 mod file;
 mod text;
 
-pub use file::{Change, SettingsFile, Trouble};
+pub use file::{FileChange, SettingsError, SettingsFile};
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};

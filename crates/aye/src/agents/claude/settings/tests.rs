@@ -173,10 +173,10 @@ impl Folder {
 fn a_file_is_made_where_there_is_none() {
     let folder = Folder::with(None);
     let nested = SettingsFile::at(folder.dir.path().join("a/b/settings.json"));
-    assert_eq!(nested.remove().unwrap(), Change::Unchanged);
-    assert_eq!(nested.install(&command()).unwrap(), Change::Changed { backup: None });
+    assert_eq!(nested.remove().unwrap(), FileChange::Unchanged);
+    assert_eq!(nested.install(&command()).unwrap(), FileChange::Changed { backup: None });
     assert_eq!(missing(&nested.installed().unwrap(), &command()), [""; 0]);
-    assert_eq!(nested.install(&command()).unwrap(), Change::Unchanged);
+    assert_eq!(nested.install(&command()).unwrap(), FileChange::Unchanged);
 }
 
 #[test]
@@ -184,7 +184,9 @@ fn a_file_keeps_everything_else_and_a_copy_of_what_it_was() {
     let text = "{\n    \"model\": \"x\",\n    \"n\": 1.50\n}";
     let folder = Folder::with(Some(text));
     fs::set_permissions(folder.file.path(), fs::Permissions::from_mode(0o640)).unwrap();
-    let Change::Changed { backup: Some(backup) } = folder.file.install(&command()).unwrap() else { panic!() };
+    let FileChange::Changed { backup: Some(backup) } = folder.file.install(&command()).unwrap() else {
+        panic!()
+    };
     assert_eq!(fs::read_to_string(&backup).unwrap(), text);
     assert!(
         folder.text().starts_with(
@@ -192,7 +194,7 @@ fn a_file_keeps_everything_else_and_a_copy_of_what_it_was() {
         )
     );
     assert_eq!(fs::metadata(folder.file.path()).unwrap().permissions().mode() & 0o777, 0o640);
-    assert_eq!(folder.file.install(&command()).unwrap(), Change::Unchanged);
+    assert_eq!(folder.file.install(&command()).unwrap(), FileChange::Unchanged);
     assert_eq!(fs::read_to_string(&backup).unwrap(), text);
     folder.file.remove().unwrap();
     assert_eq!(folder.text(), text);

@@ -1,9 +1,9 @@
 //! From a verdict about a request or a plan to keys, each with the dialog that must be on the screen for it.
 
-use super::keys::{Key, Typed};
+use super::keys::{Key, TypeableText};
 use super::plan::{Meant, Plan, Step, Unplannable};
-use super::prompt::{Call, Prompt, Wish, Words};
-use super::screen::Page;
+use super::prompt::{DialogCall, DialogChoice, PromptDialog, Words};
+use super::screen::ExpectedScreen;
 use crate::agents::claude::receipts::Expected;
 use aye_core::{Answer, Decision, PlanVerdict, Verdict};
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use std::sync::Arc;
 const REFUSED: &str = "The user refused this.";
 
 pub fn decide(
-    prompt: Prompt,
-    call: Call,
+    prompt: PromptDialog,
+    call: DialogCall,
     answer: &Answer,
     message: Option<&str>,
 ) -> Result<Plan, Unplannable> {
-    let with_words = prompt.row_for(Wish::DenyWith);
+    let with_words = prompt.row_for(DialogChoice::DenyWith);
     let (row, words) = match (answer, with_words) {
         (
             Answer::Permission(Verdict::Allow { input: None, .. })
             | Answer::Plan(PlanVerdict::Allow { plan: None }),
             _,
-        ) => (Some(prompt.row_for(Wish::Allow).ok_or(Unplannable::NotOffered)?), None),
+        ) => (Some(prompt.row_for(DialogChoice::Allow).ok_or(Unplannable::NotOffered)?), None),
         (Answer::Permission(Verdict::Deny { interrupt: false, .. }) | Answer::Plan(_), Some(row))
             if !is_allow(answer) =>
         {
-            (Some(row), Some(Typed::new(message.unwrap_or(REFUSED))?))
+            (Some(row), Some(TypeableText::new(message.unwrap_or(REFUSED))?))
         }
         (
             Answer::Permission(Verdict::Deny { .. })
             | Answer::Plan(PlanVerdict::Deny { .. } | PlanVerdict::Outline),
             _,
-        ) => (prompt.row_for(Wish::Deny), None),
+        ) => (prompt.row_for(DialogChoice::Deny), None),
         (Answer::Permission(_) | Answer::Plan(_), _) => return Err(Unplannable::NotOffered),
         (Answer::Question(_), _) => return Err(Unplannable::Misfit),
     };
@@ -44,7 +44,7 @@ pub fn decide(
     };
     let (at, opens) = (prompt.at(), !row.is_some_and(|row| prompt.takes_words_at_once(row)));
     let (first, call) = (Arc::new(prompt), Arc::new(call));
-    let page = |at, words| Page::Prompt { first: first.clone(), call: call.clone(), at, words };
+    let page = |at, words| ExpectedScreen::Prompt { first: first.clone(), call: call.clone(), at, words };
     let step = |at, words, key| Step { page: page(at, words), key };
     let mut steps = Vec::new();
     // Without a row that refuses, Escape does.

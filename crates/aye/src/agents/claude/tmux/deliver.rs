@@ -2,7 +2,7 @@
 
 use super::pane::{NoPane, Pane};
 use super::plan::{Plan, Step};
-use super::screen::{Differs, Page, compare};
+use super::screen::{Differs, ExpectedScreen, compare};
 use aye_core::Question;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const MOST_PRESSES: usize = 3;
 
 /// How far a plan came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed {
+pub enum TypingResult {
     /// Every key, with the right page before each.
     All,
     /// Nothing was pressed.
@@ -49,7 +49,7 @@ pub async fn deliver(
     plan: &Plan,
     still_open: impl Fn() -> bool,
     is_alone: impl Fn() -> bool,
-) -> Typed {
+) -> TypingResult {
     for (pressed, step) in plan.steps.iter().enumerate() {
         let submits = pressed + 1 == plan.steps.len();
         let ready = async {
@@ -69,28 +69,33 @@ pub async fn deliver(
             }
         };
         if let Err(stopped) = ready.await {
-            return if pressed == 0 { Typed::Nothing(stopped) } else { Typed::Some(stopped) };
+            return if pressed == 0 { TypingResult::Nothing(stopped) } else { TypingResult::Some(stopped) };
         }
         if let Err(gone) = pane.press(&step.key).await {
             let stopped = gone.into();
-            return if submits { Typed::Perhaps(stopped) } else { Typed::Some(stopped) };
+            return if submits { TypingResult::Perhaps(stopped) } else { TypingResult::Some(stopped) };
         }
     }
     match plan.steps.last() {
         Some(last) => see_it_go(pane, questions, last, || still_open() && is_alone()).await,
-        None => Typed::All,
+        None => TypingResult::All,
     }
 }
 
 /// Presses the key that submits again, but only if the terminal has certainly dropped it: keys take effect in order,
 /// so one that moves the mark in this very dialog shows that those before it were taken and did nothing. A key that
 /// merely waits to be read would answer the next dialog.
-async fn see_it_go(pane: &Pane, questions: &[Question], last: &Step, may_repeat: impl Fn() -> bool) -> Typed {
+async fn see_it_go(
+    pane: &Pane,
+    questions: &[Question],
+    last: &Step,
+    may_repeat: impl Fn() -> bool,
+) -> TypingResult {
     for _ in 1..MOST_PRESSES {
         if is_gone(pane, questions, &last.page).await || !may_repeat() {
-            return Typed::All;
+            return TypingResult::All;
         }
-        let Some((beside, away, back)) = last.page.beside(questions) else { return Typed::All };
+        let Some((beside, away, back)) = last.page.beside(questions) else { return TypingResult::All };
         let dropped = async {
             pane.press(&away).await?;
             wait_for(pane, questions, &beside).await?;
@@ -101,20 +106,20 @@ async fn see_it_go(pane: &Pane, questions: &[Question], last: &Step, may_repeat:
         };
         match dropped.await {
             Ok(()) if may_repeat() => {}
-            Ok(()) | Err(_) => return Typed::All,
+            Ok(()) | Err(_) => return TypingResult::All,
         }
         if let Err(gone) = pane.press(&last.key).await {
-            return Typed::Perhaps(gone.into());
+            return TypingResult::Perhaps(gone.into());
         }
     }
     match is_gone(pane, questions, &last.page).await || !may_repeat() {
-        true => Typed::All,
-        false => Typed::Some(Stopped::Ignored),
+        true => TypingResult::All,
+        false => TypingResult::Some(Stopped::Ignored),
     }
 }
 
 /// Whether the terminal shows something else soon, and not only while it draws.
-async fn is_gone(pane: &Pane, questions: &[Question], page: &Page) -> bool {
+async fn is_gone(pane: &Pane, questions: &[Question], page: &ExpectedScreen) -> bool {
     let until = Instant::now() + GOES_WITHIN;
     let mut gone_since = None;
     loop {
@@ -133,7 +138,7 @@ async fn is_gone(pane: &Pane, questions: &[Question], page: &Page) -> bool {
 }
 
 /// A page is there as soon as the terminal has drawn what the key before did.
-async fn wait_for(pane: &Pane, questions: &[Question], page: &Page) -> Result<(), Stopped> {
+async fn wait_for(pane: &Pane, questions: &[Question], page: &ExpectedScreen) -> Result<(), Stopped> {
     let until = Instant::now() + SLOWEST_PAGE;
     loop {
         match compare(&pane.screen().await?, questions, page) {

@@ -9,7 +9,7 @@ pub enum Key {
     /// The number of a row.
     Digit(u8),
     /// Words, as they are.
-    Text(Typed),
+    Text(TypeableText),
     Up,
     Down,
     Tab,
@@ -21,7 +21,7 @@ pub enum Key {
 
 /// Text that means the same typed as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed(String);
+pub struct TypeableText(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untypeable {
@@ -33,7 +33,7 @@ pub enum Untypeable {
     Long,
 }
 
-impl Typed {
+impl TypeableText {
     pub fn new(text: &str) -> Result<Self, Untypeable> {
         // Some separators that are no control characters are line breaks all the same.
         let controls = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}');
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn text_goes_as_one_argument_that_tmux_does_not_take_apart() {
-        let sent = |text: &str| Key::Text(Typed::new(text).unwrap()).arguments();
+        let sent = |text: &str| Key::Text(TypeableText::new(text).unwrap()).arguments();
         assert_eq!(sent("a; b"), ["-l", "--", "a; b"]);
         assert_eq!(sent("a;"), ["-l", "--", "a\\;"]);
         assert_eq!(sent("a;;"), ["-l", "--", "a;\\;"]);
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn what_is_more_than_text_is_refused() {
         for text in ["a\rb", "\u{1b}[A", "\u{7f}", "\t", "\u{9b}1m", "a\u{2028}b"] {
-            assert_eq!(Typed::new(text), Err(Untypeable::Control), "{text:?}");
+            assert_eq!(TypeableText::new(text), Err(Untypeable::Control), "{text:?}");
         }
-        assert_eq!(Typed::new(&"x".repeat(2001)), Err(Untypeable::Long));
-        assert_eq!(Typed::new(&"x\n".repeat(21)), Err(Untypeable::Long));
-        assert_eq!(Typed::new("a\nb;").unwrap().to_paste().as_deref(), Some("a\nb\\;"));
-        assert_eq!(Typed::new("a; b").unwrap().to_paste(), None);
+        assert_eq!(TypeableText::new(&"x".repeat(2001)), Err(Untypeable::Long));
+        assert_eq!(TypeableText::new(&"x\n".repeat(21)), Err(Untypeable::Long));
+        assert_eq!(TypeableText::new("a\nb;").unwrap().to_paste().as_deref(), Some("a\nb\\;"));
+        assert_eq!(TypeableText::new("a; b").unwrap().to_paste(), None);
     }
 }

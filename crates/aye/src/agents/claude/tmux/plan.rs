@@ -1,7 +1,7 @@
 //! From an answer to keys, each with the page that must be on the screen for it.
 
-use super::keys::{Key, Typed, Untypeable};
-use super::screen::{At, Page, has_previews};
+use super::keys::{Key, TypeableText, Untypeable};
+use super::screen::{At, ExpectedScreen, has_previews};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::transcript::returned::spellings;
 use aye_core::answer::SKIPPED;
@@ -10,7 +10,7 @@ use aye_core::{Choice, Question, Reply};
 /// A key, and the one page it may be pressed on. The page after it is that of the next; the last key submits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    pub page: Page,
+    pub page: ExpectedScreen,
     pub key: Key,
 }
 
@@ -73,7 +73,7 @@ pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> 
         questions.iter().zip(&choices).map(|(question, choice)| forms(question, choice)).collect();
     let reviewed = questions.len() > 1 || questions.iter().any(|question| question.multi_select);
     if reviewed {
-        planner.press(Page::Review { answers: answers.clone() }, Key::Digit(1));
+        planner.press(ExpectedScreen::Review { answers: answers.clone() }, Key::Digit(1));
     }
     Ok(Plan { steps: planner.steps, meant: Meant::Answers(answers) })
 }
@@ -83,8 +83,8 @@ fn declined() -> Plan {
 }
 
 /// A question that nobody has touched yet.
-pub fn untouched(index: usize) -> Page {
-    Page::Question { index, ticked: Vec::new(), at: At::AnyOption, typed: None }
+pub fn untouched(index: usize) -> ExpectedScreen {
+    ExpectedScreen::Question { index, ticked: Vec::new(), at: At::AnyOption, typed: None }
 }
 
 struct Planner {
@@ -92,20 +92,20 @@ struct Planner {
 }
 
 impl Planner {
-    fn press(&mut self, page: Page, key: Key) {
+    fn press(&mut self, page: ExpectedScreen, key: Key) {
         self.steps.push(Step { page, key });
     }
 
     fn answer(&mut self, index: usize, question: &Question, choice: &Choice) -> Result<(), Unplannable> {
         let (selected, text, notes) = parts(choice);
-        let typed = text.map(Typed::new).transpose()?;
+        let typed = text.map(TypeableText::new).transpose()?;
         let mut chosen = positions(question, selected)?;
         let free_text = question.options.len();
         // The row behind the last option, and the one behind that, have digits, too.
         let digit =
             |row: usize| u8::try_from(row + 1).ok().filter(|digit| *digit <= 9).ok_or(Unplannable::TooMany);
         digit(free_text + 1)?;
-        let page = |ticked: &[usize], at, typed: Option<&str>| Page::Question {
+        let page = |ticked: &[usize], at, typed: Option<&str>| ExpectedScreen::Question {
             index,
             ticked: ticked.to_vec(),
             at,
@@ -118,7 +118,7 @@ impl Planner {
                     self.press(page(&[], At::Option(*row), None), Key::Enter);
                     return Ok(());
                 };
-                let notes = Typed::new(notes)?;
+                let notes = TypeableText::new(notes)?;
                 self.press(page(&[], At::Option(*row), None), Key::Notes);
                 self.press(page(&[], At::Option(*row), Some("")), Key::Text(notes.clone()));
                 // Some versions submit the notes alone on an Enter that is pressed among them.

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// A tool call as its transcript has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct DialogCall {
     pub tool: String,
     pub input: Map<String, Value>,
     pub cwd: PathBuf,
@@ -20,7 +20,7 @@ pub struct Call {
 
 /// A dialog whose rows can be chosen from, the last thing on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct PromptDialog {
     title: String,
     by_sub_agent: bool,
     /// What stands between the title and the question, at the columns where it stands.
@@ -38,7 +38,7 @@ pub struct Row {
 
 /// What a person may want, as far as a dialog offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum DialogChoice {
     Allow,
     Deny,
     /// Refuses with words for the agent.
@@ -51,7 +51,7 @@ const BESIDE_CHANGE: &str = "shift+tab to approve with this feedback";
 /// Stands behind the row that refuses, until something is typed.
 const REFUSE_WITH: &str = "No, and tell Claude what to do differently";
 
-impl Prompt {
+impl PromptDialog {
     pub fn read(screen: &str) -> Option<Self> {
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
         let rule = lines.iter().rposition(|line| is_rule(line.trim()))?;
@@ -95,7 +95,7 @@ impl Prompt {
     }
 
     /// Whether the dialog is about this call, and shows all of it that could be another's.
-    pub fn is_for(&self, call: &Call) -> bool {
+    pub fn is_for(&self, call: &DialogCall) -> bool {
         if self.by_sub_agent != call.by_sub_agent {
             return false;
         }
@@ -144,7 +144,7 @@ impl Prompt {
         !shown.as_os_str().is_empty() && plain(&cwd.join(shown)) == plain(&cwd.join(path))
     }
 
-    fn shows_change(&self, call: &Call) -> bool {
+    fn shows_change(&self, call: &DialogCall) -> bool {
         let Some((shown, (before, after))) = self.fenced().zip(call.change.as_ref()) else { return false };
         match self.title.as_str() {
             "Create file" => diff::shows_all(shown, after),
@@ -172,14 +172,14 @@ impl Prompt {
     }
 
     /// The row that does it, and nothing beyond it.
-    pub fn row_for(&self, wish: Wish) -> Option<usize> {
+    pub fn row_for(&self, choice: DialogChoice) -> Option<usize> {
         let says = |words: &str| self.rows.iter().position(|row| squeezed(&row.text) == squeezed(words));
-        match wish {
-            Wish::Allow => says("Yes")
+        match choice {
+            DialogChoice::Allow => says("Yes")
                 .or_else(|| says("Yes, manually approve edits"))
                 .or_else(|| says("Yes, and switch to default (ask each time) for this session")),
-            Wish::Deny => says("No"),
-            Wish::DenyWith => {
+            DialogChoice::Deny => says("No"),
+            DialogChoice::DenyWith => {
                 let amends = squeezed(&self.below).contains(&squeezed("Tab to amend"));
                 says("No").filter(|_| amends).or_else(|| says(&format!("{CHANGE_PLAN}{BESIDE_CHANGE}")))
             }

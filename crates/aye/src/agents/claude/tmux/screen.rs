@@ -2,13 +2,13 @@
 //! something else, and something else gets no keys.
 
 use super::keys::Key;
-use super::prompt::{Call, Prompt, Words};
+use super::prompt::{DialogCall, PromptDialog, Words};
 use aye_core::Question;
 use std::sync::Arc;
 
 /// What should be on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Page {
+pub enum ExpectedScreen {
     Question {
         /// Which of the questions.
         index: usize,
@@ -21,31 +21,39 @@ pub enum Page {
     /// All answers before they are submitted: for each question the forms that mean what is meant.
     Review { answers: Vec<Vec<String>> },
     /// A dialog about a tool call as it was first seen, with this row highlighted.
-    Prompt { first: Arc<Prompt>, call: Arc<Call>, at: usize, words: Words },
+    Prompt { first: Arc<PromptDialog>, call: Arc<DialogCall>, at: usize, words: Words },
 }
 
-impl Page {
+impl ExpectedScreen {
     /// The same page with another row highlighted, and the keys that lead there and back. None where moving could do
     /// more than that.
     pub fn beside(&self, questions: &[Question]) -> Option<(Self, Key, Key)> {
         match self {
-            Page::Prompt { first, call, at, words: Words::None } => {
+            ExpectedScreen::Prompt { first, call, at, words: Words::None } => {
                 let below = *at + 1 < first.rows.len();
                 let beside = if below { *at + 1 } else { at.checked_sub(1)? };
                 let (first, call) = (first.clone(), call.clone());
-                let page = Page::Prompt { first, call, at: beside, words: Words::None };
+                let page = ExpectedScreen::Prompt { first, call, at: beside, words: Words::None };
                 Some(if below { (page, Key::Down, Key::Up) } else { (page, Key::Up, Key::Down) })
             }
-            Page::Question { index, ticked, at: At::AnyOption, typed: None } if ticked.is_empty() => {
+            ExpectedScreen::Question { index, ticked, at: At::AnyOption, typed: None }
+                if ticked.is_empty() =>
+            {
                 let question = questions.get(*index)?;
                 if question.multi_select || question.options.len() < 2 {
                     return None;
                 }
-                let page =
-                    Page::Question { index: *index, ticked: Vec::new(), at: At::Option(1), typed: None };
+                let page = ExpectedScreen::Question {
+                    index: *index,
+                    ticked: Vec::new(),
+                    at: At::Option(1),
+                    typed: None,
+                };
                 Some((page, Key::Down, Key::Up))
             }
-            Page::Prompt { .. } | Page::Question { .. } | Page::Review { .. } => None,
+            ExpectedScreen::Prompt { .. }
+            | ExpectedScreen::Question { .. }
+            | ExpectedScreen::Review { .. } => None,
         }
     }
 }
@@ -86,18 +94,18 @@ pub fn has_previews(question: &Question) -> bool {
     !question.multi_select && question.options.iter().any(|offer| offer.preview.is_some())
 }
 
-pub fn compare(screen: &str, questions: &[Question], page: &Page) -> Result<(), Differs> {
+pub fn compare(screen: &str, questions: &[Question], page: &ExpectedScreen) -> Result<(), Differs> {
     let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
     match page {
-        Page::Question { index, ticked, at, typed } => {
+        ExpectedScreen::Question { index, ticked, at, typed } => {
             let question = questions.get(*index).ok_or(OTHER_DIALOG)?;
-            let dialog = Dialog::find(&lines, questions, *index)?;
+            let dialog = QuestionDialog::find(&lines, questions, *index)?;
             dialog.has_rows(question, typed.as_deref())?;
             dialog.has_choice(question, ticked, *at)
         }
-        Page::Review { answers } => review(&lines, questions, answers),
-        Page::Prompt { first, call, at, words } => {
-            let now = Prompt::read(screen).filter(|now| now.is_for(call)).ok_or(OTHER_PROMPT)?;
+        ExpectedScreen::Review { answers } => review(&lines, questions, answers),
+        ExpectedScreen::Prompt { first, call, at, words } => {
+            let now = PromptDialog::read(screen).filter(|now| now.is_for(call)).ok_or(OTHER_PROMPT)?;
             now.is_same_but(first, *at, words).then_some(()).ok_or(OTHER_CHOICE)
         }
     }
@@ -112,7 +120,7 @@ struct Row {
     text: String,
 }
 
-struct Dialog {
+struct QuestionDialog {
     rows: Vec<Row>,
     /// The text under a preview.
     notes: String,
@@ -120,7 +128,7 @@ struct Dialog {
     editing: bool,
 }
 
-impl Dialog {
+impl QuestionDialog {
     /// The dialog is the last thing on the screen: a line of tabs, the question, its rows, a rule, and hints.
     fn find(lines: &[&str], questions: &[Question], index: usize) -> Result<Self, Differs> {
         let hint =

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct TranscriptLine {
     pub session: Option<String>,
     pub cwd: Option<String>,
     pub timestamp: Option<String>,
@@ -39,7 +39,7 @@ pub struct ToolCall {
     pub input: String,
 }
 
-impl Line {
+impl TranscriptLine {
     pub fn calls(&self) -> &[ToolCall] {
         match &self.said {
             Said::Assistant { calls, .. } => calls,
@@ -66,7 +66,7 @@ impl Line {
 /// Fields of another type than expected count as absent, never as an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct WrittenLine<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -118,8 +118,8 @@ struct Block<'a> {
 }
 
 /// Nothing for what is not a JSON object, such as a line that is still being written.
-pub fn decode(bytes: &[u8]) -> Option<Line> {
-    let written: Written = serde_json::from_slice(bytes).ok()?;
+pub fn decode(bytes: &[u8]) -> Option<TranscriptLine> {
+    let written: WrittenLine = serde_json::from_slice(bytes).ok()?;
     let said = match text(written.kind).as_deref() {
         Some("assistant") => {
             let blocks = blocks(written.message);
@@ -129,7 +129,7 @@ pub fn decode(bytes: &[u8]) -> Option<Line> {
         Some("user") => said_by_user(&written),
         _ => Said::Other,
     };
-    Some(Line {
+    Some(TranscriptLine {
         session: text(written.session_id),
         cwd: text(written.cwd),
         timestamp: text(written.timestamp),
@@ -138,7 +138,7 @@ pub fn decode(bytes: &[u8]) -> Option<Line> {
     })
 }
 
-fn said_by_user(written: &Written) -> Said {
+fn said_by_user(written: &WrittenLine) -> Said {
     let results: Vec<_> = blocks(written.message).iter().filter_map(result).collect();
     if !results.is_empty() {
         let beside = Beside {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn decoded(line: Value) -> Line {
+    fn decoded(line: Value) -> TranscriptLine {
         decode(line.to_string().as_bytes()).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! What a session waits for: tool calls without a result, and without a later turn of the person.
 
-use super::line::{Line, Said};
+use super::line::{Said, TranscriptLine};
 use super::returned::Returned;
 
 /// More calls than any session has open; an account that shows more is not followed further.
@@ -8,7 +8,7 @@ const MOST: usize = 1024;
 
 /// A tool call that has not returned.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Open {
+pub struct OpenCall {
     pub tool_use_id: String,
     pub tool: String,
     /// As the model wrote it; none where the line was too long to be read whole.
@@ -30,31 +30,36 @@ pub enum Closed {
 
 #[derive(Debug, Default)]
 pub struct Pending {
-    open: Vec<Open>,
+    open: Vec<OpenCall>,
 }
 
 impl Pending {
     /// What is known to be open from elsewhere.
-    pub fn begin(open: Vec<Open>) -> Self {
+    pub fn begin(open: Vec<OpenCall>) -> Self {
         Self { open }
     }
 
-    pub fn open(&self) -> &[Open] {
+    pub fn open(&self) -> &[OpenCall] {
         &self.open
     }
 
-    pub fn into_open(self) -> Vec<Open> {
+    pub fn into_open(self) -> Vec<OpenCall> {
         self.open
     }
 
     /// Takes note of a line, and returns what it ends. The same line twice is the same as once.
-    pub fn see(&mut self, line: Line, cut: bool, wanted: impl Fn(&str) -> bool) -> Vec<(Open, Closed)> {
+    pub fn see(
+        &mut self,
+        line: TranscriptLine,
+        cut: bool,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Vec<(OpenCall, Closed)> {
         match line.said {
             Said::Assistant { calls, .. } => {
                 for call in calls.into_iter().filter(|call| wanted(&call.name)) {
                     let known = self.open.iter().any(|open| open.tool_use_id == call.id);
                     if !known && self.open.len() < MOST {
-                        self.open.push(Open {
+                        self.open.push(OpenCall {
                             tool_use_id: call.id,
                             tool: call.name,
                             input: (!cut).then_some(call.input),

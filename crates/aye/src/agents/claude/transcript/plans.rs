@@ -2,7 +2,7 @@
 
 use super::line::{self, Said};
 use super::scan::{last_turn, open_calls};
-use super::tail::{Found, Tail};
+use super::tail::{Tail, TailEvent};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn last_words(transcript: &Path) -> Option<String> {
     let start = last_turn(&file, file.metadata().ok()?.len()).ok()??;
     let mut words = None;
     let read = Tail::from(transcript, start).ok()?.read(|found| {
-        if let Found::Line(bytes) = found
+        if let TailEvent::Line(bytes) = found
             && let Some(Said::Assistant { text, .. }) = line::decode(bytes).map(|line| line.said)
             && !text.trim().is_empty()
         {

@@ -13,7 +13,7 @@ pub struct Returned {
     pub result: ToolResult,
     /// The structured part beside the result.
     pub detail: Option<Value>,
-    decider: Decider,
+    decider: DecidedBy,
     /// For how long the person allowed it, as far as that is told.
     scope: &'static str,
     /// What the person wrote beside a refusal.
@@ -21,7 +21,7 @@ pub struct Returned {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decider {
+enum DecidedBy {
     Hook,
     Terminal,
     /// Older versions do not tell.
@@ -41,10 +41,10 @@ impl Returned {
     pub fn new(result: ToolResult, beside: &Beside) -> Self {
         let source = beside.decision["source"].as_str();
         let decider = match source {
-            Some("hook") => Decider::Hook,
-            Some(source) if source.starts_with("user") => Decider::Terminal,
-            _ if beside.denial.as_deref() == Some("user-rejected") => Decider::Terminal,
-            _ => Decider::Unknown,
+            Some("hook") => DecidedBy::Hook,
+            Some(source) if source.starts_with("user") => DecidedBy::Terminal,
+            _ if beside.denial.as_deref() == Some("user-rejected") => DecidedBy::Terminal,
+            _ => DecidedBy::Unknown,
         };
         let scope = match (beside.decision["grantScope"].as_str(), source) {
             (Some("session"), _) => "session",
@@ -72,7 +72,7 @@ impl Returned {
 
     /// Whether the person ended the turn with it and the agent now waits for a prompt.
     pub fn ends_turn(&self) -> bool {
-        self.decider == Decider::Terminal && self.is_refused() && self.feedback.is_none()
+        self.decider == DecidedBy::Terminal && self.is_refused() && self.feedback.is_none()
     }
 
     /// The answer that was given in the terminal, where it can be told.
@@ -125,11 +125,11 @@ impl Returned {
         };
         match (receipt, self.decider) {
             // The same decision, but not on what the person had changed.
-            (Receipt::Confirmed, Decider::Terminal) if edited => superseded(),
-            (Receipt::Confirmed, _) | (_, Decider::Hook) => (receipt, evidence),
-            (_, Decider::Terminal) => superseded(),
-            (_, Decider::Unknown) if self.answer(body).is_some() => superseded(),
-            (_, Decider::Unknown) => (receipt, evidence),
+            (Receipt::Confirmed, DecidedBy::Terminal) if edited => superseded(),
+            (Receipt::Confirmed, _) | (_, DecidedBy::Hook) => (receipt, evidence),
+            (_, DecidedBy::Terminal) => superseded(),
+            (_, DecidedBy::Unknown) if self.answer(body).is_some() => superseded(),
+            (_, DecidedBy::Unknown) => (receipt, evidence),
         }
     }
 

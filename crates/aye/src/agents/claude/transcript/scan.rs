@@ -1,9 +1,9 @@
 //! The questions a transcript leaves open, found by searching its bytes. Only lines that can matter are
 //! parsed, and those properly: a word inside a string is not a question.
 
-use super::line::{self, Line};
-use super::pending::{Open, Pending};
-use super::tail::{Found, LONGEST, Lines};
+use super::line::{self, TranscriptLine};
+use super::pending::{OpenCall, Pending};
+use super::tail::{LONGEST, Lines, TailEvent};
 use memchr::memmem::{Finder, FinderRev};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -16,22 +16,22 @@ const LOOK_BACK: [u64; 3] = [256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024];
 
 /// Which calls are looked for.
 #[derive(Clone, Copy)]
-pub enum Wanted<'a> {
+pub enum CallFilter<'a> {
     Tool(&'a str),
     All,
 }
 
 /// The open calls of one tool, in the order in which they were made.
-pub fn open_calls(path: &Path, tool: &str) -> io::Result<Vec<Open>> {
-    open_in(path, Wanted::Tool(tool))
+pub fn open_calls(path: &Path, tool: &str) -> io::Result<Vec<OpenCall>> {
+    open_in(path, CallFilter::Tool(tool))
 }
 
 /// The same of every tool.
-pub fn all_open_calls(path: &Path) -> io::Result<Vec<Open>> {
-    open_in(path, Wanted::All)
+pub fn all_open_calls(path: &Path) -> io::Result<Vec<OpenCall>> {
+    open_in(path, CallFilter::All)
 }
 
-fn open_in(path: &Path, wanted: Wanted) -> io::Result<Vec<Open>> {
+fn open_in(path: &Path, wanted: CallFilter) -> io::Result<Vec<OpenCall>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let start = last_turn(&file, length)?.unwrap_or(0);
@@ -79,17 +79,17 @@ pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
 const USER: &[u8] = b"\"user\"";
 
 struct Scan<'a> {
-    wanted: Wanted<'a>,
+    wanted: CallFilter<'a>,
     named: Finder<'a>,
     user: Finder<'static>,
     pending: Pending,
 }
 
 impl<'a> Scan<'a> {
-    fn new(wanted: Wanted<'a>) -> Self {
+    fn new(wanted: CallFilter<'a>) -> Self {
         let named = match wanted {
-            Wanted::Tool(tool) => tool,
-            Wanted::All => "\"tool_use\"",
+            CallFilter::Tool(tool) => tool,
+            CallFilter::All => "\"tool_use\"",
         };
         Self { wanted, named: Finder::new(named), user: Finder::new(USER), pending: Pending::default() }
     }
@@ -131,9 +131,9 @@ impl<'a> Scan<'a> {
             let end = memchr::memchr(b'\n', &buffer[..filled]).map_or(filled, |at| at + 1);
             let whole = buffer[..end].ends_with(b"\n");
             lines.push(&buffer[..end], &mut |found| match found {
-                Found::Line(line) => self.see(line::decode(line), false),
-                Found::Cut(line) => self.see(line::decode(line), true),
-                Found::Anew => {}
+                TailEvent::Line(line) => self.see(line::decode(line), false),
+                TailEvent::Cut(line) => self.see(line::decode(line), true),
+                TailEvent::Restarted => {}
             });
             if whole {
                 buffer.copy_within(end..filled, 0);
@@ -149,7 +149,7 @@ impl<'a> Scan<'a> {
     /// Whole lines. While nothing is open, only a call can matter; after that, what ends it can, too.
     fn search(&mut self, block: &[u8]) {
         let mut from = 0;
-        let (mut named, mut user) = (Next::default(), Next::default());
+        let (mut named, mut user) = (NextMatch::default(), NextMatch::default());
         loop {
             let mut next = named.after(from, &self.named, block);
             if !self.pending.open().is_empty() {
@@ -170,15 +170,15 @@ impl<'a> Scan<'a> {
     /// A result that is not ours is told by its id alone; most lines with results are such.
     fn may_matter(&self, line: &[u8]) -> bool {
         let open = self.pending.open();
-        let is_ours = |open: &Open| memchr::memmem::find(line, open.tool_use_id.as_bytes()).is_some();
+        let is_ours = |open: &OpenCall| memchr::memmem::find(line, open.tool_use_id.as_bytes()).is_some();
         self.named.find(line).is_some() || !has_result(line) || open.iter().any(is_ours)
     }
 
-    fn see(&mut self, line: Option<Line>, cut: bool) {
+    fn see(&mut self, line: Option<TranscriptLine>, cut: bool) {
         if let Some(line) = line {
             self.pending.see(line, cut, |name| match self.wanted {
-                Wanted::Tool(tool) => name == tool,
-                Wanted::All => true,
+                CallFilter::Tool(tool) => name == tool,
+                CallFilter::All => true,
             });
         }
     }
@@ -186,11 +186,11 @@ impl<'a> Scan<'a> {
 
 /// The next place of a word, looked for only once.
 #[derive(Default)]
-struct Next {
+struct NextMatch {
     found: Option<usize>,
 }
 
-impl Next {
+impl NextMatch {
     fn after(&mut self, from: usize, word: &Finder, block: &[u8]) -> usize {
         match self.found {
             Some(at) if at >= from => at,

@@ -7,13 +7,13 @@ const LONGEST_STRING: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Shortener {
     kept: Vec<u8>,
-    place: Place,
+    place: Position,
     /// The length of the string we are in.
     length: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-enum Place {
+enum Position {
     #[default]
     Outside,
     Inside,
@@ -28,30 +28,30 @@ impl Shortener {
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.place = self.next(*byte);
-            if !matches!(self.place, Place::Cut | Place::CutEscape) {
+            if !matches!(self.place, Position::Cut | Position::CutEscape) {
                 self.kept.push(*byte);
             }
         }
     }
 
     /// A cut begins at a character of its own: neither an escape nor a letter is torn.
-    fn next(&mut self, byte: u8) -> Place {
+    fn next(&mut self, byte: u8) -> Position {
         self.length += 1;
         let may_cut = self.length > LONGEST_STRING && !matches!(byte, 0x80..=0xbf);
         match (self.place, byte) {
-            (Place::Outside, b'"') => {
+            (Position::Outside, b'"') => {
                 self.length = 0;
-                Place::Inside
+                Position::Inside
             }
-            (Place::Outside, _) | (Place::Inside | Place::Cut, b'"') => Place::Outside,
-            (Place::Inside, b'\\') => Place::Escape(1),
-            (Place::Inside, _) if may_cut => Place::Cut,
-            (Place::Inside, _) => Place::Inside,
-            (Place::Escape(1), b'u') => Place::Escape(4 + 1),
-            (Place::Escape(left @ 3..), _) => Place::Escape(left - 1),
-            (Place::Escape(_), _) => Place::Inside,
-            (Place::Cut, b'\\') => Place::CutEscape,
-            (Place::Cut | Place::CutEscape, _) => Place::Cut,
+            (Position::Outside, _) | (Position::Inside | Position::Cut, b'"') => Position::Outside,
+            (Position::Inside, b'\\') => Position::Escape(1),
+            (Position::Inside, _) if may_cut => Position::Cut,
+            (Position::Inside, _) => Position::Inside,
+            (Position::Escape(1), b'u') => Position::Escape(4 + 1),
+            (Position::Escape(left @ 3..), _) => Position::Escape(left - 1),
+            (Position::Escape(_), _) => Position::Inside,
+            (Position::Cut, b'\\') => Position::CutEscape,
+            (Position::Cut | Position::CutEscape, _) => Position::Cut,
         }
     }
 

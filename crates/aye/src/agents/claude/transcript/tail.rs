@@ -13,38 +13,38 @@ const BLOCK: usize = 256 * 1024;
 const MARK: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum TailEvent<'a> {
     /// A whole line, without its end.
     Line(&'a [u8]),
     /// A line too long to be held, with its long strings cut.
     Cut(&'a [u8]),
     /// The file was replaced or rewritten: all of it follows, from its beginning.
-    Anew,
+    Restarted,
 }
 
 /// Puts lines together from whatever comes, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Lines {
-    begun: Begun,
+    begun: PartialLine,
 }
 
 #[derive(Debug)]
-enum Begun {
+enum PartialLine {
     Held(Vec<u8>),
     Long(Shortener),
     /// Too long even without its long strings: skipped.
-    Hopeless,
+    TooLong,
 }
 
-impl Default for Begun {
+impl Default for PartialLine {
     fn default() -> Self {
-        Begun::Held(Vec::new())
+        PartialLine::Held(Vec::new())
     }
 }
 
 impl Lines {
     /// Hands out every line that these bytes complete.
-    pub fn push(&mut self, mut bytes: &[u8], each: &mut impl FnMut(Found)) {
+    pub fn push(&mut self, mut bytes: &[u8], each: &mut impl FnMut(TailEvent)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             self.finish(&bytes[..end], each);
             bytes = &bytes[end + 1..];
@@ -52,30 +52,30 @@ impl Lines {
         self.hold(bytes);
     }
 
-    fn finish(&mut self, last: &[u8], each: &mut impl FnMut(Found)) {
-        if matches!(&self.begun, Begun::Held(held) if held.is_empty()) && last.len() <= LONGEST {
-            return each(Found::Line(last));
+    fn finish(&mut self, last: &[u8], each: &mut impl FnMut(TailEvent)) {
+        if matches!(&self.begun, PartialLine::Held(held) if held.is_empty()) && last.len() <= LONGEST {
+            return each(TailEvent::Line(last));
         }
         self.hold(last);
         match std::mem::take(&mut self.begun) {
-            Begun::Held(line) => each(Found::Line(&line)),
-            Begun::Long(shortener) => each(Found::Cut(&shortener.take())),
-            Begun::Hopeless => {}
+            PartialLine::Held(line) => each(TailEvent::Line(&line)),
+            PartialLine::Long(shortener) => each(TailEvent::Cut(&shortener.take())),
+            PartialLine::TooLong => {}
         }
     }
 
     fn hold(&mut self, bytes: &[u8]) {
         match &mut self.begun {
-            Begun::Held(held) if held.len() + bytes.len() <= LONGEST => held.extend_from_slice(bytes),
-            Begun::Held(held) => {
+            PartialLine::Held(held) if held.len() + bytes.len() <= LONGEST => held.extend_from_slice(bytes),
+            PartialLine::Held(held) => {
                 let mut shortener = Shortener::default();
                 shortener.push(held);
                 shortener.push(bytes);
-                self.begun = Begun::Long(shortener);
+                self.begun = PartialLine::Long(shortener);
             }
-            Begun::Long(shortener) if shortener.kept() > LONGEST => self.begun = Begun::Hopeless,
-            Begun::Long(shortener) => shortener.push(bytes),
-            Begun::Hopeless => {}
+            PartialLine::Long(shortener) if shortener.kept() > LONGEST => self.begun = PartialLine::TooLong,
+            PartialLine::Long(shortener) => shortener.push(bytes),
+            PartialLine::TooLong => {}
         }
     }
 }
@@ -113,7 +113,7 @@ impl Tail {
 
     /// Hands out what was added since the last time. A line without its end waits for it, and a file that
     /// is not there has nothing new.
-    pub fn read(&mut self, mut each: impl FnMut(Found)) -> io::Result<()> {
+    pub fn read(&mut self, mut each: impl FnMut(TailEvent)) -> io::Result<()> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -122,7 +122,7 @@ impl Tail {
         let now = identity(&file)?;
         if self.file.is_some_and(|before| before != now) || !self.continues(&file)? {
             *self = Self::new(std::mem::take(&mut self.path));
-            each(Found::Anew);
+            each(TailEvent::Restarted);
         }
         self.file = Some(now);
         io::Seek::seek(&mut file, io::SeekFrom::Start(self.offset))?;
@@ -175,11 +175,11 @@ mod tests {
 
     fn new_in(tail: &mut Tail) -> Vec<String> {
         let mut found = Vec::new();
-        let each = |piece: Found| {
+        let each = |piece: TailEvent| {
             found.push(match piece {
-                Found::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
-                Found::Cut(line) => format!("cut {}", line.len()),
-                Found::Anew => "anew".into(),
+                TailEvent::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
+                TailEvent::Cut(line) => format!("cut {}", line.len()),
+                TailEvent::Restarted => "anew".into(),
             })
         };
         tail.read(each).unwrap();
@@ -254,7 +254,7 @@ mod tests {
         }
         lines.push(&b"[1],".repeat(LONGEST / 8), &mut |_| found += 1);
         lines.push(b"]\nnext\n", &mut |piece| {
-            assert_eq!(piece, Found::Line(b"next"));
+            assert_eq!(piece, TailEvent::Line(b"next"));
             found += 10;
         });
         assert_eq!(found, 10);

@@ -2,13 +2,13 @@
 
 use super::given;
 use crate::agents::before;
-use crate::agents::claude::hook::notes::{Asked as Noted, Notes};
+use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::tmux::decide::decide;
-use crate::agents::claude::tmux::deliver::{Stopped, Typed, deliver};
+use crate::agents::claude::tmux::deliver::{Stopped, TypingResult, deliver};
 use crate::agents::claude::tmux::pane::Pane;
 use crate::agents::claude::tmux::plan::{Meant, Plan, plan, untouched};
-use crate::agents::claude::tmux::prompt::{Call, Prompt, Wish};
+use crate::agents::claude::tmux::prompt::{DialogCall, DialogChoice, PromptDialog};
 use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare, has_previews};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::{all_open_calls, open_calls};
@@ -36,14 +36,14 @@ const RESULT_COMES_WITHIN: Duration = Duration::from_millis(1500);
 const MOST_TRIES: usize = 3;
 
 /// What is asked, and where.
-pub struct Asked {
+pub struct WatchedAsk {
     pub client: AgentClient,
     pub key: Key,
     pub tool_use_id: String,
     pub tool: String,
     pub body: Body,
     /// As the terminal's dialog must show it; none for what has ended already.
-    pub call: Option<Call>,
+    pub call: Option<DialogCall>,
     pub process: Option<Process>,
     pub transcript: PathBuf,
     /// Whether the session says that it waits for the person at its terminal.
@@ -58,12 +58,12 @@ pub struct Asked {
 pub type Ending = watch::Receiver<Option<Closed>>;
 
 /// What can be answered in the terminal now.
-enum Shown<'a> {
+enum Answerable<'a> {
     Questions(&'a [Question]),
-    Prompt(Box<(Prompt, Call)>),
+    Prompt(Box<(PromptDialog, DialogCall)>),
 }
 
-impl Asked {
+impl WatchedAsk {
     /// Follows the ask to its end, through restarts of the hub.
     pub async fn follow(self, mut ending: Ending) {
         if let Err(error) = self.live(&mut ending).await {
@@ -133,21 +133,21 @@ impl Asked {
     }
 
     /// The dialog that this asks about, if that is what the terminal shows.
-    async fn shown(&self) -> Result<(Pane, Shown<'_>), String> {
+    async fn shown(&self) -> Result<(Pane, Answerable<'_>), String> {
         let pane = Pane::of(self.process).await.map_err(|why| why.to_string())?;
         let screen = pane.screen().await.map_err(|why| why.to_string())?;
         let shown = match (&self.body, &self.call) {
             (Body::Question(body), _) => compare(&screen, &body.questions, &untouched(0))
-                .map(|()| Shown::Questions(&body.questions))
+                .map(|()| Answerable::Questions(&body.questions))
                 .map_err(|why| why.to_string())?,
             (Body::Permission(_) | Body::Plan(_), Some(call)) => {
-                let prompt = Prompt::read(&screen).filter(|prompt| prompt.is_for(call));
+                let prompt = PromptDialog::read(&screen).filter(|prompt| prompt.is_for(call));
                 let prompt = prompt.ok_or_else(|| OTHER_PROMPT.to_string())?;
                 if self.may_be_another(&prompt, call) {
                     return Err("another request that is open looks the same on the screen".into());
                 }
                 self.is_plan_as_asked()?;
-                Shown::Prompt(Box::new((prompt, call.clone())))
+                Answerable::Prompt(Box::new((prompt, call.clone())))
             }
             (Body::Permission(_) | Body::Plan(_), None) => return Err(OTHER_PROMPT.to_string()),
         };
@@ -155,7 +155,7 @@ impl Asked {
     }
 
     /// Whether the dialog could be about another call that is open. What was allowed is open while it runs.
-    fn may_be_another(&self, prompt: &Prompt, call: &Call) -> bool {
+    fn may_be_another(&self, prompt: &PromptDialog, call: &DialogCall) -> bool {
         let beside = self.transcript.parent().filter(|_| call.by_sub_agent);
         let files = beside.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
         let others = files.map(|entry| entry.path()).filter(|path| *path != self.transcript);
@@ -169,7 +169,7 @@ impl Asked {
                 input.is_some_and(|input| {
                     let change = before::and_after(&open.tool, &input, &call.cwd);
                     let (cwd, by_sub_agent) = (call.cwd.clone(), call.by_sub_agent);
-                    prompt.is_for(&Call { tool: open.tool, input, cwd, by_sub_agent, change })
+                    prompt.is_for(&DialogCall { tool: open.tool, input, cwd, by_sub_agent, change })
                 })
             })
         })
@@ -189,7 +189,7 @@ impl Asked {
 
     async fn can(&self) -> Can {
         match self.shown().await {
-            Ok((_, Shown::Questions(questions))) => Can {
+            Ok((_, Answerable::Questions(questions))) => Can {
                 response: questions.len() == 1,
                 text: !questions.iter().any(has_previews),
                 notes: questions.iter().all(has_previews),
@@ -197,8 +197,8 @@ impl Asked {
                 why: Some(NOT_IN_A_TERMINAL.into()),
                 ..Can::default()
             },
-            Ok((_, Shown::Prompt(shown))) => {
-                let reason = shown.0.row_for(Wish::DenyWith).is_some();
+            Ok((_, Answerable::Prompt(shown))) => {
+                let reason = shown.0.row_for(DialogChoice::DenyWith).is_some();
                 let why = Some(NOT_IN_A_TERMINAL.into());
                 Can { edit: false, reason, outline: reason, deny_ends_turn: !reason, why, ..Can::default() }
             }
@@ -234,11 +234,11 @@ impl Asked {
         }
     }
 
-    fn plan(&self, shown: Shown<'_>, answer: &Answer, message: Option<&str>) -> Result<Plan, String> {
+    fn plan(&self, shown: Answerable<'_>, answer: &Answer, message: Option<&str>) -> Result<Plan, String> {
         let planned = match (shown, answer) {
-            (Shown::Questions(questions), Answer::Question(reply)) => plan(questions, reply),
-            (Shown::Prompt(shown), answer) => decide(shown.0, shown.1, answer, message),
-            (Shown::Questions(_), Answer::Permission(_) | Answer::Plan(_)) => {
+            (Answerable::Questions(questions), Answer::Question(reply)) => plan(questions, reply),
+            (Answerable::Prompt(shown), answer) => decide(shown.0, shown.1, answer, message),
+            (Answerable::Questions(_), Answer::Permission(_) | Answer::Plan(_)) => {
                 return Err("the answer does not fit".into());
             }
         };
@@ -273,20 +273,20 @@ impl Asked {
         let typed = deliver(&pane, self.questions(), &plan, still_open, || self.is_alone()).await;
         tracing::debug!(agent = %self.client.agent(), ask = %id, ?typed, "an answer was typed");
         match typed {
-            Typed::All => {
+            TypingResult::All => {
                 self.report(id, Receipt::Delivered, "typed into its terminal").await?;
                 self.prove(id, &plan.meant, true, ending).await?;
             }
-            Typed::Nothing(Stopped::Answered) | Typed::Some(Stopped::Answered) => {
+            TypingResult::Nothing(Stopped::Answered) | TypingResult::Some(Stopped::Answered) => {
                 self.prove(id, &plan.meant, false, ending).await?;
             }
-            Typed::Nothing(why) => {
+            TypingResult::Nothing(why) => {
                 return self.failed(id, &format!("nothing was typed, because {why}")).await;
             }
-            Typed::Some(why) => {
+            TypingResult::Some(why) => {
                 return self.failed(id, &format!("it was typed only in part, because {why}")).await;
             }
-            Typed::Perhaps(why) => {
+            TypingResult::Perhaps(why) => {
                 let words = format!("Whether the answer was submitted is not known: {why}.");
                 let trouble = ConversationEvent::Trouble { text: words, left_out: 0 };
                 self.client.event(&trouble, Try::UntilHeard).await?;
@@ -406,8 +406,8 @@ impl Asked {
         self.client.receipt(id, receipt, evidence, Try::UntilHeard).await
     }
 
-    fn noted(&self, id: &AskId) -> Noted {
-        Noted {
+    fn noted(&self, id: &AskId) -> AskNote {
+        AskNote {
             ask: id.clone(),
             tool_use_id: Some(self.tool_use_id.clone()),
             kind: self.body.kind(),

@@ -1,9 +1,9 @@
 //! One transcript, followed: what it begins to wait for, and how that ends.
 
 use crate::agents::claude::transcript::line;
-use crate::agents::claude::transcript::pending::{Closed, Open, Pending};
+use crate::agents::claude::transcript::pending::{Closed, OpenCall, Pending};
 use crate::agents::claude::transcript::scan::all_open_calls;
-use crate::agents::claude::transcript::tail::{Found, Tail};
+use crate::agents::claude::transcript::tail::{Tail, TailEvent};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,13 +16,13 @@ pub struct Transcript {
 
 #[derive(Debug, Default, PartialEq)]
 pub struct News {
-    pub opened: Vec<Open>,
-    pub closed: Vec<(Open, Closed)>,
+    pub opened: Vec<OpenCall>,
+    pub closed: Vec<(OpenCall, Closed)>,
 }
 
 impl Transcript {
     /// Begins with what is open now; what follows is read as it comes.
-    pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<Open>)> {
+    pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<OpenCall>)> {
         let start = match end_of_lines(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok((Self { tail: Tail::new(path), pending: Pending::default() }, Vec::new()));
@@ -39,20 +39,20 @@ impl Transcript {
     }
 
     /// The calls without a result.
-    pub fn open(&self) -> &[Open] {
+    pub fn open(&self) -> &[OpenCall] {
         self.pending.open()
     }
 
     pub fn read(&mut self) -> io::Result<News> {
         let Self { tail, pending } = self;
-        let before: Vec<Open> = pending.open().to_vec();
-        let was_open = |open: &Open| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
+        let before: Vec<OpenCall> = pending.open().to_vec();
+        let was_open = |open: &OpenCall| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
         let mut news = News::default();
         let read = tail.read(|found| {
             let (bytes, cut) = match found {
-                Found::Line(bytes) => (bytes, false),
-                Found::Cut(bytes) => (bytes, true),
-                Found::Anew => return *pending = Pending::default(),
+                TailEvent::Line(bytes) => (bytes, false),
+                TailEvent::Cut(bytes) => (bytes, true),
+                TailEvent::Restarted => return *pending = Pending::default(),
             };
             if let Some(line) = line::decode(bytes) {
                 let closed = pending.see(line, cut, |_| true);
@@ -61,7 +61,7 @@ impl Transcript {
         });
         news.opened.extend(pending.open().iter().filter(|open| !was_open(open)).cloned());
         // The file was rewritten, and no longer mentions a call.
-        let is_told = |open: &Open, news: &News| {
+        let is_told = |open: &OpenCall, news: &News| {
             pending
                 .open()
                 .iter()

@@ -13,4 +13,4 @@ mod waits;
 pub mod watched;
 mod watcher;
 
-pub use watcher::{Watch, WatchEvent, run};
+pub use watcher::{WatchConfig, WatchEvent, run};

@@ -4,8 +4,8 @@
 use super::sessions::{Session, Status};
 use super::waits;
 use crate::agents::claude::transcript::line;
-use crate::agents::claude::transcript::pending::{Closed, Open};
-use crate::agents::claude::transcript::tail::{Found, Tail};
+use crate::agents::claude::transcript::pending::{Closed, OpenCall};
+use crate::agents::claude::transcript::tail::{Tail, TailEvent};
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::protocol::{AsksQuery, calls};
 use aye_core::{AskState, AskView, Body, Receipt, Withdrawal};
@@ -47,7 +47,7 @@ fn is_unsettled(ask: &AskView) -> bool {
 
 impl Past {
     /// Those that are no longer open in the transcript, and how they ended there.
-    pub fn settled(&self, open: &[Open], transcript: &Path) -> Vec<(String, Body, Closed)> {
+    pub fn settled(&self, open: &[OpenCall], transcript: &Path) -> Vec<(String, Body, Closed)> {
         let asks = self.unsettled.iter().filter_map(|ask| Some((ask.tool_use_id.clone()?, ask.body.clone())));
         let asks = asks.filter(|(id, _)| !open.iter().any(|open| open.tool_use_id == *id));
         asks.map(|(id, body)| {
@@ -81,7 +81,7 @@ fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
     let mut found = None;
     let word = memchr::memmem::Finder::new(tool_use_id);
     let read = Tail::new(transcript).read(|piece| {
-        if let Found::Line(bytes) | Found::Cut(bytes) = piece
+        if let TailEvent::Line(bytes) | TailEvent::Cut(bytes) = piece
             && word.find(bytes).is_some()
             && let Some(line) = line::decode(bytes)
             && let Some(returned) = line.result_of(tool_use_id)

@@ -3,7 +3,7 @@
 
 use super::ask::TO_THE_TERMINAL;
 use super::sessions::Session;
-use crate::agents::claude::hook::notes::{Asked as Noted, Notes};
+use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::client::{AgentClient, CallError, Try, Waits};
 use crate::processes::Process;
 use crate::processes::host;
@@ -35,7 +35,7 @@ impl WaitsInTerminal {
         let can = Can::elsewhere(format!("{TO_THE_TERMINAL}: {}", self.place));
         let new = NewAsk::new(self.key.clone(), self.client.agent().clone(), &self.body);
         let ask = self.client.raise(&NewAsk { can, ..new }).await?.ask;
-        let noted = Noted {
+        let noted = AskNote {
             ask: ask.id.clone(),
             tool_use_id: None,
             kind: self.body.kind(),

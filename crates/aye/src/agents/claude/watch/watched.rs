@@ -1,6 +1,6 @@
 //! One session that is ours to look after.
 
-use super::ask::Asked;
+use super::ask::WatchedAsk;
 use super::follow::{News, Transcript};
 use super::sessions::{Session, Status};
 use super::waits::{self, WaitsInTerminal};
@@ -9,14 +9,14 @@ use crate::agents::before;
 use crate::agents::claude::hook::notes::Notes;
 use crate::agents::claude::tmux::pane::{NoPane, Pane};
 use crate::agents::claude::tmux::plan::untouched;
-use crate::agents::claude::tmux::prompt::{Call, Prompt};
+use crate::agents::claude::tmux::prompt::{DialogCall, PromptDialog};
 use crate::agents::claude::tmux::screen::compare;
-use crate::agents::claude::transcript::pending::{Closed, Open};
+use crate::agents::claude::transcript::pending::{Closed, OpenCall};
 use crate::agents::claude::transcript::plans::plan_in;
 use crate::agents::claude::transcript::scan::all_open_calls;
 use crate::agents::claude::translate::{self, PLAN, QUESTIONS};
 use crate::agents::claude::wire::CanUseTool;
-use crate::agents::driven::courier::HubReport;
+use crate::agents::reports::HubReport;
 use crate::client::{AgentClient, CallError, Try};
 use crate::processes::Process;
 use crate::protocol::{ConversationEvent, Registration};
@@ -36,7 +36,7 @@ const BETWEEN_SCREENS: Duration = Duration::from_millis(300);
 const LOOKS: usize = 6;
 
 /// What the terminal of a session shows, with the name of its pane.
-pub type Screen = (String, Result<(String, String), NoPane>);
+pub type PaneText = (String, Result<(String, String), NoPane>);
 
 pub struct Watched {
     pub session: Session,
@@ -47,10 +47,10 @@ pub struct Watched {
     reports: mpsc::Sender<HubReport>,
     heard: Instant,
     /// Calls that were raised, by their ids.
-    endings: HashMap<String, OpenCall>,
+    endings: HashMap<String, RaisedCall>,
     tasks: JoinSet<()>,
     waiting: watch::Sender<bool>,
-    screens: mpsc::Sender<Screen>,
+    screens: mpsc::Sender<PaneText>,
     /// Looks at the terminal while the session waits.
     looking: Option<AbortHandle>,
     /// How often the terminal was looked at in vain.
@@ -67,7 +67,7 @@ impl Watched {
         transcript: Transcript,
         client: AgentClient,
         reports: mpsc::Sender<HubReport>,
-        screens: mpsc::Sender<Screen>,
+        screens: mpsc::Sender<PaneText>,
         notes: Option<Notes>,
     ) -> Self {
         Self {
@@ -158,7 +158,7 @@ impl Watched {
     ) -> Option<WatchEvent> {
         let Status::Waiting { what, since } = self.session.status.clone() else { return None };
         self.leave_to_hooks();
-        if self.endings.values().any(OpenCall::is_asked) || self.is_asked_by_a_hook() {
+        if self.endings.values().any(RaisedCall::is_asked) || self.is_asked_by_a_hook() {
             self.explained();
             return None;
         }
@@ -208,11 +208,11 @@ impl Watched {
     }
 
     /// The one call that is asked about there, with the transcript it is in. Without a screen, the only one that is open.
-    fn asked_on(&self, screen: Option<&str>, what: Option<&str>) -> Option<(PathBuf, Open)> {
+    fn asked_on(&self, screen: Option<&str>, what: Option<&str>) -> Option<(PathBuf, OpenCall)> {
         let own = self.transcript.open().iter().map(|open| (self.transcript.path().to_owned(), open.clone()));
         let open: Vec<_> = own.chain(self.open_below()).collect();
-        let prompt = screen.and_then(Prompt::read);
-        let is_asked = |(path, open): &(PathBuf, Open)| match (screen, &prompt, open.tool.as_str()) {
+        let prompt = screen.and_then(PromptDialog::read);
+        let is_asked = |(path, open): &(PathBuf, OpenCall)| match (screen, &prompt, open.tool.as_str()) {
             (None, _, _) => what == Some("permission prompt"),
             (Some(screen), _, QUESTIONS) => shows_questions(screen, open),
             (_, Some(prompt), _) => self.call(path, open).is_some_and(|call| prompt.is_for(&call)),
@@ -226,7 +226,7 @@ impl Watched {
     }
 
     /// What its sub-agents wait for; each has a transcript of its own.
-    fn open_below(&self) -> Vec<(PathBuf, Open)> {
+    fn open_below(&self) -> Vec<(PathBuf, OpenCall)> {
         let folder = self.transcript.path().with_extension("").join("subagents");
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
@@ -236,23 +236,23 @@ impl Watched {
         open.collect()
     }
 
-    fn cwd(&self, open: &Open) -> PathBuf {
+    fn cwd(&self, open: &OpenCall) -> PathBuf {
         self.session.cwd.clone().or_else(|| open.cwd.as_ref().map(Into::into)).unwrap_or_default()
     }
 
-    fn call(&self, transcript: &Path, open: &Open) -> Option<Call> {
+    fn call(&self, transcript: &Path, open: &OpenCall) -> Option<DialogCall> {
         let input = serde_json::from_str(open.input.as_deref()?).ok()?;
         let (tool, cwd) = (open.tool.clone(), self.cwd(open));
         let by_sub_agent = transcript != self.transcript.path();
         let change = before::and_after(&tool, &input, &cwd);
-        Some(Call { tool, input, cwd, by_sub_agent, change })
+        Some(DialogCall { tool, input, cwd, by_sub_agent, change })
     }
 
-    pub fn raise(&mut self, open: &Open, places: &aye_policy::OwnPlaces) {
+    pub fn raise(&mut self, open: &OpenCall, places: &aye_policy::OwnPlaces) {
         self.raise_from(self.transcript.path().to_owned(), open, places);
     }
 
-    fn raise_from(&mut self, transcript: PathBuf, open: &Open, places: &aye_policy::OwnPlaces) {
+    fn raise_from(&mut self, transcript: PathBuf, open: &OpenCall, places: &aye_policy::OwnPlaces) {
         match body(open, &self.cwd(open), &transcript, places) {
             Ok(body) => {
                 let call = self.call(&transcript, open);
@@ -277,13 +277,13 @@ impl Watched {
     fn follow_in(&mut self, transcript: PathBuf, made: Made, body: Body, closed: Option<Closed>) {
         let (sender, ending) = watch::channel(closed);
         let (asking, asked) = watch::channel(true);
-        let call = OpenCall { ending: sender.clone(), asked };
+        let call = RaisedCall { ending: sender.clone(), asked };
         self.endings.insert(made.tool_use_id.clone(), call);
         // Our own transcript is read by whoever has us.
         if transcript != self.transcript.path() {
             self.tasks.spawn(until_closed(transcript.clone(), made.tool_use_id.clone(), sender));
         }
-        let follower = Asked {
+        let follower = WatchedAsk {
             client: self.client.clone(),
             key: key(&self.session.id, &made.tool_use_id),
             tool_use_id: made.tool_use_id,
@@ -311,13 +311,13 @@ impl Watched {
 }
 
 /// A call that was raised and has not returned.
-struct OpenCall {
+struct RaisedCall {
     /// Says how it ended.
     ending: watch::Sender<Option<Closed>>,
     asked: watch::Receiver<bool>,
 }
 
-impl OpenCall {
+impl RaisedCall {
     /// Whether the terminal still waits for its answer.
     fn is_asked(&self) -> bool {
         *self.asked.borrow() && self.asked.has_changed().is_ok()
@@ -328,7 +328,7 @@ impl OpenCall {
 struct Made {
     tool_use_id: String,
     tool: String,
-    call: Option<Call>,
+    call: Option<DialogCall>,
 }
 
 /// Reads the transcript of a sub-agent until it shows how the call ended, or nobody wants to know.
@@ -344,7 +344,7 @@ async fn until_closed(path: PathBuf, tool_use_id: String, ending: watch::Sender<
     }
 }
 
-async fn look(session: String, process: Option<Process>, screens: mpsc::Sender<Screen>) {
+async fn look(session: String, process: Option<Process>, screens: mpsc::Sender<PaneText>) {
     loop {
         let screen = match Pane::of(process).await {
             Ok(pane) => pane.screen().await.map(|screen| (pane.name.clone(), screen)),
@@ -362,7 +362,7 @@ pub fn is_for_a_person(tool: &str) -> bool {
     [QUESTIONS, PLAN].contains(&tool)
 }
 
-fn shows_questions(screen: &str, open: &Open) -> bool {
+fn shows_questions(screen: &str, open: &OpenCall) -> bool {
     let input = open.input.as_deref().and_then(|input| serde_json::from_str(input).ok());
     let questions = input.and_then(|input| translate::questions(&input).ok());
     questions.is_some_and(|body| compare(screen, &body.questions, &untouched(0)).is_ok())
@@ -373,7 +373,12 @@ pub fn key(session: &str, tool_use_id: &str) -> Key {
     Key::from_displayed(&format_args!("{session}/{tool_use_id}"))
 }
 
-fn body(open: &Open, cwd: &Path, transcript: &Path, places: &aye_policy::OwnPlaces) -> Result<Body, String> {
+fn body(
+    open: &OpenCall,
+    cwd: &Path,
+    transcript: &Path,
+    places: &aye_policy::OwnPlaces,
+) -> Result<Body, String> {
     let input = open.input.clone().ok_or("it is too long")?;
     let tool = CanUseTool {
         tool_name: open.tool.clone(),

@@ -6,9 +6,9 @@ use super::known::{self, KnownSessions};
 use super::names;
 use super::past;
 use super::sessions::{ConfigDir, Session};
-use super::watched::{Screen, Watched, is_for_a_person};
+use super::watched::{PaneText, Watched, is_for_a_person};
 use crate::agents::claude::tmux::pane::Pane;
-use crate::agents::driven::courier;
+use crate::agents::reports;
 use crate::client::{AgentClient, Client};
 use crate::config::DEFAULT_KIND;
 use crate::home::Home;
@@ -28,7 +28,7 @@ const LOOK_AROUND: Duration = Duration::from_secs(10);
 /// A session with hooks makes itself known when it starts; it is given that long.
 const GRACE: Duration = Duration::from_secs(1);
 
-pub struct Watch {
+pub struct WatchConfig {
     pub configs: Vec<ConfigDir>,
     pub agents_dir: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub enum WatchEvent {
 struct Watcher {
     home: Home,
     places: aye_policy::OwnPlaces,
-    watch: Watch,
+    watch: WatchConfig,
     changes: Changes,
     told: mpsc::Sender<WatchEvent>,
     /// Every session that runs, and since when we know.
@@ -72,7 +72,7 @@ struct Watcher {
     watched: HashMap<String, Watched>,
     /// Which session a transcript belongs to.
     transcripts: HashMap<PathBuf, String>,
-    screens: mpsc::Sender<Screen>,
+    screens: mpsc::Sender<PaneText>,
     /// The hub hears the last word of a session even after we have left it.
     reporters: JoinSet<()>,
 }
@@ -80,7 +80,7 @@ struct Watcher {
 /// Watches until a signal comes. Asks stay open then: whoever watches next finds them by their keys.
 pub async fn run(
     home: &Home,
-    watch: Watch,
+    watch: WatchConfig,
     told: mpsc::Sender<WatchEvent>,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
@@ -287,7 +287,7 @@ impl Watcher {
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
         let cwd = cwd.unwrap_or_default();
 
-        let reports = courier::reports(client.clone(), &mut self.reporters);
+        let reports = reports::start(client.clone(), &mut self.reporters);
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
         let profile = Registration {

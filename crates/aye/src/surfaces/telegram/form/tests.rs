@@ -15,10 +15,10 @@ const ANN: Who = Who { user: 1, name: "Ann" };
 const BOB: Who = Who { user: 2, name: "Bob" };
 
 #[track_caller]
-fn on(next: Next) -> Draft {
+fn on(next: FormStep) -> Draft {
     match next {
-        Next::Draft(draft) => draft,
-        Next::Answer(_) | Next::Stale(_) => panic!("{next:?}"),
+        FormStep::Draft(draft) => draft,
+        FormStep::Answer(_) | FormStep::Stale(_) => panic!("{next:?}"),
     }
 }
 
@@ -39,7 +39,7 @@ fn a_form_is_filled_by_picks_toggles_texts_and_notes_and_fits_its_ask() {
     let draft = on(typed(&body, draft, ANN, "freely"));
     let draft = on(go(draft, Action::Skip { question: 3 }));
     assert_eq!(draft.at, 4, "all of it is shown before it is sent");
-    let Next::Answer(answer) = go(draft, Action::Send) else { panic!("no answer") };
+    let FormStep::Answer(answer) = go(draft, Action::Send) else { panic!("no answer") };
     assert_eq!(
         answer,
         json!({"answers": [
@@ -77,7 +77,7 @@ fn a_change_after_the_review_leads_back_to_it_and_nothing_is_sent_without_an_ans
     }
     let draft = on(press(&body, draft, &Action::Change { question: 1 }, BOB));
     let draft = on(press(&body, draft, &Action::Toggle { question: 1, option: 0 }, BOB));
-    assert_eq!(press(&body, draft.clone(), &Action::Send, BOB), Next::Stale(NO_LONGER));
+    assert_eq!(press(&body, draft.clone(), &Action::Send, BOB), FormStep::Stale(NO_LONGER));
     assert!(draft.is_shared());
     let done = on(press(&body, draft.clone(), &Action::Done { question: 1 }, BOB));
     assert_eq!(done.at, 4);
@@ -87,7 +87,7 @@ fn a_change_after_the_review_leads_back_to_it_and_nothing_is_sent_without_an_ans
     let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 0 }, BOB));
     assert_eq!(draft.at, 1, "it has no answer now");
     let forced = Draft { at: 4, ..draft };
-    assert_eq!(press(&body, forced, &Action::Send, BOB), Next::Stale(INCOMPLETE));
+    assert_eq!(press(&body, forced, &Action::Send, BOB), FormStep::Stale(INCOMPLETE));
 }
 
 #[test]
@@ -95,20 +95,20 @@ fn a_button_of_an_earlier_question_does_nothing_to_the_next() {
     let body = body();
     let draft = on(press(&body, Draft::default(), &Action::Pick { question: 0, option: 1 }, ANN));
     let again = press(&body, draft, &Action::Pick { question: 0, option: 0 }, ANN);
-    assert_eq!(again, Next::Stale(MOVED_ON));
+    assert_eq!(again, FormStep::Stale(MOVED_ON));
 }
 
 #[test]
 fn done_needs_something_picked() {
     let draft = Draft { at: 1, ..Draft::default() };
-    assert_eq!(press(&body(), draft, &Action::Done { question: 1 }, ANN), Next::Stale(NOTHING_PICKED));
+    assert_eq!(press(&body(), draft, &Action::Done { question: 1 }, ANN), FormStep::Stale(NOTHING_PICKED));
 }
 
 #[test]
 fn a_tap_instead_of_the_text_it_waited_for_ends_the_waiting() {
     let body = body();
     let draft = on(press(&body, Draft::default(), &Action::Words { question: 0 }, ANN));
-    assert_eq!(draft.typing, Some(Typing { user: 1, name: "Ann".into(), what: Wanted::Words }));
+    assert_eq!(draft.typing, Some(Typing { user: 1, name: "Ann".into(), what: TextKind::Words }));
     let draft = on(press(&body, draft, &Action::Pick { question: 0, option: 0 }, ANN));
     assert_eq!((draft.at, draft.typing), (1, None));
 }
@@ -116,17 +116,17 @@ fn a_tap_instead_of_the_text_it_waited_for_ends_the_waiting() {
 #[test]
 fn words_alone_neither_allow_nor_deny() {
     let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
-    assert!(matches!(typed(&plan, Draft::default(), ANN, "yes, go"), Next::Stale(_)));
+    assert!(matches!(typed(&plan, Draft::default(), ANN, "yes, go"), FormStep::Stale(_)));
     let waiting = on(press(&plan, Draft::default(), &Action::DenyWhy, ANN));
-    assert!(matches!(typed(&plan, waiting.clone(), BOB, "mine"), Next::Stale(_)));
+    assert!(matches!(typed(&plan, waiting.clone(), BOB, "mine"), FormStep::Stale(_)));
     assert_eq!(
         typed(&plan, waiting, ANN, "smaller"),
-        Next::Answer(json!({"decision": "deny", "message": "smaller"}))
+        FormStep::Answer(json!({"decision": "deny", "message": "smaller"}))
     );
 }
 
 #[test]
 fn a_question_without_free_text_takes_none() {
     let draft = Draft { at: 3, ..Draft::default() };
-    assert!(matches!(typed(&body(), draft, ANN, "mine"), Next::Stale(_)));
+    assert!(matches!(typed(&body(), draft, ANN, "mine"), FormStep::Stale(_)));
 }

@@ -1,5 +1,5 @@
 use super::super::ended::{ended, refused_plan};
-use super::super::form::{Action, Draft, Entry, Next, Typing, Wanted, press, typed};
+use super::super::form::{Action, Draft, Entry, FormStep, TextKind, Typing, press, typed};
 use super::super::html::LONGEST;
 use super::super::render::{approves, open};
 use super::{ANN, actions, ask, asker, picture, questions, settled};
@@ -58,7 +58,8 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
     | Other… | Change note… | Skip
     | ‹ Back
     ");
-    let typing = Draft { typing: Some(Typing { user: 1, name: "Ann".into(), what: Wanted::Words }), ..draft };
+    let typing =
+        Draft { typing: Some(Typing { user: 1, name: "Ann".into(), what: TextKind::Words }), ..draft };
     insta::assert_snapshot!(picture(&open(&ask, &typing, &asker())), @"
     ❓ <b>Features</b> · 2 of 2
     <i>claude in /src/web</i>
@@ -191,8 +192,8 @@ fn whatever_is_asked_fits_and_nothing_too_long_is_approved() {
     asks.iter_mut().for_each(|ask| ask.head.cwd = huge.clone());
     for ask in asks {
         let waiting = match press(&ask.body, Draft::default(), &Action::DenyWhy, ANN) {
-            Next::Draft(draft) => draft,
-            Next::Answer(_) | Next::Stale(_) => Draft::default(),
+            FormStep::Draft(draft) => draft,
+            FormStep::Answer(_) | FormStep::Stale(_) => Draft::default(),
         };
         for draft in [Draft::default(), waiting] {
             let shown = open(&ask, &draft, &asker());
@@ -239,9 +240,9 @@ proptest::proptest! {
             };
             earlier.extend(buttons);
             match next {
-                Next::Draft(next) => draft = next,
-                Next::Stale(_) => {}
-                Next::Answer(answer) => {
+                FormStep::Draft(next) => draft = next,
+                FormStep::Stale(_) => {}
+                FormStep::Answer(answer) => {
                     Answer::read(&ask.body, answer).unwrap();
                     break;
                 }

@@ -7,7 +7,7 @@ mod properties;
 mod runs;
 
 use super::form::Action;
-use super::render::{Asker, Button, Shown};
+use super::render::{AskSource, Button, MessageContent};
 use super::settings::{Pace, Settings, Token};
 use crate::url::HubUrl;
 use aye_core::lifecycle::Delivery;
@@ -45,11 +45,11 @@ pub fn ask_with(body: Body) -> Ask {
 
 const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
 
-pub fn asker() -> Asker {
-    Asker { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
+pub fn asker() -> AskSource {
+    AskSource { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
 }
 
-fn picture(shown: &Shown) -> String {
+fn picture(shown: &MessageContent) -> String {
     let row = |row: &Vec<Button>| {
         let labels: Vec<_> = row.iter().map(|(label, _)| label.as_str()).collect();
         format!("\n| {}", labels.join(" | "))
@@ -59,7 +59,7 @@ fn picture(shown: &Shown) -> String {
     format!("{}{buttons}{file}", shown.page.html())
 }
 
-pub fn actions(shown: &Shown) -> Vec<Action> {
+pub fn actions(shown: &MessageContent) -> Vec<Action> {
     shown.rows.iter().flatten().map(|(_, action)| action.clone()).collect()
 }
 

@@ -7,18 +7,18 @@ use aye_core::{Body, Kind};
 use serde_json::{Value, json};
 
 /// What people see of a page, and each stretch of it that is marked like this.
-fn seen(page: &super::super::html::Page) -> aye_testkit::telegram::Marked {
+fn seen(page: &super::super::html::RichText) -> aye_testkit::telegram::Marked {
     aye_testkit::telegram::seen(page.html(), Some("HTML")).unwrap()
 }
 
-fn marked(page: &super::super::html::Page, kinds: &[&str]) -> Vec<String> {
+fn marked(page: &super::super::html::RichText, kinds: &[&str]) -> Vec<String> {
     let seen = seen(page);
     let found = seen.entities.iter().filter(|entity| kinds.contains(&entity.kind));
     found.map(|entity| seen.of(entity)).collect()
 }
 
 /// The plan that a message shows, with the marks that Telegram shows as something else.
-fn read_plan(page: &super::super::html::Page) -> String {
+fn read_plan(page: &super::super::html::RichText) -> String {
     let seen = seen(page);
     let is_gap = |at: &usize| seen.text[*at..].starts_with(&['\n', '\n']);
     let start = (0..seen.text.len()).find(is_gap).unwrap() + 2;
@@ -108,7 +108,7 @@ fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
 
 /// The tool and the input that a message shows, read back from what people see of it. Only stretches of code count,
 /// by our own words before them; a command's title says that it is Bash.
-fn read_back(page: &super::super::html::Page) -> (String, Option<serde_json::Map<String, Value>>) {
+fn read_back(page: &super::super::html::RichText) -> (String, Option<serde_json::Map<String, Value>>) {
     let seen = seen(page);
     let code: Vec<_> = seen.entities.iter().filter(|entity| ["code", "pre"].contains(&entity.kind)).collect();
     let (mut tool, mut file, mut blocks, mut rest, mut field) =
@@ -210,9 +210,9 @@ proptest::proptest! {
 
     #[test]
     fn what_telegram_displays_of_code_reads_back_as_the_code(text in any_text()) {
-        let page = |page: super::super::html::Page| page.text("🔐\n");
-        let block = page(super::super::html::Page::default()).pre(&text);
-        let line = page(super::super::html::Page::default()).code(&text);
+        let page = |page: super::super::html::RichText| page.text("🔐\n");
+        let block = page(super::super::html::RichText::default()).pre(&text);
+        let line = page(super::super::html::RichText::default()).code(&text);
         let read = |page| marked(page, &["pre", "code"]).concat();
         proptest::prop_assert_eq!(super::super::exact::read(&read(&block)), text.clone());
         proptest::prop_assert_eq!(super::super::exact::read(&read(&line)), text);

@@ -1,7 +1,7 @@
 //! Delivering into a dialog that a script draws in a real tmux, and that can be told to misbehave.
 
 use super::super::decide::decide;
-use super::super::prompt::{Call, Prompt};
+use super::super::prompt::{DialogCall, PromptDialog};
 use super::*;
 use crate::processes::Process;
 use aye_core::{Answer, PlanVerdict};
@@ -60,13 +60,14 @@ impl Terminal {
         std::fs::read_to_string(self.given_file()).unwrap_or_default()
     }
 
-    async fn allow(&self, is_alone: bool) -> Typed {
-        let screen = || Prompt::read(&self.tmux(&["capture-pane", "-p"])).filter(|it| it.rows.len() == 2);
+    async fn allow(&self, is_alone: bool) -> TypingResult {
+        let screen =
+            || PromptDialog::read(&self.tmux(&["capture-pane", "-p"])).filter(|it| it.rows.len() == 2);
         let prompt = eventually("the dialog", screen);
         // The shell is there once it has drawn something.
         let pid = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap();
         let pane = Pane::of(Some(Process::now(pid))).await.unwrap();
-        let call = Call {
+        let call = DialogCall {
             tool: "ExitPlanMode".into(),
             input: Default::default(),
             cwd: "/".into(),
@@ -92,7 +93,7 @@ const FIRST_ROW: &str = "Exit plan mode? 0\n";
 async fn a_key_that_the_dialog_dropped_is_pressed_again() {
     for drops in [0, 1, 2] {
         let terminal = Terminal::start(drops, 0);
-        assert_eq!(terminal.allow(true).await, Typed::All, "{drops}");
+        assert_eq!(terminal.allow(true).await, TypingResult::All, "{drops}");
         assert_eq!(terminal.given(), FIRST_ROW, "{drops}");
     }
 }
@@ -101,7 +102,7 @@ async fn a_key_that_the_dialog_dropped_is_pressed_again() {
 #[ignore = "needs tmux: scripts/test installs it"]
 async fn a_dialog_that_takes_no_key_is_said_to_be_unanswered() {
     let terminal = Terminal::start(99, 0);
-    assert_eq!(terminal.allow(true).await, Typed::Some(Stopped::Ignored));
+    assert_eq!(terminal.allow(true).await, TypingResult::Some(Stopped::Ignored));
     assert_eq!(terminal.given(), "");
 }
 
@@ -109,7 +110,7 @@ async fn a_dialog_that_takes_no_key_is_said_to_be_unanswered() {
 #[ignore = "needs tmux: scripts/test installs it"]
 async fn a_key_that_is_only_late_is_never_pressed_again() {
     let terminal = Terminal::start(0, 5);
-    assert_eq!(terminal.allow(true).await, Typed::All);
+    assert_eq!(terminal.allow(true).await, TypingResult::All);
     assert_eq!(terminal.given(), FIRST_ROW);
 }
 
@@ -117,6 +118,6 @@ async fn a_key_that_is_only_late_is_never_pressed_again() {
 #[ignore = "needs tmux: scripts/test installs it"]
 async fn where_another_call_may_show_the_same_dialog_nothing_is_pressed_again() {
     let terminal = Terminal::start(1, 0);
-    assert_eq!(terminal.allow(false).await, Typed::All);
+    assert_eq!(terminal.allow(false).await, TypingResult::All);
     assert_eq!(terminal.given(), "");
 }

@@ -45,18 +45,18 @@ fn second_page() -> String {
     )
 }
 
-fn untouched() -> Page {
-    Page::Question { index: 0, ticked: vec![], at: At::AnyOption, typed: None }
+fn untouched() -> ExpectedScreen {
+    ExpectedScreen::Question { index: 0, ticked: vec![], at: At::AnyOption, typed: None }
 }
 
-fn ticked(ticked: &[usize], at: At, typed: Option<&str>) -> Page {
-    Page::Question { index: 1, ticked: ticked.to_vec(), at, typed: typed.map(str::to_owned) }
+fn ticked(ticked: &[usize], at: At, typed: Option<&str>) -> ExpectedScreen {
+    ExpectedScreen::Question { index: 1, ticked: ticked.to_vec(), at, typed: typed.map(str::to_owned) }
 }
 
 #[test]
 fn a_question_is_recognised_however_it_is_wrapped() {
     assert_eq!(compare(&first_page(), &two(), &untouched()), Ok(()));
-    let page = Page::Question { index: 0, ticked: vec![], at: At::Option(0), typed: None };
+    let page = ExpectedScreen::Question { index: 0, ticked: vec![], at: At::Option(0), typed: None };
     assert_eq!(compare(&first_page(), &two(), &page), Ok(()));
 }
 
@@ -109,7 +109,7 @@ fn a_question_with_previews_has_its_own_form() {
             "Chat about this",
         )
     };
-    let page = |typed: Option<&str>| Page::Question {
+    let page = |typed: Option<&str>| ExpectedScreen::Question {
         index: 0,
         ticked: vec![],
         at: At::Option(1),
@@ -120,8 +120,12 @@ fn a_question_with_previews_has_its_own_form() {
     let typed = screen("keep it\n                                  subtle");
     assert_eq!(compare(&typed, &asked, &page(Some("keep it subtle"))), Ok(()));
     assert_eq!(compare(&typed, &asked, &page(None)), Err(OTHER_TEXT));
-    let left =
-        Page::Question { index: 0, ticked: vec![], at: At::Noted(1), typed: Some("keep it subtle".into()) };
+    let left = ExpectedScreen::Question {
+        index: 0,
+        ticked: vec![],
+        at: At::Noted(1),
+        typed: Some("keep it subtle".into()),
+    };
     assert_eq!(compare(&typed, &asked, &left), Ok(()));
     let editing = typed.replace("Esc to cancel", "ctrl+g to edit in Vim · Esc to cancel");
     assert_ne!(editing, typed);
@@ -138,7 +142,7 @@ fn the_review_page_must_say_what_is_meant_and_nothing_else() {
         )
     };
     let body = " │ ● Which DB, given that this question is rather long and will be\n │   wrapped?\n   → -SQLite 日本語 😀 ü\n ● Many?\n   → \"p, q\", Offline\n";
-    let page = Page::Review {
+    let page = ExpectedScreen::Review {
         answers: vec![
             vec!["-SQLite 日本語 😀 ü".into()],
             vec!["p, q, Offline".into(), "\"p, q\", Offline".into()],

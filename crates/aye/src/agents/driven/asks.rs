@@ -1,0 +1,49 @@
+//! The asks of a run on their way to the hub, and their outcomes on the way back.
+
+use super::driver::Event;
+use crate::client::{AgentClient, Waits};
+use crate::protocol::{NewAsk, Resolution};
+use aye_core::{AskId, Body};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// An ask on its way to the hub, by the agent's name for it.
+pub struct Raising {
+    pub request: String,
+    pub body: Body,
+    pub ask: NewAsk,
+}
+
+/// Raises asks in the order in which they came, and follows each of them to its end.
+pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, events: mpsc::Sender<Event>) {
+    let mut followed = JoinSet::new();
+    while let Some(Raising { request, body, ask }) = asks.recv().await {
+        while followed.try_join_next().is_some() {}
+        let (event, to_follow) = match client.raise(&ask).await {
+            Ok(raised) => {
+                // What a person answered meanwhile, or ended without an answer, is told by its resolution.
+                let decided = Resolution::by_rule(&raised.ask).is_some();
+                let to_follow = (!decided).then(|| (raised.ask.id.clone(), request.clone()));
+                (Event::Raised { request, ask: Box::new(raised.ask) }, to_follow)
+            }
+            Err(error) => (Event::NotRaised { request, why: error.to_string() }, None),
+        };
+        if events.send(event).await.is_err() {
+            return;
+        }
+        // Only now, so that its end never comes before its beginning.
+        if let Some((ask, request)) = to_follow {
+            followed.spawn(follow(client.clone(), ask, body, request, events.clone()));
+        }
+    }
+    while followed.join_next().await.is_some() {}
+}
+
+async fn follow(client: AgentClient, ask: AskId, body: Body, request: String, events: mpsc::Sender<Event>) {
+    let event = match client.resolution(&ask, &body, Waits::BesideCommands).await {
+        Ok(resolution) => Event::Resolved { request, resolution },
+        Err(error) => Event::NotRaised { request, why: error.to_string() },
+    };
+    // A run that is over has withdrawn what was open.
+    drop(events.send(event).await);
+}
