@@ -206,3 +206,52 @@ fn permissions_and_plans_are_allowed_refused_or_paused() {
         assert!(printed(&hub.aye(&["show", id(&ask)])).contains(recorded));
     }
 }
+
+/// A question whose answer is not kept.
+fn password(hub: &Hub) -> Value {
+    let body = json!({"questions": [{"question": "Password?", "free_text": true, "secret": true}]});
+    raise(hub, "k1", "question", body)
+}
+
+#[test]
+fn a_secret_is_read_from_a_pipe_and_refused_as_an_argument() {
+    let hub = Hub::start();
+    let asked = password(&hub);
+    let listed = printed(&hub.aye(&["show", id(&asked)]));
+    assert!(
+        listed.contains(&format!("aye answer {}   (it then asks for the secret)", id(&asked))),
+        "{listed}"
+    );
+    for words in [&["--text", "hunter2"][..], &["--answer", "{}"], &["--reply", "hunter2"]] {
+        let refused = aye(&hub.home).args(["answer", id(&asked)]).args(words).output().unwrap();
+        assert!(complained(&refused).contains("does not belong in a command"), "{refused:?}");
+    }
+    let mut answering = aye(&hub.home)
+        .args(["answer", id(&asked)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut answering.stdin.take().unwrap(), b" hunter2 \n").unwrap();
+    eventually("the answer", || (hub.ask(&asked)["state"] == "answered").then_some(()));
+    let path = format!("/api/asks/{}/resolution", id(&asked));
+    let told = hub.get(&path, &hub.agent("a1")).body;
+    assert_eq!(told["outcome"]["answer"], json!({"answers": [{"text": " hunter2 "}]}));
+    hub.post(&format!("/api/asks/{}/receipt", id(&asked)), &hub.agent("a1"), json!({"receipt": "delivered"}));
+    let said = printed(&answering.wait_with_output().unwrap());
+    assert_eq!(said, "Recorded: (a secret, not kept)\nDelivered to the agent\n");
+    assert!(!printed(&hub.aye(&["log", "--json"])).contains("hunter2"));
+    assert!(hub.aye(&["verify"]).status.success());
+}
+
+#[test]
+fn a_script_asks_for_a_secret() {
+    let hub = Hub::start();
+    let (script, asked) = ask(&hub, &["Password?", "--secret"]);
+    assert_eq!(shown(&hub, &asked)["body"]["questions"][0]["secret"], true);
+    let mut answering = aye(&hub.home).args(["answer", &asked]).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut answering.stdin.take().unwrap(), b"hunter2\n").unwrap();
+    assert_eq!(told(script), (Some(0), "hunter2\n".into(), String::new()));
+    ended(&mut answering);
+    assert!(!shown(&hub, &asked).to_string().contains("hunter2"));
+}

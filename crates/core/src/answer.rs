@@ -4,6 +4,7 @@
 use crate::body::{Body, Kind, Permission, Question, Questions, Scope};
 use crate::ids::Text;
 use crate::invalid::{Invalid, decode};
+use crate::secret::{NOT_KEPT, Sealed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,6 +43,10 @@ pub enum Reply {
 pub enum Choice {
     Skipped {
         skip: Yes,
+    },
+    /// A secret was given, and is not kept: this is all that is recorded of it.
+    Secret {
+        secret: Sealed,
     },
     Given {
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -237,6 +242,7 @@ impl ReplyDraft {
 #[serde(deny_unknown_fields)]
 struct ChoiceDraft {
     skip: Option<Yes>,
+    secret: Option<Sealed>,
     #[serde(default)]
     selected: Vec<String>,
     text: Option<Text>,
@@ -245,12 +251,13 @@ struct ChoiceDraft {
 
 impl ChoiceDraft {
     fn finish(self) -> Result<Choice, Invalid> {
-        match self.skip {
-            Some(skip) if self.selected.is_empty() && self.text.is_none() && self.notes.is_none() => {
-                Ok(Choice::Skipped { skip })
-            }
-            Some(Yes) => Err(Invalid::new("skip", "a skipped question takes nothing else")),
-            None => Ok(Choice::Given { selected: self.selected, text: self.text, notes: self.notes }),
+        let alone = self.selected.is_empty() && self.text.is_none() && self.notes.is_none();
+        match (self.skip, self.secret) {
+            (Some(skip), None) if alone => Ok(Choice::Skipped { skip }),
+            (Some(Yes), _) => Err(Invalid::new("skip", "a skipped question takes nothing else")),
+            (None, Some(secret)) if alone => Ok(Choice::Secret { secret }),
+            (None, Some(_)) => Err(Invalid::new("secret", "goes with nothing else")),
+            (None, None) => Ok(Choice::Given { selected: self.selected, text: self.text, notes: self.notes }),
         }
     }
 }
@@ -260,6 +267,9 @@ impl Reply {
         let answers = match self {
             Reply::Each { answers } => answers,
             Reply::Skip { .. } => return Ok(()),
+            Reply::Response { .. } if questions.questions.iter().any(|question| question.secret) => {
+                return Err(Invalid::new("response", "one of these asks for a secret: answer each question"));
+            }
             Reply::Response { .. } if questions.questions.iter().any(|question| question.free_text) => {
                 return Ok(());
             }
@@ -290,8 +300,15 @@ impl Choice {
     }
 
     fn check(&self, question: &Question) -> Result<(), Invalid> {
-        let Choice::Given { selected, text, notes: _ } = self else {
-            return Ok(());
+        let (selected, text) = match self {
+            Choice::Skipped { .. } => return Ok(()),
+            Choice::Secret { .. } => {
+                return Err(Invalid::new("secret", "says what was recorded, and is no answer by itself"));
+            }
+            Choice::Given { notes: Some(_), .. } if question.secret => {
+                return Err(Invalid::new("notes", "a secret takes no notes"));
+            }
+            Choice::Given { selected, text, notes: _ } => (selected, text),
         };
         let mut seen = HashSet::new();
         for label in selected {
@@ -319,6 +336,7 @@ impl Choice {
     pub fn in_words(&self) -> String {
         match self {
             Choice::Skipped { .. } => SKIPPED.to_owned(),
+            Choice::Secret { .. } => NOT_KEPT.to_owned(),
             Choice::Given { selected, text, .. } => {
                 let several = selected.len() + usize::from(text.is_some()) > 1;
                 let quote = |label: &String| match several && label.contains(',') {

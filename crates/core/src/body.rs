@@ -75,6 +75,14 @@ impl Body {
         }
     }
 
+    /// Whether a question asks for something that must not be kept.
+    pub fn has_secret(&self) -> bool {
+        match self {
+            Body::Question(asked) => asked.questions.iter().any(|question| question.secret),
+            Body::Permission(_) | Body::Plan(_) => false,
+        }
+    }
+
     /// The same body as it would be raised today; only asks of older versions differ from it.
     pub fn as_raised_now(&self) -> Self {
         match self {
@@ -130,6 +138,9 @@ pub struct Question {
     pub options: Vec<Offer>,
     pub multi_select: bool,
     pub free_text: bool,
+    /// What is answered goes to the agent and is not kept; left out where it is not so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
 }
 
 /// A question before it is checked.
@@ -145,6 +156,8 @@ pub struct QuestionDraft {
     pub multi_select: bool,
     #[serde(default)]
     pub free_text: bool,
+    #[serde(default)]
+    pub secret: bool,
 }
 
 /// One thing that may be picked.
@@ -186,6 +199,7 @@ impl TryFrom<QuestionDraft> for Question {
             options: draft.options,
             multi_select: draft.multi_select,
             free_text: draft.free_text,
+            secret: draft.secret,
         })
     }
 }

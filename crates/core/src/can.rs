@@ -98,6 +98,7 @@ impl Can {
     fn take_choice(&self, choice: &Choice) -> Result<(), Invalid> {
         match choice {
             Choice::Skipped { .. } => self.none_of(&[(!self.skip, "skip")]),
+            Choice::Secret { .. } => Ok(()),
             Choice::Given { text, notes, .. } => self.none_of(&[
                 (!self.text && text.is_some(), "text"),
                 (!self.notes && notes.is_some(), "notes"),

@@ -90,6 +90,15 @@ pub enum By {
     Person { name: Text, surface: Surface },
 }
 
+impl By {
+    pub fn surface(&self) -> Option<Surface> {
+        match self {
+            By::Rule { .. } => None,
+            By::Person { surface, .. } => Some(*surface),
+        }
+    }
+}
+
 impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -1,7 +1,9 @@
+use super::conversation::{self, Keyboard};
 use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
 use crate::client::Client;
 use crate::home::Home;
 use crate::protocol::calls;
+use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, paint};
 use crate::surfaces::terminal::{answer_lines, receipt_words, whole};
 use anyhow::Context;
@@ -10,6 +12,7 @@ use aye_core::{AskId, AskState, AskView, Body, Question, Receipt};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -28,6 +31,8 @@ Questions:
   aye answer k3v9 2 - 1,3           three questions: the second skipped, two options for the third
   aye answer k3v9 1 --text 2=mine   your own words for the second question
   aye answer k3v9 --reply \"…\"       one reply to all questions
+  aye answer k3v9                   a secret: it is asked for, and not shown while you type; or read
+                                    from standard input, a line for each
   aye answer k3v9 --skip            decline
 Permissions and plans:
   aye answer k3v9 --allow           once; --scope session or always, if offered
@@ -90,9 +95,16 @@ pub fn ask_id(text: &str) -> Result<AskId, String> {
 }
 
 impl Answer {
-    pub async fn run(self, home: &Home) -> Done {
+    pub async fn run(mut self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
         let (_, ask) = client.find_ask(&self.id).await?;
+        if let Body::Question(asked) = &ask.body
+            && ask.body.has_secret()
+            && ask.status.state == AskState::Open
+            && !self.skip
+        {
+            self.ask_for_secrets(&asked.questions).await?;
+        }
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
             Err(_) if ask.status.state != AskState::Open => {
@@ -118,6 +130,32 @@ impl Answer {
             false => say(&format!("{}\n", became_words(&view.id, receipt)))?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Takes secrets from the keyboard, unseen, or from a pipe; other users can read a command's arguments.
+    async fn ask_for_secrets(&mut self, questions: &[Question]) -> anyhow::Result<()> {
+        let as_argument = "a secret does not belong in a command: leave it out, and you are asked for it";
+        anyhow::ensure!(self.answer.is_none() && self.reply.is_none(), as_argument);
+        let given = by_question(&self.text, questions.len())?;
+        let mut keyboard = Keyboard::open();
+        let mut signals = Signals::listen()?;
+        for (n, (question, given)) in
+            (1_usize..).zip(questions.iter().zip(given)).filter(|(_, (q, _))| q.secret)
+        {
+            anyhow::ensure!(given.is_none(), as_argument);
+            let pick = if questions.len() > 1 { self.picks.get(n - 1) } else { self.picks.first() };
+            if pick.is_some_and(|pick| pick != "-") {
+                continue;
+            }
+            let secret = match &mut keyboard {
+                Some(keyboard) => conversation::secret(keyboard, &mut signals, &question.question).await,
+                None => io::stdin().lines().next().transpose()?,
+            };
+            let secret = secret.filter(|secret| !secret.is_empty()).context("no secret was given")?;
+            let numbered = if questions.len() > 1 { format!("{n}=") } else { String::new() };
+            self.text.push(numbered + &secret);
+        }
+        Ok(())
     }
 
     fn build(&self, body: &Body) -> anyhow::Result<Value> {

@@ -37,6 +37,9 @@ pub struct Ask {
     /// Allow an answer in own words; always allowed if there are no options
     #[arg(long)]
     text: bool,
+    /// The answer is a secret: it is typed unseen, deleted once it is here, and never sent to Telegram
+    #[arg(long)]
+    secret: bool,
     /// How long to wait: 300s, 5m, 2h (default: as config.toml says, else forever)
     #[arg(long, value_name = "DURATION")]
     timeout: Option<SignedDuration>,
@@ -112,6 +115,7 @@ impl Ask {
             options: self.options.iter().map(offer).collect(),
             multi_select: self.multi,
             free_text: self.text || self.options.is_empty(),
+            secret: self.secret,
         })?;
         Ok(Body::Question(Questions::new(vec![question])?))
     }

@@ -121,7 +121,10 @@ fn record(
         }
         Answer::read(&ask.body, call.answer).and_then(|answer| {
             ask.extras.can.take(&answer)?;
-            Ok(answer)
+            match call.by.surface().and_then(|surface| ask.body.why_not_on(surface)) {
+                Some(why) => Err(Invalid::new("", why)),
+                None => Ok(answer),
+            }
         })
     } else {
         Answer::decode(ask.body.kind(), call.answer)
@@ -136,6 +139,8 @@ fn record(
     let proof = proof.max(ask.proof);
     let subject = allow_subject(&ask, &answer);
     let allows = was_open && answer.decision() == Decision::Allow;
+    let given = answer;
+    let answer = tx.seal(&ask, &given)?;
     let event = AskEvent::Answer { answer, by: call.by, key: call.key };
     let comes_late = matches!(step(&ask.state, ask.deadline, event.clone(), now), Err(Refused::Expired));
     if allows && proof == Proof::Passkey && !comes_late {
@@ -148,6 +153,9 @@ fn record(
             Ok(Err(Problem::Refused { refused: Refused::Expired, ask: Box::new(ask) }))
         }
         Ok(ask) if was_open => {
+            if ask.state.answer() != Some(&given) {
+                tx.put_secret(&ask.id, &given)?;
+            }
             remember(tx, &ask, proof, places, now)?;
             Ok(Ok((ask, true)))
         }

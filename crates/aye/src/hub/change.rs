@@ -32,6 +32,10 @@ pub fn apply(tx: &mut Tx, ask: Ask, event: AskEvent, who: &str, now: Timestamp) 
     if !written {
         return Err(StoreError::Unreadable(format!("ask {} changed behind the hub's back", ask.id)).into());
     }
+    // Delivered, or never to be: nobody needs to know it any more.
+    if !ends && ask.body.has_secret() {
+        tx.forget_secret(&ask.id)?;
+    }
     let ask = Ask { state, extras: if ends { Extras::default() } else { ask.extras }, ..ask };
     let (kind, detail) = audit_line(&ask, ends);
     tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;

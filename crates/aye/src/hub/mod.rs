@@ -184,11 +184,6 @@ impl Hub {
         self.find_ask(id, Reader::ask_to_show).await
     }
 
-    /// The same for decisions: only as the hub itself wrote it.
-    async fn own_ask(&self, id: &AskId) -> Result<Ask, Problem> {
-        self.find_ask(id, Reader::ask).await
-    }
-
     async fn find_ask(
         &self,
         id: &AskId,

@@ -4,7 +4,7 @@
 use super::change::change;
 use super::{Hub, Problem, alarms};
 use crate::protocol::Resolution;
-use crate::store::Tx;
+use crate::store::{Reader, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{AgentId, Answer, Ask, AskEvent, AskId, Can, Invalid, Receipt, Refused, Withdrawal};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ impl Hub {
         let until = tokio::time::Instant::now() + wait;
         loop {
             let mut ended = self.inner.feed.wait_for(id.as_str());
-            let ask = self.own_ask(id).await?;
+            let ask = self.find_ask(id, Reader::ask_with_secret).await?;
             only_by(agent, &ask)?;
             if let Some(resolution) = Resolution::of(&ask) {
                 return Ok(Some(resolution));
@@ -67,6 +67,7 @@ impl Hub {
             let ask = own_ask(tx, &id, &agent)?;
             let answer = answer.map(|answer| Answer::read(&ask.body, answer)).transpose();
             let answer = answer.map_err(|invalid| invalid.under("answer"))?;
+            let answer = answer.map(|answer| tx.seal(&ask, &answer)).transpose()?;
             change(tx, ask, AskEvent::Withdraw { why, answer }, agent.as_str(), now)
         };
         self.inner.store.write(work).await
@@ -89,6 +90,17 @@ pub fn take_receipt(
     let ask = change(tx, ask, AskEvent::Receipt(delivery), agent.as_str(), now)?;
     alarms::note(tx, &ask)?;
     Ok(ask)
+}
+
+/// A secret is not kept for an agent that nobody hears of any more.
+pub fn give_up_secrets(tx: &mut Tx, agent: &AgentId, now: Timestamp) -> Result<(), Problem> {
+    for id in tx.undelivered_asks_of(agent)? {
+        let Some(ask) = tx.ask(&id)?.filter(|ask| ask.body.has_secret()) else { continue };
+        let evidence = Some("the agent was silent, and the secret was not kept for it".into());
+        let undelivered = Delivery { receipt: Receipt::Undelivered, evidence };
+        change(tx, ask, AskEvent::Receipt(undelivered), "hub", now)?;
+    }
+    Ok(())
 }
 
 fn own_ask(tx: &Tx, id: &AskId, agent: &AgentId) -> Result<Ask, Problem> {

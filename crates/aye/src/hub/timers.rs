@@ -137,6 +137,7 @@ impl Hub {
                 let Some(agent) = tx.agent(&id)?.filter(is_alive) else { return Ok(()) };
                 tx.put_agent(&AgentRow { lost: true, ..agent })?;
                 tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;
+                super::settle::give_up_secrets(tx, &id, now)?;
                 publish_agent(tx, &id)
             })
         };

@@ -78,6 +78,7 @@ impl AskHuman {
                     options: self.options.iter().cloned().map(Offer::from).collect(),
                     multi_select: self.multi,
                     free_text: self.free_text || self.options.is_empty(),
+                    secret: false,
                 })?;
                 Ok((Body::Question(Questions::new(vec![question])?), Can::default()))
             }

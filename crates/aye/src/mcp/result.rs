@@ -78,7 +78,7 @@ fn reply_in_words(reply: &Reply) -> String {
                 Choice::Given { notes: Some(notes), .. } => {
                     format!("{}\nNote: {}", choice.in_words(), notes.as_str())
                 }
-                Choice::Given { .. } | Choice::Skipped { .. } => choice.in_words(),
+                Choice::Given { .. } | Choice::Skipped { .. } | Choice::Secret { .. } => choice.in_words(),
             });
             each.collect::<Vec<_>>().join("\n")
         }

@@ -200,6 +200,13 @@ impl Resolution {
         Some(Self { state: AskState::from(&ask.state), outcome, by: ask.state.by().cloned() })
     }
 
+    /// The same for people to read.
+    pub fn without_secrets(&self, body: &Body) -> Self {
+        let mut shown = self.clone();
+        shown.outcome.answer.take_if(|_| body.has_secret());
+        shown
+    }
+
     /// How an ask ended, as everybody sees it.
     pub fn of_view(ask: &AskView) -> Option<Self> {
         let outcome = match (ask.status.state, &ask.status.answer) {

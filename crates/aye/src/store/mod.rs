@@ -20,6 +20,7 @@ pub mod passkeys;
 mod reader;
 mod row_mac;
 mod schema;
+mod secrets;
 mod standing;
 mod tokens;
 pub mod verify;
@@ -55,6 +56,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use writer::Writer;
 
@@ -75,10 +77,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_conversations.sql"),
     include_str!("migrations/0015_tmux.sql"),
     include_str!("migrations/0016_standing.sql"),
+    include_str!("migrations/0017_secrets.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 const LAST_UNKEYED_SCHEMA: usize = 4;
 const READERS: usize = 4;
+/// How long a connection waits for another.
+const BUSY: Duration = Duration::from_secs(5);
 const CHECKPOINT_PAGES: i64 = 4000;
 const WRITER_CACHE_KB: i64 = 32 * 1024;
 
@@ -295,7 +300,7 @@ fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result
 fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY)?;
     distrust_schema(&connection)?;
     Ok(connection)
 }
@@ -353,7 +358,7 @@ fn private_file(path: &Path) -> std::io::Result<()> {
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
     connection.pragma_update(None, "synchronous", "FULL")?;

@@ -3,6 +3,7 @@
 
 use super::head::Head;
 use super::outbox::Change;
+use super::secrets::empty_log;
 use super::standing::write_tag;
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
@@ -26,6 +27,8 @@ pub struct Tx<'a> {
     pub(super) key: &'a ChainKey,
     pub(super) chain: Chain,
     pub(super) changes: Vec<Change>,
+    /// Something was deleted that must not be left in the log.
+    pub(super) forgets: bool,
 }
 
 /// What is read inside a change is what the changes before it left.
@@ -178,6 +181,8 @@ fn write_groups(
 ) {
     let connection = &reader.connection;
     let standing = reader.standing();
+    // Whatever an earlier process deleted and left there.
+    let mut log_is_empty = empty_log(connection);
     while let Some(first) = jobs.blocking_recv() {
         let chain = match reader.begin_change() {
             Ok(chain) => chain,
@@ -189,7 +194,7 @@ fn write_groups(
                 continue;
             }
         };
-        let mut tx = Tx { reader, connection, key, chain, changes: Vec::new() };
+        let mut tx = Tx { reader, connection, key, chain, changes: Vec::new(), forgets: false };
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
@@ -199,10 +204,14 @@ fn write_groups(
                     well.store(true, Ordering::Relaxed);
                 }
                 head.advance(&tx.chain);
+                log_is_empty &= !tx.forgets;
                 let commit = Commit { changes: tx.changes, group: waiting.len() };
                 // Told before the callers, so that whoever knows of a change can find it in the feed.
                 committed(commit);
                 waiting.into_iter().for_each(|tell| tell(Ok(())));
+                if !log_is_empty {
+                    log_is_empty = empty_log(connection);
+                }
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");

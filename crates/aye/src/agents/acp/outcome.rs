@@ -42,7 +42,7 @@ pub fn answers(options: &Options, answer: Option<&Answer>) -> (Value, Expected) 
         return (refused(options), Expected::Refused);
     };
     let words = |choice: &Choice| match choice {
-        Choice::Skipped { .. } => SKIPPED.to_owned(),
+        Choice::Skipped { .. } | Choice::Secret { .. } => SKIPPED.to_owned(),
         Choice::Given { selected, text, .. } => {
             let own = text.iter().map(|text| text.to_string());
             selected.iter().cloned().chain(own).collect::<Vec<_>>().join(", ")

@@ -3,7 +3,6 @@
 use super::receipts::Expected;
 use super::translate::rules_for;
 use super::wire::{CanUseTool, Permit, tool_result_line, with_fields};
-use aye_core::answer::SKIPPED;
 use aye_core::{Answer, Body, Choice, PlanVerdict, Question, Reply, Verdict};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -104,11 +103,7 @@ fn deny(message: Option<&str>, otherwise: &str, interrupt: bool) -> (Permit, Exp
 fn answered(questions: &[Question], choices: &[Choice]) -> (Map<String, Value>, Map<String, Value>) {
     let (mut answers, mut annotations) = (Map::new(), Map::new());
     for (question, choice) in questions.iter().zip(choices) {
-        let words = match choice {
-            Choice::Skipped { .. } => SKIPPED.to_owned(),
-            Choice::Given { .. } => choice.in_words(),
-        };
-        answers.insert(question.question.clone(), words.into());
+        answers.insert(question.question.clone(), choice.in_words().into());
         let annotation = annotation(question, choice);
         if !annotation.is_empty() {
             annotations.insert(question.question.clone(), Value::Object(annotation));

@@ -82,6 +82,7 @@ fn question(question: &Value) -> Result<Question, Unshowable> {
         options: options.iter().map(offer).collect(),
         multi_select: question["multiSelect"].as_bool().unwrap_or(false),
         free_text: true,
+        secret: false,
     };
     Ok(Question::try_from(draft)?)
 }

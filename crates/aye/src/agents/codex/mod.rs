@@ -1,8 +1,10 @@
-//! Codex without its terminal: `codex app-server`, and what its messages mean.
+//! Codex: `codex app-server`, what its messages mean, and how it is driven without its terminal.
 
+mod calls;
 mod command;
 mod diff;
 mod outcome;
+mod rollout;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -13,17 +15,13 @@ use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
-use aye_core::{Body, Can, Receipt};
-use outcome::Expected;
+use aye_core::Body;
+use calls::{Calls, Request, Shown};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-
-/// Changes of files that have begun and not ended; of more than these nobody is shown what they do.
-const MOST_CHANGES: usize = 1000;
 
 /// How a run is started.
 pub struct Start {
@@ -45,10 +43,9 @@ pub struct Codex {
     prompts: Vec<Value>,
     asked_prompts: u64,
     interrupts: bool,
-    /// The changes that Codex told of, by call, and the request that showed them to a person.
-    changes: HashMap<String, Change>,
-    /// What must still be shown, by call.
-    expected: HashMap<String, Expected>,
+    calls: Calls,
+    /// The files to look into for what the model is told.
+    rollouts: Option<mpsc::Sender<PathBuf>>,
     tokens: Tokens,
     said: Option<String>,
 }
@@ -59,19 +56,6 @@ enum Awaited {
     Thread,
     Turn,
     Interrupt,
-}
-
-struct Change {
-    told: Value,
-    asked: Option<String>,
-}
-
-/// What is needed of a request to answer it.
-pub enum Request {
-    /// A permission for this call.
-    Permission { call: Option<String> },
-    /// Questions by these names.
-    Questions { call: Option<String>, ids: Vec<String> },
 }
 
 type Meanings = Vec<Meaning<Codex>>;
@@ -93,6 +77,12 @@ impl AgentProtocol for Codex {
         inputs: mpsc::Sender<Line>,
         tasks: &mut JoinSet<()>,
     ) -> anyhow::Result<Input> {
+        // A session that is gone on with does not tell by itself what the model is told.
+        if self.start.resume.is_some() {
+            let (files, told) = mpsc::channel(1);
+            tasks.spawn(rollout::follow(told, inputs.clone()));
+            self.rollouts = Some(files);
+        }
         Ok(pipes.by_lines(inputs, tasks))
     }
 
@@ -134,13 +124,8 @@ impl AgentProtocol for Codex {
         body: &Body,
         resolution: &Resolution,
     ) -> Written<String> {
-        let answer = resolution.outcome.answer.as_ref();
-        let ((reply, expected), call) = match request {
-            Request::Permission { call } => (outcome::decision(answer), call),
-            Request::Questions { call, ids } => (outcome::answers(&ids, body, answer), call),
-        };
-        self.expected.extend(call.clone().map(|call| (call, expected)));
-        Written { message: self.rpc.reply(id, reply), shown_by: call }
+        let (reply, shown_by) = self.calls.answered(request, body, resolution.outcome.answer.as_ref());
+        Written { message: self.rpc.reply(id, reply), shown_by }
     }
 
     fn refusal(&mut self, id: &str, request: &Request, _why: &str) -> String {
@@ -166,8 +151,8 @@ impl Codex {
             prompts: Vec::new(),
             asked_prompts: 0,
             interrupts: false,
-            changes: HashMap::new(),
-            expected: HashMap::new(),
+            calls: Calls::default(),
+            rollouts: None,
             tokens: Tokens::default(),
             said: None,
         }
@@ -232,6 +217,10 @@ impl Codex {
                 Some(thread) => {
                     self.thread = Some(thread.to_owned());
                     let cwd = result["thread"]["cwd"].as_str().map(str::to_owned);
+                    if let (Some(files), Some(path)) = (&self.rollouts, result["thread"]["path"].as_str()) {
+                        // There is one file, and room for one.
+                        drop(files.try_send(path.into()));
+                    }
                     let session = Meaning::Session { id: self.thread.clone(), cwd };
                     std::iter::once(session)
                         .chain(self.start_turns().into_iter().map(Meaning::Write))
@@ -261,78 +250,23 @@ impl Codex {
             let reply = self.rpc.error(&id, INVALID_REQUEST, why);
             return vec![Meaning::Wants { id, reply }, trouble(format!("Codex made a request, but {why}."))];
         };
-        let call = params.get("itemId").and_then(Value::as_str).map(str::to_owned);
-        // Several requests may be about one call, and only those that are alone are shown by it.
-        let shown_by = call.clone().filter(|_| params.get("approvalId").is_none_or(Value::is_null));
-        let taken = self.again(call.as_deref());
         let place = RunContext { kind: &self.start.kind, cwd: &self.start.cwd, places: &self.start.places };
-        let (request, body, can) = match method {
-            "item/commandExecution/requestApproval" => {
-                let body = translate::command(&params, &place);
-                (Request::Permission { call: shown_by }, body, translate::can_permit())
-            }
-            "item/fileChange/requestApproval" => {
-                let told = call.as_ref().and_then(|call| self.changes.get(call)).map(|change| &change.told);
-                let body = translate::change(&params, told, &place);
-                if let Some(change) = call.as_ref().and_then(|call| self.changes.get_mut(call)) {
-                    change.asked = Some(id.clone());
-                }
-                (Request::Permission { call: shown_by }, body, translate::can_permit())
-            }
-            "item/tool/requestUserInput" => {
-                let (ids, body) = translate::questions(&params).map_or_else(
-                    |why| (Vec::new(), Err(why)),
-                    |(ids, questions)| (ids, Ok(Body::Question(questions))),
-                );
-                (Request::Questions { call: shown_by, ids }, body, translate::can_answer())
-            }
-            _ => {
-                let reply = self.rpc.error(&id, UNKNOWN_METHOD, "aye does not know this request");
-                return vec![
-                    Meaning::Wants { id, reply },
-                    trouble(format!(
-                        "Codex made a request that aye does not know, {method}; it was refused."
-                    )),
-                ];
-            }
+        let Some((wanted, went_ahead)) = self.calls.requested(&id, method, &params, &place) else {
+            let reply = self.rpc.error(&id, UNKNOWN_METHOD, "aye does not know this request");
+            return vec![
+                Meaning::Wants { id, reply },
+                trouble(format!("Codex made a request that aye does not know, {method}; it was refused.")),
+            ];
         };
-        let asked = self.asked(id, request, body, can, call, &params);
-        taken.into_iter().chain([Meaning::Works, Meaning::Asks(asked)]).collect()
+        let asked = Meaning::Asks(self.asked(wanted, &params));
+        went_ahead.map(Meaning::from).into_iter().chain([Meaning::Works, asked]).collect()
     }
 
-    fn asked(
-        &self,
-        id: String,
-        request: Request,
-        body: Result<Body, String>,
-        can: Can,
-        call: Option<String>,
-        params: &Map<String, Value>,
-    ) -> Asked<Request> {
-        let text = |field: &str| params.get(field).and_then(Value::as_str);
+    fn asked(&self, asked: Asked<Request>, params: &Map<String, Value>) -> Asked<Request> {
         // Sub-agents have sessions of their own, and go on after the turn.
-        let another = text("threadId").is_some_and(|thread| Some(thread) != self.thread.as_deref());
-        Asked {
-            id,
-            request,
-            body,
-            tool_use_id: call,
-            sub_agent: another.then(|| "a sub-agent".to_owned()),
-            cwd: text("cwd").map(PathBuf::from),
-            can,
-            outlives_turn: another,
-        }
-    }
-
-    /// Codex asks once more about a call that was allowed, for instance to run it outside of its sandbox.
-    fn again(&mut self, call: Option<&str>) -> Option<Meaning<Self>> {
-        let call = call?.to_owned();
-        let allowed = self.expected.get(&call) == Some(&Expected::Allowed);
-        allowed.then(|| {
-            self.expected.remove(&call);
-            let evidence = "Codex went ahead, and asks again about the same call".to_owned();
-            Meaning::Shows { call, receipt: Receipt::Confirmed, evidence }
-        })
+        let thread = params.get("threadId").and_then(Value::as_str);
+        let another = thread.is_some_and(|thread| Some(thread) != self.thread.as_deref());
+        Asked { sub_agent: another.then(|| "a sub-agent".to_owned()), outlives_turn: another, ..asked }
     }
 
     fn told(&mut self, method: &str, params: &Value) -> Meanings {
@@ -349,7 +283,7 @@ impl Codex {
             "item/started" => self.item_started(item, ours),
             "item/fileChange/patchUpdated" => self.changed(&params["itemId"], &params["changes"]),
             "item/completed" => self.item_ended(item, ours),
-            "rawResponseItem/completed" => self.output(item),
+            "rawResponseItem/completed" => self.calls.output(item).map(Meaning::from).into_iter().collect(),
             "item/agentMessage/delta" if ours => {
                 let text = |field: &str| params[field].as_str().map(str::to_owned);
                 let speaks = text("itemId").zip(text("delta"));
@@ -387,23 +321,10 @@ impl Codex {
 
     /// What a person is deciding on must not change under their hands.
     fn changed(&mut self, call: &Value, changes: &Value) -> Meanings {
-        let Some(call) = call.as_str() else { return Vec::new() };
-        let room = self.changes.len() < MOST_CHANGES;
-        match self.changes.get_mut(call) {
-            Some(known) if known.told == *changes => Vec::new(),
-            Some(known) => {
-                known.told = changes.clone();
-                let Some(id) = known.asked.take() else { return Vec::new() };
-                let decline = self.rpc.reply(&id, json!({ "decision": "decline" }));
-                let words = "Codex changed what it asks for while somebody decided, so it was refused.";
-                vec![Meaning::Cancels { id }, Meaning::Write(decline), trouble(words.to_owned())]
-            }
-            None => {
-                let change = Change { told: changes.clone(), asked: None };
-                room.then(|| self.changes.insert(call.to_owned(), change));
-                Vec::new()
-            }
-        }
+        let Some(id) = self.calls.changed(call, changes) else { return Vec::new() };
+        let decline = self.rpc.reply(&id, json!({ "decision": "decline" }));
+        let words = "Codex changed what it asks for while somebody decided, so it was refused.";
+        vec![Meaning::Cancels { id }, Meaning::Write(decline), trouble(words.to_owned())]
     }
 
     fn item_ended(&mut self, item: &Value, ours: bool) -> Meanings {
@@ -414,10 +335,8 @@ impl Codex {
             self.said = Some(text("text")).filter(|_| ours).or(self.said.take());
             return ours.then_some(Meaning::Tells(said)).into_iter().collect();
         }
-        self.changes.remove(&id);
         let status = text("status");
-        let judged = self.expected.get(&id).and_then(|expected| outcome::judge_item(expected, &status));
-        let shows = judged.map(|judged| self.shows(&id, judged));
+        let shows = self.calls.ended(&id, &status).map(Meaning::from);
         let ended = translate::tool_of_item(item).map(|_| {
             let failed = status != "completed";
             Meaning::Tells(RunEvent::ToolEnded {
@@ -432,23 +351,9 @@ impl Codex {
         ended.into_iter().chain(shows).collect()
     }
 
-    /// What the model is told of a call.
-    fn output(&mut self, item: &Value) -> Meanings {
-        let is_output = item["type"].as_str().is_some_and(|kind| kind.ends_with("_call_output"));
-        let Some(call) = item["call_id"].as_str().filter(|_| is_output) else { return Vec::new() };
-        let judged =
-            self.expected.get(call).and_then(|expected| outcome::judge_output(expected, &item["output"]));
-        judged.map(|judged| self.shows(call, judged)).into_iter().collect()
-    }
-
-    fn shows(&mut self, call: &str, (receipt, evidence): (Receipt, String)) -> Meaning<Self> {
-        self.expected.remove(call);
-        Meaning::Shows { call: call.to_owned(), receipt, evidence }
-    }
-
     fn turn_ended(&mut self, turn: &Value) -> Meanings {
         (self.turn, self.interrupts) = (None, false);
-        self.changes.clear();
+        self.calls.turn_ended();
         let failed = turn["status"] == "failed";
         let error = turn["error"]["message"].as_str().map(str::to_owned);
         let ended = Turn {
@@ -460,5 +365,11 @@ impl Codex {
             tokens: std::mem::take(&mut self.tokens),
         };
         vec![Meaning::TurnEnded(ended)]
+    }
+}
+
+impl From<Shown> for Meaning<Codex> {
+    fn from(Shown { call, receipt, evidence }: Shown) -> Self {
+        Meaning::Shows { call, receipt, evidence }
     }
 }

@@ -11,7 +11,7 @@ pub enum Expected {
     /// It does not; perhaps its turn ends.
     Refused { ends_turn: bool },
     /// The model gets these answers.
-    Answers(Value),
+    Answers { told: Value, secret: bool },
 }
 
 /// The reply to a permission.
@@ -39,13 +39,13 @@ pub fn answers(ids: &[String], body: &Body, answer: Option<&Answer>) -> (Value, 
         }
     }
     let reply = json!({ "answers": given });
-    (reply.clone(), Expected::Answers(reply))
+    (reply.clone(), Expected::Answers { told: reply, secret: body.has_secret() })
 }
 
 /// Codex marks what a person adds to an option.
 fn in_words(choice: &Choice) -> Vec<String> {
     match choice {
-        Choice::Skipped { .. } => Vec::new(),
+        Choice::Skipped { .. } | Choice::Secret { .. } => Vec::new(),
         Choice::Given { selected, text, notes } => {
             let own = text.iter().map(|text| text.to_string());
             let notes = notes.iter().map(|notes| format!("user_note: {notes}"));
@@ -63,7 +63,7 @@ pub fn judge_item(expected: &Expected, status: &str) -> Option<(Receipt, String)
         Expected::Allowed if !declined => Some((Receipt::Confirmed, seen)),
         Expected::Refused { .. } if declined => Some((Receipt::Confirmed, seen)),
         Expected::Allowed | Expected::Refused { .. } => Some((Receipt::Disputed, seen)),
-        Expected::Answers(_) => None,
+        Expected::Answers { .. } => None,
     }
 }
 
@@ -72,10 +72,12 @@ pub fn judge_output(expected: &Expected, output: &Value) -> Option<(Receipt, Str
     let told = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
     let excerpt: String = told.chars().take(200).collect();
     match expected {
-        Expected::Answers(ours) => {
+        Expected::Answers { told: ours, secret } => {
             let theirs = aye_core::json::parse(told.as_bytes()).ok();
             Some(match theirs.as_ref() == Some(ours) {
                 true => (Receipt::Confirmed, "the model is told the same answers".into()),
+                // What it is told may still be the secret.
+                false if *secret => (Receipt::Disputed, "the model is told something else".into()),
                 false => (Receipt::Disputed, format!("the model is told: {excerpt}")),
             })
         }

@@ -128,6 +128,8 @@ fn everything_that_a_request_says_is_in_its_input() {
         let asked = asked(json!({ field: value }));
         assert_eq!((&asked[1][field], &asked[2]), (&value, &json!(1)), "{asked}");
     }
+    let elsewhere = asked(json!({"cwd": "/etc"}));
+    assert_eq!(elsewhere, json!(["Bash", {"command": "make x", "workdir": "/etc"}, 1]));
     let stdin = asked(json!({"kind": "writeStdin", "command": "y\n"}));
     assert_eq!(stdin, json!(["Unclear", {"command": "y\n", "kind": "writeStdin"}, 1]));
     assert_eq!(asked(json!({"command": null}))[0], "Unclear");
@@ -165,13 +167,15 @@ fn a_change_that_becomes_another_while_somebody_decides_is_refused() {
 }
 
 #[test]
-fn a_secret_is_not_asked_for_and_gets_no_answer() {
+fn a_secret_is_asked_for_as_one() {
     let question =
         json!({"id": "k", "question": "The key?", "isSecret": true, "isOther": true, "options": []});
     let asked = json!({"method": "item/tool/requestUserInput", "id": 0, "params":
         {"threadId": "t", "turnId": "u", "itemId": "c", "questions": [question]}});
     let effects = input(&mut in_a_turn(), asked);
-    assert_eq!(written(&effects), [json!({"id": 0, "result": {"answers": {}}})]);
+    let asks_secretly =
+        |effect: &Effect<String>| matches!(effect, Effect::Raise { body, .. } if body.has_secret());
+    assert!(effects.iter().any(asks_secretly), "{effects:?}");
 }
 
 #[test]

@@ -47,6 +47,11 @@ pub fn command(params: &Map<String, Value>, place: &RunContext) -> Result<Body, 
     if let Some(reason @ Value::String(_)) = params.get("reason") {
         input.insert("description".into(), reason.clone());
     }
+    // A folder that is not the session's stays in sight, and no rule allows what it does not know.
+    let elsewhere = params
+        .get("cwd")
+        .filter(|cwd| cwd.as_str().is_some_and(|cwd| std::path::Path::new(cwd) != place.cwd));
+    input.extend(elsewhere.map(|cwd| ("workdir".to_owned(), cwd.clone())));
     input.extend(others(params));
     match script {
         Some(_) => permission(Tool::Command.name().to_owned(), input, place),
@@ -108,16 +113,15 @@ pub fn questions(params: &Map<String, Value>) -> Result<(Vec<String>, Questions)
     let mut ids = Vec::new();
     let mut questions = Vec::new();
     for question in asked {
-        if question["isSecret"] == true {
-            return Err("Codex asks for a secret, which aye does not carry".into());
-        }
         let id = question["id"].as_str().ok_or("a question has no id")?;
         if ids.iter().any(|known| known == id) {
             return Err(format!("two of its questions have the id {id}"));
         }
         ids.push(id.to_owned());
         let no_options = question["options"].as_array().is_none_or(Vec::is_empty);
-        questions.push(read_question(question, false, question["isOther"] == true || no_options)?);
+        let mut read = read_question(question, false, question["isOther"] == true || no_options)?;
+        read.secret = question["isSecret"] == true;
+        questions.push(read);
     }
     Ok((ids, Questions::new(questions)?))
 }

@@ -321,9 +321,10 @@ impl<P: AgentProtocol> Driver<P> {
     }
 
     fn resolved(&mut self, request: &str, resolution: Resolution) -> Effects<P> {
-        let Some(ask) = self.waiting.get(request).and_then(|waiting| waiting.ask.clone()) else {
+        let Some(WaitingRequest { ask: Some(ask), body, .. }) = self.waiting.get(request) else {
             return Vec::new();
         };
+        let (ask, shown) = (ask.clone(), resolution.without_secrets(body));
         let mut effects = match resolution.state {
             // Whoever withdrew it has already told the agent, or the agent no longer wants to know.
             AskState::Withdrawn => {
@@ -334,7 +335,7 @@ impl<P: AgentProtocol> Driver<P> {
                 self.deliver(request, &resolution, true)
             }
         };
-        effects.push(Effect::Tell(RunEvent::AskEnded { ask, resolution }));
+        effects.push(Effect::Tell(RunEvent::AskEnded { ask, resolution: shown }));
         effects
     }
 

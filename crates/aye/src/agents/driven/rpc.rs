@@ -209,6 +209,7 @@ pub fn question(question: &Value, multi_select: bool, free_text: bool) -> Result
         options: options.iter().map(offer).collect(),
         multi_select,
         free_text,
+        secret: false,
     })
 }
 

@@ -69,7 +69,7 @@ pub fn turned_away() -> Answered {
 
 fn in_words(choice: &Choice) -> Vec<String> {
     match choice {
-        Choice::Skipped { .. } => Vec::new(),
+        Choice::Skipped { .. } | Choice::Secret { .. } => Vec::new(),
         Choice::Given { selected, text, .. } => {
             selected.iter().cloned().chain(text.iter().map(|text| text.to_string())).collect()
         }

@@ -73,6 +73,11 @@ impl Keyboard {
         &self.line
     }
 
+    /// Whether what is typed from now on is a secret.
+    pub fn hide(&mut self, hidden: bool) {
+        self.line.hide(hidden);
+    }
+
     /// Waits for keys.
     pub async fn typed(&mut self) -> KeyboardInput {
         if let Some(key) = self.keys.pop_front() {

@@ -28,6 +28,8 @@ struct State {
     after: String,
     /// Between the marks that a terminal puts around what is pasted.
     pasting: bool,
+    /// A secret is typed: it is neither shown nor remembered.
+    hidden: bool,
     history: Vec<String>,
     /// Lines back from the end of the history.
     back: usize,
@@ -37,6 +39,11 @@ struct State {
 impl LineEditor {
     pub fn is_empty(&self) -> bool {
         self.state.before.is_empty() && self.state.after.is_empty()
+    }
+
+    /// Whether what is typed from now on is a secret.
+    pub fn hide(&mut self, hidden: bool) {
+        self.state.hidden = hidden;
     }
 
     /// What comes of these bytes.
@@ -59,6 +66,9 @@ impl LineEditor {
 
     /// As much of it as fits into so many columns, around the cursor, and how many columns the cursor is from its end.
     pub fn shown(&self, columns: usize) -> (String, usize) {
+        if self.state.hidden {
+            return (String::new(), 0);
+        }
         let [mut before, mut after] = [&self.state.before, &self.state.after].map(|text| shown(text));
         let mut room = columns.saturating_sub(after.width().min(columns / 4));
         while before.width() > room {
@@ -89,7 +99,7 @@ impl State {
 
     fn enter(&mut self) {
         let line = self.take();
-        if !line.trim().is_empty() && self.history.last() != Some(&line) {
+        if !self.hidden && !line.trim().is_empty() && self.history.last() != Some(&line) {
             if self.history.len() == MOST_REMEMBERED {
                 self.history.remove(0);
             }
@@ -130,7 +140,7 @@ impl State {
     /// Calls back an earlier line, or a later one.
     fn recall(&mut self, back: usize) {
         let place = self.history.len().checked_sub(back);
-        if let Some(place) = place {
+        if let Some(place) = place.filter(|_| !self.hidden) {
             self.put(self.history.get(place).cloned().unwrap_or_default());
             self.back = back;
         }
@@ -238,6 +248,19 @@ mod tests {
         assert_eq!(line.take(), "one");
         line.typed(b"\x1b[A\x1b[A\x1b[B");
         assert_eq!(line.take(), "two");
+    }
+
+    #[test]
+    fn a_secret_is_neither_shown_nor_called_back() {
+        let mut line = LineEditor::default();
+        line.typed(b"before\r");
+        line.hide(true);
+        line.typed(b"hunter2");
+        assert_eq!(line.shown(80), (String::new(), 0));
+        assert_eq!(line.typed(b"\x1b[A!\r"), [LineInput::Line("hunter2!".into())]);
+        line.hide(false);
+        line.typed(b"\x1b[A");
+        assert_eq!(line.take(), "before");
     }
 
     #[test]

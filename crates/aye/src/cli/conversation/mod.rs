@@ -16,7 +16,8 @@ use crate::protocol::{NewAnswer, Prompt, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::in_a_line;
 use crate::surfaces::terminal::style::{BAD, DIM, paint};
-use aye_core::{AgentId, Text};
+use aye_core::visible::visible;
+use aye_core::{AgentId, NOT_KEPT, Text};
 use keyboard::KeyboardInput;
 use screen::Screen;
 use std::time::Duration;
@@ -73,6 +74,23 @@ pub async fn first_prompt(
     Ok(prompt.map(|prompt| (prompt, keyboard)))
 }
 
+/// A secret that a person types at this keyboard without seeing it, unless they leave.
+pub async fn secret(keyboard: &mut Keyboard, signals: &mut Signals, question: &str) -> Option<String> {
+    anstream::eprintln!("{} {}", visible(question), paint(DIM, "(what you type is not shown)"));
+    keyboard.hide(true);
+    loop {
+        let typed = tokio::select! {
+            typed = keyboard.typed() => typed,
+            _ = signals.wait() => KeyboardInput::End,
+        };
+        match typed {
+            KeyboardInput::Line(line) if !line.is_empty() => return Some(line),
+            KeyboardInput::Line(_) | KeyboardInput::Changed => {}
+            KeyboardInput::End | KeyboardInput::Gone => return None,
+        }
+    }
+}
+
 /// The state of a conversation when it is first shown.
 pub struct Beginning {
     /// The prompt that whoever looks on already knows.
@@ -103,6 +121,7 @@ pub async fn show(
                 let shown = screen.tell(event);
                 if let Some(person) = &mut person {
                     person.keyboard.shows(shown);
+                    person.keyboard.hide(screen.shown_ask().is_some_and(|ask| ask.body.has_secret()));
                 }
             }
             typed = typed => match (typed, &mut person) {
@@ -134,7 +153,10 @@ pub async fn show(
 /// The line answers what is shown, by its digest. Where nothing is, it is the next prompt.
 async fn take(screen: &mut Screen, line: String, person: &mut KeyboardUser) {
     let Some(ask) = screen.shown_ask().cloned() else { return prompt(screen, line, person).await };
-    screen.echo(&line);
+    match ask.body.has_secret() {
+        true => screen.echo(NOT_KEPT),
+        false => screen.echo(&line),
+    }
     match read(&line, &ask) {
         TypedLine::Nothing => {}
         TypedLine::Unclear(words) => screen.line(&paint(DIM, words)),

@@ -16,6 +16,12 @@ pub enum TypedLine {
 }
 
 pub fn read(line: &str, ask: &AskView) -> TypedLine {
+    match secret(ask) {
+        Some(Secret::Line) if line.is_empty() => return TypedLine::Nothing,
+        Some(Secret::Line) => return TypedLine::Answer(json!({ "answers": [{ "text": line }] })),
+        Some(Secret::BesideOthers) => return TypedLine::Unclear(hint(ask)),
+        Some(Secret::Pick) | None => {}
+    }
     let line = line.trim();
     if line.is_empty() {
         return TypedLine::Nothing;
@@ -36,10 +42,32 @@ pub fn read(line: &str, ask: &AskView) -> TypedLine {
     answer.map_or_else(|| TypedLine::Unclear(unclear(line, ask)), TypedLine::Answer)
 }
 
+/// How a secret is typed.
+enum Secret {
+    /// All of the line is the secret, with every blank.
+    Line,
+    /// Like the answer to any other question.
+    Pick,
+    /// Not here.
+    BesideOthers,
+}
+
+fn secret(ask: &AskView) -> Option<Secret> {
+    match &ask.body {
+        Body::Question(asked) if ask.body.has_secret() => Some(match asked.questions.as_slice() {
+            [only] if only.options.is_empty() => Secret::Line,
+            [_] => Secret::Pick,
+            _ => Secret::BesideOthers,
+        }),
+        Body::Question(_) | Body::Permission(_) | Body::Plan(_) => None,
+    }
+}
+
 /// Why the line is not an answer, and what would be one.
 fn unclear(line: &str, ask: &AskView) -> String {
     let line = shorten(&one_line(line), 40);
     let why = match (&ask.body, line.split_whitespace().next()) {
+        (Body::Question(_), _) if ask.body.has_secret() => "This is not one of the options.".to_owned(),
         (Body::Question(questions), _) if questions.questions.len() > 1 => {
             format!("“{line}” does not answer all {} questions.", questions.questions.len())
         }
@@ -56,6 +84,14 @@ fn unclear(line: &str, ask: &AskView) -> String {
 /// What can be typed, and where the rest can be done.
 pub fn hint(ask: &AskView) -> String {
     let can = &ask.can;
+    match secret(ask) {
+        Some(Secret::Line) => return "Type the secret: it is not shown, and not kept.".to_owned(),
+        Some(Secret::Pick) => {
+            return "Type a number, or = and the secret: it is not shown, and not kept.".to_owned();
+        }
+        Some(Secret::BesideOthers) => return format!("This asks for a secret: aye answer {}.", ask.id),
+        None => {}
+    }
     let deny = match (can.reason, can.deny_ends_turn) {
         (true, false) => "deny [why]",
         (false, false) => "deny",
@@ -271,6 +307,25 @@ mod tests {
             says(&offering(&labels, true), line, "#");
             answer(&offering(&labels, false), line, json!({"answers": [{"selected": [line]}]}));
         }
+    }
+
+    #[test]
+    fn a_secret_is_the_line_as_it_was_typed() {
+        let secret = json!({"question": "Password?", "free_text": true, "secret": true});
+        let alone = question_of(json!([secret]));
+        answer(&alone, " skip 1 ", json!({"answers": [{"text": " skip 1 "}]}));
+        assert_eq!(read("", &alone), TypedLine::Nothing);
+        assert_eq!(hint(&alone), "Type the secret: it is not shown, and not kept.");
+        let beside_another = question_of(json!([one(), secret]));
+        is_unclear(&beside_another, "1 x");
+        assert_eq!(hint(&beside_another), "This asks for a secret: aye answer k3v9m2pqxx.");
+        let mut with_options = one();
+        with_options["secret"] = true.into();
+        let with_options = question_of(json!([with_options]));
+        answer(&with_options, "=hunter2", json!({"answers": [{"text": "hunter2"}]}));
+        answer(&with_options, "1", json!({"answers": [{"selected": ["SQLite"]}]}));
+        let TypedLine::Unclear(why) = read("hunter2", &with_options) else { panic!("an answer") };
+        assert!(!why.contains("hunter2") && why.contains("= and the secret"), "{why}");
     }
 
     #[test]

@@ -167,7 +167,7 @@ async fn conversations_of_an_older_database_are_taken_over() {
     let before = desk.hub.last_seq().await.unwrap();
     desk.hub.close().await;
     let database = store::by_hand::open(&Home::at(desk.dir.path()));
-    let older = "DROP TABLE conversations; DROP TABLE standing; PRAGMA user_version = 12;
+    let older = "DROP TABLE conversations; DROP TABLE standing; DROP TABLE secrets; PRAGMA user_version = 12;
         DROP INDEX agents_by_tmux; ALTER TABLE agents DROP COLUMN tmux;
         CREATE INDEX outbox_events ON outbox (subject, seq) WHERE type = 'event'";
     database.execute_batch(older).unwrap();

@@ -16,6 +16,7 @@ mod passkeys;
 mod places;
 mod policy;
 mod rolled_back;
+mod secrets;
 mod sessions;
 mod standing;
 mod unreadable;

@@ -95,7 +95,7 @@ fn receipt(page: RichText, ask: &Ask) -> RichText {
 fn given(choice: &Choice) -> String {
     match choice {
         Choice::Skipped { .. } => "(skipped)".to_owned(),
-        Choice::Given { .. } => choice.in_words(),
+        Choice::Given { .. } | Choice::Secret { .. } => choice.in_words(),
     }
 }
 

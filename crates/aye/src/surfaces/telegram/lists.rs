@@ -323,6 +323,9 @@ impl BotLoop {
         for (message, shown) in shown_in_chat {
             let Some(ask) = self.find_ask(&shown.ask).await? else { continue };
             let Body::Question(asked) = &ask.body else { continue };
+            if ask.body.has_secret() {
+                continue;
+            }
             let question = asked.questions.get(shown.draft.at).filter(|question| question.free_text);
             if let Some(question) = question
                 && ask.state.is_open()

@@ -7,7 +7,7 @@ use super::html::{RichText, label};
 use super::permission::permission;
 use super::plan::plan;
 use super::question::{question, review};
-use aye_core::{Ask, Body, Can, Proof};
+use aye_core::{Ask, Body, Can, Proof, Surface};
 
 /// What a person typed is shown back to them, but need not be whole: they know it.
 pub const ECHO: usize = 200;
@@ -52,7 +52,10 @@ pub fn open(ask: &Ask, draft: &Draft, asker: &AskSource) -> MessageContent {
         Body::Permission(asked) => permission(ask, asked, draft, asker),
         Body::Plan(asked) => plan(ask, asked.plan.as_str(), draft, asker),
     };
-    guarded(ask, takeable(&ask.extras.can, shown))
+    let elsewhere = ask.body.why_not_on(Surface::Telegram).map(|why| Can::elsewhere(why.to_owned()));
+    let mut shown = takeable(elsewhere.as_ref().unwrap_or(&ask.extras.can), shown);
+    shown.wants_page |= elsewhere.is_some();
+    guarded(ask, shown)
 }
 
 /// Offers exactly what the agent can take from here.

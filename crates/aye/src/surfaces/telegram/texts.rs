@@ -11,6 +11,7 @@ use super::runs::Task;
 use super::waiting_texts::IncomingText;
 use super::wire::{Message, Replied};
 use crate::hub::Problem;
+use aye_core::Surface;
 use jiff::SignedDuration;
 
 /// A text that comes so long after its question ended was not meant for it.
@@ -173,6 +174,10 @@ impl BotLoop {
                 &format!("{} Your text was not used.", sentence(&too_late(&ask))),
             );
             return self.go_on(update, message, stopped, person).await;
+        }
+        if let Some(why) = ask.body.why_not_on(Surface::Telegram) {
+            self.say(person.chat, message_id, &format!("{} Your text was not used.", sentence(why)));
+            return Ok(());
         }
         match typed(&ask.body, shown.draft, person.as_who(), text) {
             FormStep::Stale(why) => {

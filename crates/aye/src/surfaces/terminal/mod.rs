@@ -151,7 +151,8 @@ fn question(question: &Question, number: Option<usize>) -> String {
         (false, true, false) => "one of these, or your own words",
         (false, false, _) => "one of these",
     };
-    put(&mut out, format_args!("  {}", paint(DIM, hint)));
+    let secret = if question.secret { "; a secret, which is not kept" } else { "" };
+    put(&mut out, format_args!("  {}", paint(DIM, format_args!("{hint}{secret}"))));
     out
 }
 
@@ -171,6 +172,12 @@ pub fn how_to_answer(ask: &AskView) -> String {
         false => deny.to_owned(),
     };
     match &ask.body {
+        // The command asks for it, so that it stands in no list of processes and no history.
+        Body::Question(questions) if ask.body.has_secret() => {
+            let picks = questions.questions.iter().map(|question| if question.secret { " -" } else { " 1" });
+            let picks = if questions.questions.len() > 1 { picks.collect() } else { String::new() };
+            format!("aye answer {id}{picks}   (it then asks for the secret){skip}")
+        }
         Body::Question(questions) => match questions.questions.as_slice() {
             [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"{skip}"),
             [only] => {
@@ -262,7 +269,7 @@ pub fn answer_lines(answer: &Answer) -> Vec<String> {
 
 fn choice_lines(choice: &Choice) -> Vec<String> {
     match choice {
-        Choice::Skipped { .. } => vec![aye_core::answer::SKIPPED.to_owned()],
+        Choice::Skipped { .. } | Choice::Secret { .. } => vec![choice.in_words()],
         Choice::Given { selected, text, notes: _ } => {
             selected.iter().cloned().chain(text.iter().map(ToString::to_string)).collect()
         }

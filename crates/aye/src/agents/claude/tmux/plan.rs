@@ -159,7 +159,7 @@ impl Planner {
 /// A skipped question is answered in words: the terminal would drop it without any.
 fn parts(choice: &Choice) -> (&[String], Option<&str>, Option<&str>) {
     match choice {
-        Choice::Skipped { .. } => (&[], Some(SKIPPED), None),
+        Choice::Skipped { .. } | Choice::Secret { .. } => (&[], Some(SKIPPED), None),
         Choice::Given { selected, text, notes } => {
             (selected, text.as_ref().map(aye_core::Text::as_str), notes.as_ref().map(aye_core::Text::as_str))
         }

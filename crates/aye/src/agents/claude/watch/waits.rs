@@ -78,7 +78,8 @@ pub fn body(what: Option<&str>, screen: Option<&str>) -> Option<Body> {
         question += &format!("\n\n{screen}");
     }
     let (header, options) = ("Waiting".to_owned(), Vec::new());
-    let draft = QuestionDraft { question, header, options, multi_select: false, free_text: true };
+    let draft =
+        QuestionDraft { question, header, options, multi_select: false, free_text: true, secret: false };
     let question = Question::try_from(draft).ok()?;
     Some(Body::Question(Questions::new(vec![question]).ok()?))
 }
