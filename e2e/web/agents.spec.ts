@@ -203,6 +203,41 @@ test('a conversation longer than a page is read back to its beginning, and nothi
   }).toPass({ intervals: [50] });
 });
 
+test('text that streams fast is whole, follows its end, and pulls nobody away who reads further up', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven' });
+  await hub.open(page, '#/agents/bot');
+  await expect(page.getByText('No messages yet.')).toBeVisible();
+  const line = (i: number): string => `Line ${i}: a **word** and some \`code\`.${i % 8 === 7 ? '\n\n' : '\n'}`;
+  const stream = async (from: number, to: number): Promise<void> => {
+    for (let i = from; i < to; i += 40) {
+      await bot.say(...Array.from({ length: 40 }, (_, k) => ({ type: 'text', id: 't1', delta: line(i + k) })));
+    }
+  };
+  await stream(0, 800);
+  await expect(page.getByText('Line 799:')).toBeInViewport();
+  const rows = page.locator('.conversation [role=listitem]');
+  expect(await rows.count()).toBeLessThan(40);
+  await rows.last().hover();
+  await page.mouse.wheel(0, -900);
+  await expect(page.getByRole('button', { name: 'Jump to latest ↓' })).toBeVisible();
+  const inSight = (): Promise<[string, number][]> =>
+    rows.evaluateAll((all) => all.map((row): [string, number] => [row.textContent ?? '', row.getBoundingClientRect().top]).filter(([, top]) => top > 200 && top < 600));
+  // A wheel goes on for a moment.
+  let before = await inSight();
+  await expect(async () => {
+    const now = await inSight();
+    const rests = JSON.stringify(now) === JSON.stringify(before);
+    before = now;
+    expect(rests).toBe(true);
+  }).toPass();
+  await stream(800, 1600);
+  await bot.say({ type: 'text', id: 't1', text: Array.from({ length: 1600 }, (_, i) => line(i)).join('') });
+  await expect(rows.first()).toHaveAttribute('aria-setsize', '200');
+  expect(await inSight()).toEqual(before);
+  await page.getByRole('button', { name: 'Jump to latest ↓' }).click();
+  await expect(page.getByText('Line 1599: a word and some code.')).toBeInViewport();
+});
+
 test('an agent is renamed, and one that has ended is resumed', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', title: 'add a test', session: 'a-b-c' });
   await hub.open(page, '#/agents/bot');

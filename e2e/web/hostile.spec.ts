@@ -85,6 +85,22 @@ for (const [i, text] of ALL.entries()) {
   });
 }
 
+test('what hides in any form of Markdown is shown, and joiners that belong to the writing are not', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const family = '\u{1f468}\u200d\u{1f469}';
+  const forms = ['# h\u202e', '**b\u202e**', '_e\u202e_', '~~d\u202e~~', '`c\u202e`', '[l\u202e](t\u202e\tu)', '- i\u202e', '> q\u202e', '| a\u202e |\n|---|\n| b\u202e |'];
+  await bot.raise('plan', { plan: [...forms, `${family} \`${family}\``].join('\n\n') });
+  await hub.open(page);
+  const card = await ready(page);
+  await expect(card.locator('.esc')).toHaveText([...Array<string>(6).fill('\\u{202e}'), '\\u{202e}\\t', ...Array<string>(4).fill('\\u{202e}'), '\\u{200d}']);
+  await expect(card.locator('.markdown')).not.toContainText('\u202e');
+  await expect(card.locator('.markdown > p').last()).toHaveText(`${family} \u{1f468}\\u{200d}\u{1f469}`);
+  for (const [element, text] of [['strong', 'b'], ['em', 'e'], ['del', 'd'], ['code', 'c'], ['li', 'i'], ['blockquote', 'q'], ['th', 'a'], ['td', 'b']] as const) {
+    await expect(card.locator(`.markdown ${element}`).first()).toHaveText(`${text}\\u{202e}`);
+  }
+  await expect(card.locator('.link')).toHaveText('l\\u{202e} (t\\u{202e}\\tu)');
+});
+
 test('an answer that somebody else typed is text, too', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   const ask = await bot.raise('question', { questions: [{ question: 'Name?', free_text: true }] });

@@ -6,7 +6,7 @@ import { Conversation } from '../../web/src/lib/conversation';
 import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
 import { inline, markdown, type Block, type Inline } from '../../web/src/lib/markdown';
 import { segments } from '../../web/src/lib/segments';
-import { inProse, oneLine, visible } from '../../web/src/lib/visible';
+import { oneLine, piecesAs, visible } from '../../web/src/lib/visible';
 import { root } from './support';
 
 interface Vector {
@@ -130,7 +130,7 @@ test('a text that streams is put together from what comes, whatever was missed o
 });
 
 test('joiners are part of the writing in prose, and nowhere else', () => {
-  const prose = (text: string): string => inProse(text, false).map((piece) => piece.text).join('');
+  const prose = (text: string): string => (piecesAs(text, { prose: true }) ?? [{ text }]).map((piece) => piece.text).join('');
   for (const text of ['\u{1f468}\u200d\u{1f469}\u200d\u{1f467}', 'می\u200cخواهم', 'क्\u200dष', '\u{1f3f3}\ufe0f\u200d\u{1f308}']) {
     expect(prose(text)).toBe(text);
     expect(visible(text)).not.toBe(text);

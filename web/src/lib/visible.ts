@@ -37,8 +37,8 @@ function split(text: string, some: RegExp, each: RegExp): Piece[] {
 }
 
 /** Whether there is anything to escape. */
-export const hides = (text: string): boolean => SOME.test(text);
-export const hidesInLine = (text: string): boolean => SOME_OF_LINE.test(text);
+const hides = (text: string): boolean => SOME.test(text);
+const hidesInLine = (text: string): boolean => SOME_OF_LINE.test(text);
 
 /** Line breaks and tabs stay as they are. */
 export const pieces = (text: string): Piece[] => split(text, SOME, EACH);
@@ -49,7 +49,7 @@ export const piecesOfLine = (text: string): Piece[] => split(text, SOME_OF_LINE,
 const JOINS = /(?<=[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])[\u200c\u200d](?=[\p{L}\p{M}\p{Extended_Pictographic}])/gu;
 
 /** As prose: joiners within words and emoji are no escapes; everything else is as ever. */
-export function inProse(text: string, line: boolean): Piece[] {
+function inProse(text: string, line: boolean): Piece[] {
   const out: Piece[] = [];
   let at = 0;
   const put = (part: string): void => void out.push(...(line ? piecesOfLine(part) : pieces(part)));
@@ -60,6 +60,14 @@ export function inProse(text: string, line: boolean): Piece[] {
   }
   if (at < text.length) put(text.slice(at));
   return out;
+}
+
+export const HIDDEN_CHARACTER = 'A hidden character, made visible';
+
+/** How a text is shown where it hides something; none where it can be shown as it is. */
+export function piecesAs(text: string, { line = false, prose = false }: { line?: boolean; prose?: boolean }): Piece[] | null {
+  if (!(line ? hidesInLine(text) : hides(text))) return null;
+  return prose ? inProse(text, line) : line ? piecesOfLine(text) : pieces(text);
 }
 
 const joined = (pieces: Piece[]): string => pieces.map((piece) => piece.text).join('');
