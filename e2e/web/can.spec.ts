@@ -1,28 +1,52 @@
 /** Agents that take less than others: what they cannot take is not offered. */
 
-import type { Page } from '@playwright/test';
-import { command, database, expect, ready, test, type Ask, type Body, type Hub } from './support';
+import type { Locator, Page } from '@playwright/test';
+import { command, database, expect, test, type Ask, type Hub } from './support';
 
-/** Opens the page on one request, with what its agent can take as the hub would tell it. */
-async function open(hub: Hub, page: Page, ask: Ask, can: Body): Promise<void> {
-  await page.routeWebSocket(/\/api\/ws/, (socket) => {
-    socket.connectToServer().onMessage((message) => {
-      const told = JSON.parse(String(message)) as { asks?: Body[]; ask?: Body };
-      for (const each of [...(told.asks ?? []), ...(told.ask ? [told.ask] : [])]) if (each['id'] === ask.id) each['can'] = can;
-      socket.send(JSON.stringify(told));
-    });
-  });
-  await hub.open(page, `#/asks/${ask.id}`);
-  await ready(page);
+async function open(hub: Hub, page: Page, ask: Ask): Promise<Locator> {
+  const at = `#/asks/${ask.id}`;
+  if (page.url().startsWith(hub.address)) await page.evaluate((hash) => void (location.hash = hash), at);
+  else await hub.open(page, at);
+  const card = page.locator(`article[data-ask="${ask.id}"]`);
+  await expect(card).toHaveAttribute('data-armed', '');
+  return card;
 }
 
 const two = { questions: [{ ...database.questions[0], free_text: false }, { question: 'And?', header: 'B', multi_select: true, free_text: true, options: [{ label: 'C' }] }] };
 
+/** The controls of a card that stand for one thing that an agent may not be able to take. */
+const CONTROLS: [what: string, kind: 'question' | 'permission' | 'plan', control: (card: Locator) => Locator, before?: (card: Locator) => Promise<void>][] = [
+  ['skip', 'question', (card) => card.getByRole('button', { name: 'Skip all…' })],
+  ['skip', 'question', (card) => card.getByRole('checkbox', { name: 'Skip this question' }).first()],
+  ['response', 'question', (card) => card.getByRole('button', { name: 'Reply in your own words' })],
+  ['text', 'question', (card) => card.getByRole('textbox', { name: 'Your own answer' })],
+  ['text', 'question', (card) => card.getByRole('checkbox', { name: 'Other' })],
+  ['notes', 'question', (card) => card.getByRole('button', { name: 'Add a note' }).first()],
+  ['reason', 'question', (card) => card.getByRole('textbox', { name: /^Reason/ }), (card) => card.getByRole('button', { name: 'Skip all…' }).click()],
+  ['edit', 'permission', (card) => card.getByRole('button', { name: 'Edit first' })],
+  ['reason', 'permission', (card) => card.getByRole('textbox', { name: /^Reason/ })],
+  ['edit', 'plan', (card) => card.getByRole('button', { name: 'Edit' })],
+  ['outline', 'plan', (card) => card.getByRole('button', { name: /outline/ })],
+];
+const BODIES = { question: two, permission: command('ls', [{ scope: 'once' }]), plan: { plan: '# P' } };
+
+test('each thing is offered to an agent that can take it, and to no other', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  for (const [what, kind, control, before] of CONTROLS) {
+    for (const taken of [true, false]) {
+      const card = await open(hub, page, await bot.raise(kind, BODIES[kind], { can: { [what]: taken } }));
+      await before?.(card);
+      await expect(control(card), `${what} of a ${kind}`).toHaveCount(taken ? 1 : 0);
+    }
+  }
+});
+
 test('a request that must be answered elsewhere says where, and takes nothing here', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const asks = [await bot.raise('permission', command('ls')), await bot.raise('question', database), await bot.raise('plan', { plan: '# P' })];
+  const can = { answer: false, why: 'Its session is not in tmux.' };
+  const asks = [await bot.raise('permission', command('ls'), { can }), await bot.raise('question', database, { can }), await bot.raise('plan', { plan: '# P' }, { can })];
   for (const ask of asks) {
-    await open(hub, page, ask, { answer: false, why: 'Its session is not in tmux.' });
+    await open(hub, page, ask);
     await expect(page.getByText('This request cannot be answered here. Its session is not in tmux.')).toBeVisible();
     for (const button of await page.locator('article [data-decides]').all()) await expect(button).toBeDisabled();
   }
@@ -30,17 +54,10 @@ test('a request that must be answered elsewhere says where, and takes nothing he
   for (const ask of asks) expect((await hub.ask(ask.id)).state).toBe('open');
 });
 
-test('a question offers neither skipping, replies, own words nor notes to an agent that takes none', async ({ hub, page }) => {
+test('a question without own words, notes and skipping is answered by its options alone', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const ask = await bot.raise('question', two);
-  await open(hub, page, ask, {});
-  const card = page.getByRole('article');
-  await expect(card.getByRole('button', { name: /Skip all|Reply|Add a note/ })).toHaveCount(4);
-  await expect(card.getByRole('textbox', { name: 'Your own answer' })).toHaveCount(1);
-  await open(hub, page, ask, { skip: false, response: false, text: false, notes: false });
+  const card = await open(hub, page, await bot.raise('question', two, { can: { skip: false, response: false, text: false, notes: false } }));
   await expect(card.getByRole('button')).toHaveText(['Submit']);
-  await expect(card.getByRole('checkbox', { name: /Skip/ })).toHaveCount(0);
-  await expect(card.getByRole('textbox')).toHaveCount(0);
   // The number after the last option would be one's own words.
   await card.getByRole('radio', { name: 'SQLite' }).check();
   await card.getByRole('checkbox', { name: 'C' }).focus();
@@ -50,24 +67,66 @@ test('a question offers neither skipping, replies, own words nor notes to an age
   await expect(card.getByRole('button', { name: 'Submit' })).toBeEnabled();
 });
 
-test('a permission offers neither edits nor reasons to an agent that takes none, and says that a denial ends the turn', async ({ hub, page }) => {
+test('what an agent cannot take any more is not sent along from a draft', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const ask = await bot.raise('permission', command('ls', [{ scope: 'once' }, { scope: 'always', kept_by: 'hub' }]));
-  await open(hub, page, ask, { edit: false, reason: false, deny_ends_turn: true });
-  const card = page.getByRole('article');
-  await expect(card.locator('button[data-decides]')).toHaveText([/^Allow once/, /^Deny/, /^Always allow/]);
-  await expect(card.getByRole('button', { name: 'Edit first' })).toHaveCount(0);
-  await expect(card.getByRole('textbox')).toHaveCount(0);
-  await expect(card).toContainText('Denying also ends the agent’s turn.');
+  const ask = await bot.raise('question', two);
+  const card = await open(hub, page, ask);
+  await card.getByRole('radio', { name: 'SQLite' }).check();
+  await card.getByRole('button', { name: 'Add a note' }).first().click();
+  await card.getByRole('textbox', { name: 'Note' }).fill('the small one');
+  await card.getByRole('textbox', { name: 'Your own answer' }).fill('mine');
+  await card.getByRole('checkbox', { name: 'C', exact: true }).check();
+  await card.getByRole('button', { name: 'Skip all…' }).click();
+  const less = await hub.call('PUT', `/api/asks/${ask.id}/can`, bot.token, { skip: false, text: false, notes: false });
+  expect(less.status).toBe(200);
+  await card.getByRole('button', { name: 'Submit' }).click();
+  await expect.poll(async () => (await hub.ask(ask.id))['answer']).toEqual({ answers: [{ selected: ['SQLite'] }, { selected: ['C'] }] });
+});
+
+test('a refusal that ends the turn says so on its button, on every card', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const can = { edit: false, reason: false, outline: false, deny_ends_turn: true };
+  const permission = await bot.raise('permission', command('ls', [{ scope: 'once' }, { scope: 'always', kept_by: 'hub' }]), { can });
+  let card = await open(hub, page, permission);
+  await expect(card.locator('button[data-decides]')).toHaveText([/^Allow once/, /^Deny \(ends the turn\)/, /^Always allow/]);
   await page.keyboard.press('3');
   await expect(card.getByRole('button', { name: 'Always allow' })).toBeFocused();
+  card = await open(hub, page, await bot.raise('plan', { plan: '# P' }, { can }));
+  await expect(card.locator('button[data-decides]')).toHaveText([/^Approve/, /^Send back \(ends the turn\)/]);
+  const question = await bot.raise('question', database, { can });
+  card = await open(hub, page, question);
+  await card.getByRole('button', { name: 'Skip…' }).click();
+  await card.getByRole('button', { name: 'Skip the question (ends the turn)' }).click();
+  await expect.poll(async () => (await hub.ask(question.id))['answer']).toEqual({ skip: true });
+  const other = await hub.agent('other');
+  for (const target of ['a', 'b']) await other.raise('permission', command(`make ${target}`));
+  await page.getByRole('button', { name: 'Select', exact: true }).click();
+  await page.getByRole('textbox', { name: /^Reason/ }).fill('not now');
+  await page.getByRole('button', { name: 'Select all 4' }).click();
+  await expect(page.getByText('The reason is not sent for 2 of them')).toBeVisible();
+  await expect(page.getByRole('region', { name: 'Selected requests' })).toHaveAttribute('data-armed', '');
+  await page.getByRole('button', { name: 'Deny 4 (ends 1 turn)', exact: true }).click();
+  await expect.poll(async () => (await hub.ask(permission.id))['answer']).toEqual({ decision: 'deny', interrupt: false });
+});
+
+test('feedback on a plan is offered where it can go, and is sent nowhere else', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  let card = await open(hub, page, await bot.raise('plan', { plan: '# P' }, { can: { edit: false, reason: false } }));
+  await expect(card.getByRole('textbox')).toHaveCount(0);
+  await card.getByRole('button', { name: 'Source' }).click();
+  await expect(card.getByRole('button', { name: /Comment/ })).toHaveCount(0);
+  const ask = await bot.raise('plan', { plan: '# Q' }, { can: { reason: false } });
+  card = await open(hub, page, ask);
+  await card.getByRole('textbox', { name: /Feedback/ }).fill('smaller');
+  await expect(card).toContainText('This agent cannot take feedback with a refusal.');
+  await expect(card.getByRole('button', { name: 'Approve with feedback' })).toBeVisible();
+  await card.getByRole('button', { name: 'Send back without the feedback' }).click();
+  await expect.poll(async () => (await hub.ask(ask.id))['answer']).toEqual({ decision: 'deny' });
 });
 
 test('a plan offers neither edits nor an outline to an agent that takes none, and says what becomes of feedback', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const ask = await bot.raise('plan', { plan: '# P' });
-  await open(hub, page, ask, { edit: false, outline: false });
-  const card = page.getByRole('article');
+  const card = await open(hub, page, await bot.raise('plan', { plan: '# P' }, { can: { edit: false, outline: false } }));
   await expect(card.getByRole('button', { name: /^Edit|outline/ })).toHaveCount(0);
   await card.getByRole('textbox', { name: /Feedback/ }).fill('smaller');
   await expect(card.getByRole('button', { name: 'Approve without the feedback' })).toBeVisible();
@@ -76,9 +135,9 @@ test('a plan offers neither edits nor an outline to an agent that takes none, an
 
 test('what cannot be refused is not selected with the rest', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
-  const fixed = await bot.raise('question', database);
+  const fixed = await bot.raise('question', database, { can: { skip: false } });
   for (const target of ['a', 'b', 'c']) await bot.raise('permission', command(`make ${target}`));
-  await open(hub, page, fixed, { skip: false });
+  await open(hub, page, fixed);
   await page.getByRole('button', { name: 'Select', exact: true }).click();
   await page.getByRole('button', { name: 'Select all 3' }).click();
   await expect(page.getByRole('checkbox', { name: /^Select:/ })).toHaveCount(3);

@@ -1,6 +1,6 @@
 /** A half-filled question card, and what it says once it is sent. */
 
-import type { Choice, Question, QuestionAnswer } from '../lib/types';
+import type { Can, Choice, Question, QuestionAnswer } from '../lib/types';
 
 export interface Picks {
   picked: number[];
@@ -28,6 +28,19 @@ export function emptyDraft(questions: Question[]): QuestionDraft {
     skip: false,
   }));
   return { mode: 'answer', picks, response: '', message: '' };
+}
+
+/** The draft as far as the agent can take it; what that is may have changed since it was written. */
+export function takeable(draft: QuestionDraft, can: Can = {}): QuestionDraft {
+  const takes = (what: keyof Can): boolean => can[what] !== false;
+  const offered = draft.mode === 'answer' || (draft.mode === 'skip' ? takes('skip') : takes('response'));
+  const picks = draft.picks.map((each) => ({
+    ...each,
+    other: each.other && takes('text'),
+    notes: takes('notes') ? each.notes : '',
+    skip: each.skip && takes('skip'),
+  }));
+  return { ...draft, mode: offered ? draft.mode : 'answer', picks, message: takes('reason') ? draft.message : '' };
 }
 
 /** Picks an option, or for the number after the last, one's own words. */

@@ -116,6 +116,9 @@ export function inWords(answer: Answer | null): string {
   return answer.message ? `Skipped: ${answer.message}` : 'Skipped';
 }
 
+/** What a refusal does beyond refusing, for the button that refuses. */
+export const endsTurn = (ask: Ask): string => (ask.can?.deny_ends_turn ? ' (ends the turn)' : '');
+
 export const isNo = (answer: Answer | null): boolean => answer !== null && 'decision' in answer && answer.decision === 'deny';
 
 export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'calm' | 'good' | 'bad' }> = {
