@@ -38,6 +38,13 @@ export class Hub {
     return hub;
   }
 
+  /** Another hub on the same home, at a port of its own. */
+  async another(): Promise<Hub> {
+    const hub = new Hub(this.home, this.more);
+    await hub.run();
+    return hub;
+  }
+
   /** Starts the process; a second time on the same port, so that open pages find it again. */
   async run(extra: string[] = []): Promise<void> {
     const child = spawn(aye, ['up', '--no-open', '--listen', `127.0.0.1:${this.#port}`, ...extra], {
@@ -104,7 +111,9 @@ export class Hub {
 
   async signInLink(): Promise<string> {
     const made = await this.call<{ url: string }>('POST', '/api/sign-in-links', this.operator(), {});
-    return made.body.url;
+    // Under the address by which this test reaches the hub.
+    const { pathname, hash } = new URL(made.body.url);
+    return this.address + pathname + hash;
   }
 
   /** Opens the page in a browser that is signed in. */

@@ -4,6 +4,7 @@ import { Refused, freshKey, get, post } from './api';
 import { nameBrowser } from './browser';
 import { dropDraft } from './drafts';
 import { proven } from './passkey';
+import { patience, pause } from './retry';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice, TextPiece } from './types';
 
@@ -11,8 +12,6 @@ export type Connection = 'connecting' | 'connected' | 'lost' | 'signed-out';
 
 /** Asks that have ended stay on show for whoever has them open; older ones are in the history. */
 const MOST_ENDED = 300;
-const FIRST_WAIT = 400;
-const LONGEST_WAIT = 8_000;
 /** Sockets can die without a word; after this much silence the hub is asked whether it is there. */
 const SILENCE = 2_000;
 /** A tab that nobody looks at asks less often. */
@@ -56,7 +55,9 @@ class Hub {
   #socket: WebSocket | null = null;
   #connecting = false;
   #seq: number | null = null;
-  #wait = FIRST_WAIT;
+  /** How often it was tried to reach the hub since it was last there, and since when it is not. */
+  #tries = 0;
+  #lostAt = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #heard = 0;
   #probing = false;
@@ -140,17 +141,14 @@ class Hub {
   }
 
   async #connect(): Promise<void> {
-    if (this.#connecting || this.#socket) return;
+    if (this.#connecting || this.#socket || this.connection === 'signed-out') return;
     this.#connecting = true;
     try {
       if (this.connection !== 'lost') this.connection = 'connecting';
-      this.#follow(await pageToken());
+      this.#follow(await pageToken(patience(this.#tries)));
     } catch (error) {
       if (error instanceof SignedOut) this.#signOut(error.message);
-      else {
-        this.connection = 'lost';
-        this.#retryLater();
-      }
+      else this.#retryLater();
     } finally {
       this.#connecting = false;
     }
@@ -161,9 +159,13 @@ class Hub {
     const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(`${scheme}//${location.host}/api/ws${query}`, ['aye', `aye.page.${token}`]);
     this.#socket = socket;
+    let opened = false;
+    const late = setTimeout(() => socket.close(), patience(this.#tries));
     socket.onopen = () => {
+      clearTimeout(late);
+      opened = true;
       this.#heard = Date.now();
-      this.#wait = FIRST_WAIT;
+      this.#tries = 0;
       this.connection = 'connected';
       void this.#whoAmI();
     };
@@ -172,30 +174,37 @@ class Hub {
       this.#take(JSON.parse(message.data as string) as Message);
     };
     socket.onclose = () => {
-      if (this.#socket === socket) void this.#lost();
+      clearTimeout(late);
+      if (this.#socket === socket) this.#lost(opened);
     };
   }
 
-  async #lost(): Promise<void> {
+  #lost(opened: boolean): void {
     this.#socket = null;
-    this.connection = 'lost';
     forgetToken();
+    this.#retryLater();
+    if (!opened) void this.#askWhy();
+  }
+
+  /** A socket that never opened may have been refused for good. */
+  async #askWhy(): Promise<void> {
     try {
       await get('/api/me');
     } catch (error) {
-      if (error instanceof Refused && error.status === 401) {
-        this.#signOut(error.message);
-        return;
-      }
+      if (!(error instanceof Refused && error.status === 401)) return;
+      clearTimeout(this.#retry);
+      this.#signOut(error.message);
     }
-    // Somebody may have been in more of a hurry meanwhile.
-    if (!this.#connecting && !this.#socket) this.#retryLater();
   }
 
   #retryLater(): void {
-    this.retryAt = Date.now() + this.#wait;
-    this.#retry = setTimeout(() => void this.#connect(), this.#wait);
-    this.#wait = Math.min(this.#wait * 1.7, LONGEST_WAIT);
+    if (this.connection !== 'lost') this.#lostAt = Date.now();
+    this.connection = 'lost';
+    const wait = pause(this.#tries, Date.now() - this.#lostAt, Math.random());
+    this.#tries += 1;
+    this.retryAt = Date.now() + wait;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#connect(), wait);
   }
 
   async markSeen(id: string): Promise<void> {
@@ -249,7 +258,7 @@ class Hub {
     } catch {
       socket.onclose = null;
       socket.close();
-      if (this.#socket === socket) void this.#lost();
+      if (this.#socket === socket) this.#lost(true);
     } finally {
       this.#probing = false;
     }

@@ -45,9 +45,9 @@ export async function signIn(): Promise<void> {
 }
 
 /** The token for the next call. A new one is signed for when there is none, or when it is about to end. */
-export async function pageToken(): Promise<string> {
+export async function pageToken(patience = PATIENCE): Promise<string> {
   if (token && Date.now() < token.until) return token.text;
-  renewing ??= renew().finally(() => (renewing = null));
+  renewing ??= renew(patience).finally(() => (renewing = null));
   return renewing;
 }
 
@@ -56,15 +56,15 @@ export function forgetToken(): void {
   token = null;
 }
 
-async function renew(): Promise<string> {
+async function renew(patience: number): Promise<string> {
   const key = await kept();
   if (!key) throw new SignedOut(why());
   for (let attempt = 0; ; attempt += 1) {
-    const { challenge } = await ask<{ challenge: string }>('/api/session/challenge', {});
+    const { challenge } = await ask<{ challenge: string }>('/api/session/challenge', {}, patience);
     const message = new TextEncoder().encode(`aye page token\n${location.origin}\n${challenge}`);
     const signature = hex(await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, key, message));
     try {
-      const given = await ask<{ token: string; lasts: number }>('/api/session/token', { challenge, signature });
+      const given = await ask<{ token: string; lasts: number }>('/api/session/token', { challenge, signature }, patience);
       // At half its time, so that it never ends on the way.
       token = { text: given.token, until: Date.now() + given.lasts * 500 };
       return given.token;
@@ -77,12 +77,12 @@ async function renew(): Promise<string> {
 /** The challenge came from a hub that was restarted since. */
 class Stale extends Error {}
 
-async function ask<T>(path: string, body: unknown): Promise<T> {
+async function ask<T>(path: string, body: unknown, patience = PATIENCE): Promise<T> {
   const reply = await fetch(path, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(PATIENCE),
+    signal: AbortSignal.timeout(patience),
     cache: 'no-store',
   });
   const text = await reply.text();
