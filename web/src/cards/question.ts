@@ -43,6 +43,12 @@ export function takeable(draft: QuestionDraft, can: Can = {}): QuestionDraft {
   return { ...draft, mode: offered ? draft.mode : 'answer', picks, message: takes('reason') ? draft.message : '' };
 }
 
+/** The draft without what is given to questions that ask for a secret, to be kept or shown. */
+export function withoutSecrets(questions: Question[], draft: QuestionDraft): QuestionDraft {
+  const picks = draft.picks.map((each, i) => (questions[i]?.secret ? { ...each, picked: [], text: '', notes: '' } : each));
+  return { ...draft, picks };
+}
+
 /** Picks an option, or for the number after the last, one's own words. */
 export function pick(question: Question, picks: Picks, option: number): void {
   picks.skip = false;

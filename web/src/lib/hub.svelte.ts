@@ -397,6 +397,7 @@ export class Sending {
     if (this.#last?.text !== text) this.#last = { text, key: freshKey() };
     try {
       this.result = (await hub.answer(ask, answer, this.#last.key)) ? 'used' : 'late';
+      this.#last = null;
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
     } finally {

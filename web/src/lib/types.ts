@@ -23,6 +23,8 @@ export interface Question {
   options: Offer[];
   multi_select: boolean;
   free_text: boolean;
+  /** What is answered goes to the agent and is not kept. */
+  secret?: boolean;
 }
 export interface Hunk {
   old_start: number;
@@ -65,7 +67,7 @@ export interface PlanBody {
 
 export type Choice =
   | { skip: true }
-  | { skip?: undefined; selected?: string[]; text?: string; notes?: string };
+  | { skip?: undefined; selected?: string[]; text?: string; notes?: string; secret?: { salt: string; mac: string } };
 export type QuestionAnswer =
   | { answers: Choice[] }
   | { response: string }

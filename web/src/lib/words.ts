@@ -108,6 +108,7 @@ export function inWords(answer: Answer | null): string {
   if ('answers' in answer) {
     const each = answer.answers.map((choice) => {
       if (choice.skip) return '(skipped)';
+      if (choice.secret) return '(a secret, not kept)';
       const words = [...(choice.selected ?? []), ...(choice.text ? [choice.text] : [])].join(', ');
       return choice.notes ? `${words} (${choice.notes})` : words;
     });
