@@ -1,12 +1,13 @@
 //! "Allow for the session" and "always", kept by the hub where the agent has no rule of its own for it.
 
 use super::{Hub, Problem};
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, grant_digest};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
 use aye_policy::{Folder, Grant, ToolCall, tool_and_input};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// A session's grants end with it, and with the working day at the latest.
 pub(super) const SESSION: SignedDuration = SignedDuration::from_hours(12);
@@ -75,7 +76,9 @@ pub fn keep(
     };
     // The ask that made it names it: one ask makes at most one grant.
     let id = format!("g-{}", ask.id);
-    Ok(tx.make_grant(&id, &grant, ask)?)
+    tx.put_grant(&id, &grant)?;
+    let detail = json!({ "grant": id, "words": grant.words(), "digest": grant_digest(&grant) });
+    Ok(tx.audit(grant.at, "grant.made", &grant.by.to_string(), Some(&ask.agent), Some(&ask.id), detail)?)
 }
 
 impl Hub {

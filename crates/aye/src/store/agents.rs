@@ -1,12 +1,13 @@
-use super::asks::{name, newer, time, unreadable, unword, word};
+use super::asks::{name, time, unreadable, unword, word};
 use super::outlines;
-use super::row_mac::{AGENTS, OUTLINES, in_words, of_params, pass_by};
+use super::row_mac::{AGENTS, OUTLINES, in_words, pass_by};
+use super::sql::{Connection, Row, params};
 use super::{Reader, StoreError, Tx};
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::json;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// An agent as the hub knows it: what everybody sees, and what only the hub needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,16 +88,8 @@ impl AgentRow {
     }
 }
 
-/// The index is named because SQLite would take `asks_by_agent` and look through all the agent ever asked.
-fn select() -> String {
-    format!(
-        "SELECT row_is_ours(mac, {AGENTS}) AS ours,
-    (SELECT count(*) FROM asks INDEXED BY asks_open WHERE asks.state = 'open' AND asks.agent = agents.id)
-        AS open_asks,
-    (SELECT body FROM outlines WHERE outlines.agent = agents.id AND row_is_ours(mac, {OUTLINES})) AS outline,
-    agents.* FROM agents"
-    )
-}
+/// The place of what counts of an agent's outline, after what counts of the agent.
+const OUTLINE: usize = AGENTS.len() + 1;
 
 impl Tx<'_> {
     /// Takes up an agent that was never there before. One that was and is not any more was removed by somebody else: as a
@@ -115,34 +108,27 @@ impl Tx<'_> {
 
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
-        let mac = of_params(AGENTS);
-        let sql = format!(
-            "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, report, lost, cost, created_at, mac)
-             VALUES (:id, :kind, :reach, :host, :cwd, :first_cwd, :title, :session, :tmux, :pid, :pid_started, :report, :lost, :cost, :created_at,
-                 iif(:ours, {mac}, NULL))
-             ON CONFLICT (id) DO UPDATE SET kind = :kind, reach = :reach, host = :host, cwd = :cwd, first_cwd = :first_cwd, title = :title,
-                 session = :session, tmux = :tmux, pid = :pid, pid_started = :pid_started, report = :report, lost = :lost, cost = :cost, mac = excluded.mac
-             RETURNING mac"
-        );
-        let params = named_params! {
-            ":id": profile.id.as_str(),
-            ":kind": profile.kind,
-            ":reach": word(&profile.reach)?,
-            ":host": profile.host,
-            ":cwd": profile.cwd,
-            ":first_cwd": profile.first_cwd,
-            ":title": profile.title,
-            ":session": profile.session,
-            ":tmux": profile.tmux,
-            ":pid": profile.process.map(|(pid, _)| pid),
-            ":pid_started": profile.process.map(|(_, started)| started),
-            ":report": word(&row.report)?,
-            ":lost": row.lost,
-            ":cost": profile.cost,
-            ":created_at": row.created_at.as_millisecond(),
-            ":ours": row.ours,
-        };
-        self.put_standing(("agents", profile.id.as_str()), &sql, params)?;
+        let (id, kind, host, title) = (profile.id.as_str(), &profile.kind, &profile.host, &profile.title);
+        let (reach, report) = (word(&profile.reach)?, word(&row.report)?);
+        let (pid, started) =
+            (profile.process.map(|(pid, _)| pid), profile.process.map(|(_, started)| started));
+        let created = row.created_at.as_millisecond();
+        let Profile { cwd, first_cwd, session, tmux, cost, .. } = profile;
+        let marked =
+            params![id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, started, created];
+        let mac = row.ours.then(|| self.mac(&AGENTS, marked)).transpose()?;
+        let sql = "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at,
+                 report, lost, cost, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+             ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, reach = excluded.reach, host = excluded.host,
+                 cwd = excluded.cwd, first_cwd = excluded.first_cwd, title = excluded.title, session = excluded.session,
+                 tmux = excluded.tmux, pid = excluded.pid, pid_started = excluded.pid_started, report = excluded.report,
+                 lost = excluded.lost, cost = excluded.cost, mac = excluded.mac";
+        let values = params![
+            id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, started, created, report,
+            row.lost, cost, mac
+        ];
+        self.put_standing(("agents", id), sql, values, mac.clone())?;
         if let Some(names) = self.ask_names() {
             let sessions = profile.session.iter().chain(&profile.tmux);
             sessions.for_each(|session| names.has_session(&profile.id, session));
@@ -152,8 +138,8 @@ impl Tx<'_> {
 
     /// From here on, what runs inside this process runs inside the agent.
     pub fn put_process(&self, agent: &AgentId, (pid, started): (u32, u64)) -> Result<(), StoreError> {
-        let sql = "INSERT OR IGNORE INTO processes (pid, started, agent) VALUES (?1, ?2, ?3)";
-        self.connection.prepare_cached(sql)?.execute((pid, started, agent.as_str()))?;
+        let sql = "INSERT INTO processes (pid, started, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        self.connection.execute(sql, params![pid, started, agent.as_str()])?;
         self.stands("processes", &format!("{pid} {started} {agent}"), None);
         Ok(())
     }
@@ -161,14 +147,10 @@ impl Tx<'_> {
     /// What the database says of the agents that are there counts for nothing any more. Those that the trail knows and
     /// the database does not are there again, with nothing that would be believed.
     pub fn doubt_agents(&self) -> Result<(), StoreError> {
-        let mut there = HashSet::new();
-        let mut statement = self.connection.prepare("UPDATE agents SET mac = NULL RETURNING id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let id = in_words(row.get_ref(0)?);
-            self.stands("agents", &id, None);
-            there.insert(id);
-        }
+        let sql = "UPDATE agents SET mac = NULL RETURNING id";
+        let there = self.connection.all(sql, params![], |row| Ok(in_words(row.value(0)?)))?;
+        there.iter().for_each(|id| self.stands("agents", id, None));
+        let there: HashSet<_> = there.into_iter().collect();
         let mut missing = Vec::new();
         let known = self.newest_own_line(|line| {
             let agent = line.agent.clone().filter(|_| line.kind == "agent.registered");
@@ -186,28 +168,40 @@ impl Tx<'_> {
 }
 
 impl Reader {
+    fn select_agents(&self) -> String {
+        format!(
+            "SELECT {}, outline_mac, outline_agent, outline,
+                 (SELECT count(*) FROM asks {} WHERE asks.state = 'open' AND asks.agent = agents.id),
+                 report, lost, cost
+             FROM agents
+             LEFT JOIN (SELECT agent AS outline_agent, body AS outline, mac AS outline_mac FROM outlines) AS waiting
+                 ON outline_agent = id",
+            AGENTS.selected(),
+            self.connection.indexed_by("asks_open")
+        )
+    }
+
     pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-        self.find_one_agent(&format!("{} WHERE agents.id = ?1", select()), id.as_str())
+        self.find_one_agent(&format!("{} WHERE agents.id = ?1", self.select_agents()), id.as_str())
     }
 
     /// By our id, by the agent's own session id, or by the tmux session that no other agent runs in.
     pub fn find_agent(&self, id: &str) -> Result<Option<AgentRow>, StoreError> {
         let sql = format!(
             "{} WHERE agents.id = ?1 OR agents.session = ?1 ORDER BY agents.id = ?1 DESC LIMIT 1",
-            select()
+            self.select_agents()
         );
         if let Some(found) = self.find_one_agent(&sql, id)? {
             return Ok(Some(found));
         }
-        let sql = format!("{} WHERE tmux = ?1 AND report <> 'ended' LIMIT 2", select());
-        let mut in_tmux = self.rows("agents", &sql, [id], read_row)?;
+        let sql = format!("{} WHERE tmux = ?1 AND report <> 'ended' LIMIT 2", self.select_agents());
+        let mut in_tmux = self.rows("agents", &sql, params![id], |row| self.read_agent(row))?;
         Ok(in_tmux.pop().filter(|_| in_tmux.is_empty()))
     }
 
     /// An index that somebody changed may lead to another.
     fn find_one_agent(&self, sql: &str, name: &str) -> Result<Option<AgentRow>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let found = statement.query_row([name], |row| Ok(read_row(row))).optional()?.transpose()?;
+        let found = self.connection.first(sql, params![name], |row| self.read_agent(row))?;
         let is_it = |agent: &Profile| agent.id.as_str() == name || agent.session.as_deref() == Some(name);
         match found {
             Some(row) if !is_it(&row.profile) => {
@@ -219,56 +213,56 @@ impl Reader {
 
     /// Calls `each` with the id of every agent.
     pub fn agent_ids(&self, mut each: impl FnMut(String)) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare("SELECT id FROM agents")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            each(in_words(row.get_ref(0)?));
-        }
-        Ok(())
+        self.connection.each("SELECT id FROM agents", params![], |row| {
+            each(in_words(row.value(0)?));
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Agents that have not ended, oldest first; with `all`, the others too.
     pub fn agents(&self, all: bool) -> Result<Vec<AgentRow>, StoreError> {
         let condition = if all { "" } else { "WHERE report <> 'ended'" };
         // Should there ever be more, the newest are the ones that matter.
-        let sql = format!("{} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000", select());
-        let mut agents = self.rows("agents", &sql, [], read_row)?;
+        let sql =
+            format!("{} {condition} ORDER BY created_at DESC, id DESC LIMIT 10000", self.select_agents());
+        let mut agents = self.rows("agents", &sql, params![], |row| self.read_agent(row))?;
         agents.reverse();
         Ok(agents)
+    }
+
+    fn read_agent(&self, row: &Row) -> Result<AgentRow, StoreError> {
+        let outline = match self.is_ours(&OUTLINES, row, OUTLINE)? {
+            true => outlines::read(&row.get::<String>(OUTLINE + 2)?)?,
+            false => Outline::default(),
+        };
+        let (pid, started): (Option<u32>, Option<i64>) = (row.get(10)?, row.get(11)?);
+        Ok(AgentRow {
+            profile: Profile {
+                id: name(row, 1)?,
+                kind: row.get(2)?,
+                reach: unword(&row.get::<String>(3)?)?,
+                host: row.get(4)?,
+                cwd: row.get(5)?,
+                first_cwd: row.get(6)?,
+                title: row.get(7)?,
+                session: row.get(8)?,
+                tmux: row.get(9)?,
+                process: pid.zip(started.map(i64::cast_unsigned)),
+                cost: row.get(OUTLINE + 6)?,
+            },
+            report: unword(&row.get::<String>(OUTLINE + 4)?)?,
+            lost: row.get(OUTLINE + 5)?,
+            open_asks: row.get(OUTLINE + 3)?,
+            outline,
+            created_at: time(row.get(12)?)?,
+            ours: self.is_ours(&AGENTS, row, 0)?,
+        })
     }
 }
 
 /// The sessions of all agents there are, their own and those of tmux.
 pub(super) fn sessions(connection: &Connection) -> Result<HashSet<String>, StoreError> {
-    let mut statement =
-        connection.prepare("SELECT DISTINCT session FROM agents WHERE session IS NOT NULL")?;
-    let sessions = statement.query_map([], |row| Ok(in_words(row.get_ref(0)?)))?;
-    Ok(sessions.collect::<Result<_, _>>()?)
-}
-
-fn read_row(row: &Row) -> Result<AgentRow, StoreError> {
-    let pid: Option<u32> = row.get("pid")?;
-    let started: Option<i64> = row.get("pid_started")?;
-    let outline: Option<String> = row.get("outline")?;
-    Ok(AgentRow {
-        profile: Profile {
-            id: name(row, "id")?,
-            kind: row.get("kind")?,
-            reach: unword(&row.get::<_, String>("reach")?)?,
-            host: row.get("host")?,
-            cwd: row.get("cwd")?,
-            first_cwd: row.get("first_cwd")?,
-            title: row.get("title")?,
-            session: row.get("session")?,
-            tmux: newer(row, "tmux")?,
-            process: pid.zip(started.map(i64::cast_unsigned)),
-            cost: row.get("cost")?,
-        },
-        report: unword(&row.get::<_, String>("report")?).map_err(unreadable)?,
-        lost: row.get("lost")?,
-        open_asks: row.get("open_asks")?,
-        outline: outline.as_deref().map_or_else(|| Ok(Outline::default()), outlines::read)?,
-        created_at: time(row.get("created_at")?)?,
-        ours: row.get("ours")?,
-    })
+    let sql = "SELECT DISTINCT session FROM agents WHERE session IS NOT NULL";
+    let sessions = connection.all(sql, params![], |row| Ok(in_words(row.value(0)?)))?;
+    Ok(sessions.into_iter().collect())
 }

@@ -3,12 +3,13 @@
 use super::asks::{json, time};
 use super::keying::{KEYED, REKEYED};
 use super::row_mac::pass_by;
+use super::sql::{Conditions, Connection, Row, containing, params};
 use super::{Reader, StoreError, Tx, one};
 use aye_core::trail::{Chain, ChainKey, GENESIS, Line};
 use aye_core::{AgentId, AskId, Proof};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::Value;
+use std::ops::ControlFlow;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
@@ -56,35 +57,34 @@ pub(super) fn append(
     key: &ChainKey,
 ) -> Result<Chain, StoreError> {
     let hash = line.hash(&chain.head, Some(key));
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO audit (seq, at, kind, who, agent, ask, detail, hash)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    let sql = "INSERT INTO audit (seq, at, kind, who, agent, ask, detail, hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let written = connection.execute(
+        sql,
+        params![
+            line.seq,
+            line.at.as_millisecond(),
+            line.kind,
+            line.who,
+            line.agent,
+            line.ask,
+            line.detail.to_string(),
+            hash,
+        ],
     )?;
-    let written = statement.execute((
-        line.seq,
-        line.at.as_millisecond(),
-        &line.kind,
-        &line.who,
-        &line.agent,
-        &line.ask,
-        line.detail.to_string(),
-        &hash,
-    ))?;
     one(written, "audit", &line.seq.to_string())?;
     Ok(Chain { head: hash, lines: line.seq })
 }
 
 pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?;
-    let head =
-        statement.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()?;
-    Ok(head.map_or_else(Chain::default, |(seq, head)| Chain { head, lines: seq.cast_unsigned() }))
+    let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+    let read = |row: &Row| Ok(Chain { lines: row.get::<i64>(0)?.cast_unsigned(), head: row.get(1)? });
+    Ok(connection.first(sql, params![], read)?.unwrap_or_default())
 }
 
 /// Whether the newest line of this chain is in the trail.
 pub(super) fn has_line(connection: &Connection, chain: &Chain) -> Result<bool, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?;
-    Ok(statement.exists((chain.lines, &chain.head))?)
+    connection.exists("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2", params![chain.lines, chain.head])
 }
 
 impl Reader {
@@ -108,35 +108,34 @@ impl Reader {
     ) -> Result<Option<T>, StoreError> {
         let Some(key) = self.key() else { return Ok(None) };
         let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq DESC";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([])?;
+        let mut found = None;
         let mut next: Option<(Line, String)> = None;
-        loop {
-            let this = match rows.next()? {
-                Some(row) => Some((read_line(row)?, row.get::<_, String>("hash")?)),
-                None => None,
-            };
-            if let Some((line, hash)) = next {
-                let previous = this.as_ref().map_or(GENESIS, |(_, hash)| hash);
-                if line.hash(previous, Some(key)) != hash {
-                    return Err(StoreError::Foreign { table: "audit", id: line.seq.to_string() });
-                }
-                let found = look(&line);
-                let begins = matches!(line.kind.as_str(), KEYED | REKEYED);
-                if found.is_some() || begins {
-                    return Ok(found);
-                }
+        let mut check = |line: &Line, hash: &str, previous: &str| {
+            if line.hash(previous, Some(key)) != hash {
+                return Err(StoreError::Foreign { table: "audit", id: line.seq.to_string() });
             }
-            if this.is_none() {
-                return Ok(None);
+            found = look(line);
+            let begins = matches!(line.kind.as_str(), KEYED | REKEYED);
+            Ok(if found.is_some() || begins { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        let mut is_done = ControlFlow::Continue(());
+        self.connection.each(sql, params![], |row| {
+            let this = (read_line(row)?, row.get::<String>(7)?);
+            if let Some((line, hash)) = &next {
+                is_done = check(line, hash, &this.1)?;
             }
-            next = this;
+            next = Some(this);
+            Ok::<_, StoreError>(is_done)
+        })?;
+        if let (ControlFlow::Continue(()), Some((line, hash))) = (is_done, &next) {
+            let _first = check(line, hash, GENESIS)?;
         }
+        Ok(found)
     }
 
     /// How many lines the trail has.
     pub fn count_lines(&self) -> Result<u64, StoreError> {
-        Ok(self.connection.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?)
+        self.connection.one_value("SELECT count(*) FROM audit", params![])
     }
 
     /// Calls `each` with every line and its hash, oldest first.
@@ -145,13 +144,10 @@ impl Reader {
         mut each: impl FnMut(Line, String) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq";
-        let mut statement = self.connection.prepare(sql).map_err(StoreError::from)?;
-        let mut rows = statement.query([]).map_err(StoreError::from)?;
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
-            let hash = row.get("hash").map_err(StoreError::from)?;
-            each(read_line(row)?, hash)?;
-        }
-        Ok(())
+        self.connection.each(sql, params![], |row| {
+            each(read_line(row)?, row.get(7)?)?;
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Calls `each` with the lines that fit, oldest first.
@@ -160,40 +156,43 @@ impl Reader {
         filter: &AuditFilter,
         mut each: impl FnMut(Line) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = "SELECT * FROM (
-                 SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit
-                 WHERE (:agent IS NULL OR agent = :agent) AND (:ask IS NULL OR ask = :ask)
-                   AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
-                   AND (:who IS NULL OR instr(lower(who), lower(:who)) > 0)
-                   AND (:kind IS NULL OR substr(kind, 1, length(:kind)) = :kind)
-                 ORDER BY seq DESC LIMIT :limit
-             ) ORDER BY seq";
-        let mut statement = self.connection.prepare(sql).map_err(StoreError::from)?;
-        let params = named_params! {
-            ":agent": filter.agent,
-            ":ask": filter.ask,
-            ":since": filter.since.map(Timestamp::as_millisecond),
-            ":until": filter.until.map(Timestamp::as_millisecond),
-            ":who": filter.who,
-            ":kind": filter.kind,
-            ":limit": filter.limit.map_or(-1, i64::from),
+        let (since, until) =
+            (filter.since.map(Timestamp::as_millisecond), filter.until.map(Timestamp::as_millisecond));
+        let who = filter.who.as_deref().map(containing);
+        let has_who = format!("who {} :who ESCAPE '\\'", self.connection.like());
+        let mut conditions = Conditions::default();
+        conditions.given(":agent", &filter.agent, "agent = :agent");
+        conditions.given(":ask", &filter.ask, "ask = :ask");
+        conditions.given(":since", &since, "at >= :since");
+        conditions.given(":until", &until, "at < :until");
+        conditions.given(":who", &who, &has_who);
+        conditions.given(":kind", &filter.kind, "substr(kind, 1, length(:kind)) = :kind");
+        let newest = match filter.limit {
+            Some(limit) => format!("LIMIT {limit}"),
+            None => String::new(),
         };
-        let mut rows = statement.query(params).map_err(StoreError::from)?;
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
+        let sql = format!(
+            "SELECT * FROM (
+                 SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit WHERE {}
+                 ORDER BY seq DESC {newest}
+             ) AS newest ORDER BY seq",
+            conditions.text()
+        );
+        self.connection.each(&sql, conditions.values(), |row| {
             each(read_line(row)?)?;
-        }
-        Ok(())
+            Ok(ControlFlow::Continue(()))
+        })
     }
 }
 
 fn read_line(row: &Row) -> Result<Line, StoreError> {
     Ok(Line {
-        seq: row.get::<_, u64>("seq")?,
-        at: time(row.get("at")?)?,
-        kind: row.get("kind")?,
-        who: row.get("who")?,
-        agent: row.get("agent")?,
-        ask: row.get("ask")?,
-        detail: json(&row.get::<_, String>("detail")?)?,
+        seq: row.get(0)?,
+        at: time(row.get(1)?)?,
+        kind: row.get(2)?,
+        who: row.get(3)?,
+        agent: row.get(4)?,
+        ask: row.get(5)?,
+        detail: json(&row.get::<String>(6)?)?,
     })
 }

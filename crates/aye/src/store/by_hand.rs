@@ -1,7 +1,7 @@
 //! The database as tests write it by hand: as an older version left it, or as somebody else changed it.
 
 use super::standing::Standing;
-use super::{Store, StoreError, Tx, row_mac};
+use super::{Store, StoreError, Tx, sql, sqlite};
 use crate::home::Home;
 use rusqlite::Connection;
 use std::time::Duration;
@@ -17,14 +17,14 @@ pub fn open(home: &Home) -> Database {
 /// The same by somebody who has the key of the trail.
 pub fn open_with_the_key(home: &Home) -> Database {
     let database = open(home);
-    row_mac::register(&database, &home.chain_key().unwrap().unwrap().key, None).unwrap();
+    sqlite::marking::register(&database, &home.chain_key().unwrap().unwrap().key).unwrap();
     database
 }
 
 /// Has a running hub take the rows as they are for what it wrote last.
 pub async fn take_rows_for_own(store: &Store, home: &Home) {
     let key = home.chain_key().unwrap().unwrap().key;
-    let as_they_are = Standing::read(&open(home), &key).unwrap();
+    let as_they_are = Standing::read(&sql::Connection::Sqlite(open(home)), &key).unwrap();
     let take = |tx: &mut Tx| {
         tx.standing().unwrap().replace(as_they_are);
         Ok::<_, StoreError>(())

@@ -1,10 +1,10 @@
 //! What agents said and did, by the numbers under which the surfaces were told, kept for each agent by age and size.
 
 use super::asks::{json, name};
+use super::sql::params;
 use super::{Reader, StoreError, Tx};
 use aye_core::AgentId;
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
 use serde_json::Value;
 
 /// Which part of a conversation is read; always oldest first.
@@ -32,14 +32,13 @@ impl Tx<'_> {
         let text = event["id"].as_str().filter(|_| event["type"] == "text");
         if let Some(text) = text {
             let sql = "DELETE FROM conversations WHERE agent = ?1 AND partial = ?2";
-            self.connection.prepare_cached(sql)?.execute((agent.as_str(), text))?;
+            self.connection.execute(sql, params![agent.as_str(), text])?;
         }
         let partial = text.filter(|_| event["partial"] == true);
         let detail = event.to_string();
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO conversations (seq, agent, at, partial, bytes, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?;
-        statement.execute((seq, agent.as_str(), at.as_millisecond(), partial, detail.len(), &detail))?;
+        let sql = "INSERT INTO conversations (seq, agent, at, partial, bytes, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let values = params![seq, agent.as_str(), at.as_millisecond(), partial, detail.len(), detail];
+        self.connection.execute(sql, values)?;
         Ok(detail.len())
     }
 
@@ -47,8 +46,7 @@ impl Tx<'_> {
     pub fn forget_events_before(&self, at: Timestamp) -> Result<bool, StoreError> {
         let sql =
             "DELETE FROM conversations WHERE seq IN (SELECT seq FROM conversations WHERE at < ?1 LIMIT ?2)";
-        let forgotten =
-            self.connection.prepare_cached(sql)?.execute((at.as_millisecond(), FORGOTTEN_AT_ONCE))?;
+        let forgotten = self.connection.execute(sql, params![at.as_millisecond(), FORGOTTEN_AT_ONCE])?;
         Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
     }
 
@@ -56,8 +54,7 @@ impl Tx<'_> {
     pub fn forget_events_of(&self, agent: &AgentId, last: u64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM conversations WHERE seq IN
                    (SELECT seq FROM conversations WHERE agent = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
-        let forgotten =
-            self.connection.prepare_cached(sql)?.execute((agent.as_str(), last, FORGOTTEN_AT_ONCE))?;
+        let forgotten = self.connection.execute(sql, params![agent.as_str(), last, FORGOTTEN_AT_ONCE])?;
         Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
     }
 }
@@ -80,8 +77,8 @@ impl Reader {
                 seq,
             ),
         };
-        let mut events = self.rows("conversations", sql, (agent.as_str(), from, limit), |row| {
-            Ok((row.get(0)?, json(&row.get::<_, String>(1)?)?))
+        let mut events = self.rows("conversations", sql, params![agent.as_str(), from, limit], |row| {
+            Ok((row.get(0)?, json(&row.get::<String>(1)?)?))
         })?;
         if matches!(page, EventPage::Before(_)) {
             events.reverse();
@@ -91,18 +88,17 @@ impl Reader {
 
     /// The event with this number, and how many bytes it takes; none if it was forgotten or replaced.
     pub(super) fn event(&self, seq: u64) -> Result<Option<(usize, Value)>, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT detail FROM conversations WHERE seq = ?1")?;
-        let detail: Option<String> = statement.query_row([seq], |row| row.get(0)).optional()?;
+        let sql = "SELECT detail FROM conversations WHERE seq = ?1";
+        let detail: Option<String> = self.connection.first(sql, params![seq], |row| row.get(0))?;
         detail.map(|detail| Ok((detail.len(), json(&detail)?))).transpose()
     }
 
     /// Conversations larger than this, each with the number of the last event that must go.
     pub fn conversations_over(&self, most_bytes: u64) -> Result<Vec<(AgentId, u64)>, StoreError> {
         let sql = "SELECT agent, max(seq) FROM (
-                 SELECT agent, seq, total(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
-                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING total(bytes) > ?1)
-             ) WHERE newer > ?1 GROUP BY agent";
-        self.rows("conversations", sql, [most_bytes], |row| Ok((name(row, "agent")?, row.get(1)?)))
+                 SELECT agent, seq, sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
+                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING sum(bytes) > ?1)
+             ) AS sums WHERE newer > ?1 GROUP BY agent";
+        self.rows("conversations", sql, params![most_bytes], |row| Ok((name(row, "agent")?, row.get(1)?)))
     }
 }

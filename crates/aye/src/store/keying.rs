@@ -2,12 +2,12 @@
 //! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
+use super::sql::{Connection, Row, params};
 use super::standing::{self, Doubt, Standing};
-use super::{OpenError, StoreError, audit, begin_unchanged, head, row_mac};
+use super::{OpenError, StoreError, audit, head};
 use crate::home::{ChainKeyFile, Home, RowMarks};
 use aye_core::trail::{Chain, ChainKey, Line};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
 /// The line from which on the trail is keyed.
@@ -30,34 +30,33 @@ pub struct Begun {
 }
 
 /// A trail that has no key yet, or whose key is gone, gets one, and a line that says so.
-pub fn begin(connection: &mut Connection, home: &Home, now: Timestamp) -> Result<Begun, OpenError> {
+pub fn begin(connection: &Connection, home: &Home, now: Timestamp) -> Result<Begun, OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
-    let tx = begin_unchanged(connection, &home.database())?;
-    let left = audit::chain_head(&tx)?;
-    let (file, is_cut) = begin_in(&tx, home, now)?;
-    match file.marks {
-        RowMarks::None => row_mac::mark_all(&tx, &file.key)?,
-        RowMarks::Macs => row_mac::mark_more(&tx, &file.key)?,
-        RowMarks::Standing => {}
-    }
-    let (newest, standing) = (audit::chain_head(&tx)?, Standing::read(&tx, &file.key)?);
-    // Where a part of the trail begins, nothing stood before it that is known.
-    let is_known = file.marks == RowMarks::Standing && newest == left;
-    let doubt = match is_cut {
-        true => Some(Doubt::TrailWasCut),
-        false if is_known && !standing::is_as_left(&tx, &standing, &left)? => Some(Doubt::RowsWereChanged),
-        false => None,
-    };
-    if doubt.is_none() {
-        standing::write_tag(&tx, &standing, &newest)?;
-    }
-    tx.commit().map_err(StoreError::from)?;
+    let (file, begun) = connection.in_change(&home.database(), || {
+        let left = audit::chain_head(connection)?;
+        let (file, is_cut) = begin_in(connection, home, now)?;
+        connection.mark_rows(&file.key, file.marks)?;
+        let (newest, standing) = (audit::chain_head(connection)?, Standing::read(connection, &file.key)?);
+        // Where a part of the trail begins, nothing stood before it that is known.
+        let is_known = file.marks == RowMarks::Standing && newest == left;
+        let doubt = match is_cut {
+            true => Some(Doubt::TrailWasCut),
+            false if is_known && !standing::is_as_left(connection, &standing, &left)? => {
+                Some(Doubt::RowsWereChanged)
+            }
+            false => None,
+        };
+        if doubt.is_none() {
+            standing::write_tag(connection, &standing, &newest)?;
+        }
+        let key = file.key.clone();
+        Ok((file, Begun { key, newest, standing, doubt }))
+    })?;
     // After the rows: a hub that is killed in between marks them again.
     if file.marks != RowMarks::Standing {
-        let marks = RowMarks::Standing;
-        home.write_chain_key(&ChainKeyFile { marks, ..file.clone() }).map_err(key_error)?;
+        home.write_chain_key(&ChainKeyFile { marks: RowMarks::Standing, ..file }).map_err(key_error)?;
     }
-    Ok(Begun { key: file.key, newest, standing, doubt })
+    Ok(begun)
 }
 
 /// The key, and whether lines are missing.
@@ -111,9 +110,9 @@ fn missing(connection: &Connection, home: &Home, file: &ChainKeyFile) -> Result<
 }
 
 fn is_marked(connection: &Connection, file: &ChainKeyFile) -> Result<bool, StoreError> {
-    let mut statement = connection.prepare("SELECT kind, detail FROM audit WHERE seq = ?1")?;
-    let read = |row: &rusqlite::Row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-    let found = statement.query_row([file.line], read).optional()?;
+    let sql = "SELECT kind, detail FROM audit WHERE seq = ?1";
+    let read = |row: &Row| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+    let found = connection.first(sql, params![file.line], read)?;
     let Some((kind, detail)) = found else { return Ok(false) };
     let names_it = json(&detail).is_ok_and(|detail: Value| detail["key"] == file.key.id().as_str());
     Ok(matches!(kind.as_str(), KEYED | REKEYED) && names_it)
@@ -122,7 +121,7 @@ fn is_marked(connection: &Connection, file: &ChainKeyFile) -> Result<bool, Store
 /// The name of the key that the trail was last written with.
 fn last_key(connection: &Connection) -> Result<Option<String>, StoreError> {
     let sql = "SELECT detail FROM audit WHERE kind IN (?1, ?2) ORDER BY seq DESC LIMIT 1";
-    let detail = connection.query_row(sql, [KEYED, REKEYED], |row| row.get::<_, String>(0)).optional()?;
+    let detail: Option<String> = connection.first(sql, params![KEYED, REKEYED], |row| row.get(0))?;
     let name = |detail: String| Ok(json(&detail)?["key"].as_str().unwrap_or("unknown").to_owned());
     detail.map(name).transpose()
 }
@@ -138,10 +137,8 @@ fn begin_part(
     let chain = audit::chain_head(connection)?;
     let file = ChainKeyFile { key, line: chain.lines + 1, after: chain.head, marks };
     home.write_chain_key(&file).map_err(|why| OpenError::Key { path: home.chain_key_file(), why })?;
-    let is_keyed = |connection: &Connection| {
-        connection.prepare("SELECT 1 FROM audit WHERE kind = ?1 LIMIT 1")?.exists([KEYED])
-    };
-    let kind = if is_keyed(connection).map_err(StoreError::from)? { REKEYED } else { KEYED };
+    let is_keyed = connection.exists("SELECT 1 FROM audit WHERE kind = ?1 LIMIT 1", params![KEYED])?;
+    let kind = if is_keyed { REKEYED } else { KEYED };
     write(connection, kind, json!({ "key": file.key.id(), "lost": lost }), &file.key, now)?;
     Ok(file)
 }

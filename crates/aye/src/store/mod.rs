@@ -19,8 +19,9 @@ mod outlines;
 pub mod passkeys;
 mod reader;
 mod row_mac;
-mod schema;
 mod secrets;
+mod sql;
+mod sqlite;
 mod standing;
 mod tokens;
 pub mod verify;
@@ -32,11 +33,13 @@ pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use conversations::EventPage;
 pub use counts::AskCount;
+pub use grants::grant_digest;
 pub use history::RuleCount;
 pub use keying::DOUBTED;
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
 pub use passkeys::PasskeyRow;
 pub use reader::Reader;
+pub use sqlite::open_to_read;
 pub use standing::Doubt;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
@@ -48,45 +51,13 @@ use aye_core::trail::ChainKey;
 use head::Head;
 use jiff::Timestamp;
 use keying::Begun;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::Semaphore;
 use writer::Writer;
 
-/// A database counts how many of these it has been through, so their order stays as it is for good.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_ground.sql"),
-    include_str!("migrations/0002_counts.sql"),
-    include_str!("migrations/0003_sub_agents.sql"),
-    include_str!("migrations/0004_telegram.sql"),
-    include_str!("migrations/0005_extras.sql"),
-    include_str!("migrations/0006_folders.sql"),
-    include_str!("migrations/0007_passkeys.sql"),
-    include_str!("migrations/0008_tool_calls.sql"),
-    include_str!("migrations/0009_sessions.sql"),
-    include_str!("migrations/0010_row_macs.sql"),
-    include_str!("migrations/0012_messages.sql"),
-    include_str!("migrations/0013_can.sql"),
-    include_str!("migrations/0014_conversations.sql"),
-    include_str!("migrations/0015_tmux.sql"),
-    include_str!("migrations/0016_standing.sql"),
-    include_str!("migrations/0017_secrets.sql"),
-];
-/// Later ones belong to hubs that key their trail from the start.
-const LAST_UNKEYED_SCHEMA: usize = 4;
 const READERS: usize = 4;
-/// How long a connection waits for another.
-const BUSY: Duration = Duration::from_secs(5);
-const CHECKPOINT_PAGES: i64 = 4000;
-const WRITER_CACHE_KB: i64 = 32 * 1024;
-
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     #[error("the disk is full: nothing was changed. Free some space and try again")]
@@ -125,6 +96,12 @@ impl From<rusqlite::Error> for StoreError {
             | Utf8Error(..) => StoreError::Unreadable(error.to_string()),
             _ => StoreError::Sqlite(Arc::new(error)),
         }
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for StoreError {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        StoreError::Unreadable(error.to_string())
     }
 }
 
@@ -172,18 +149,14 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let path = &home.database();
         let io = |why| OpenError::Io { path: path.to_owned(), why };
-        let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
-        private_file(path).map_err(io)?;
-        let mut connection = Connection::open(path).map_err(sqlite)?;
-        configure(&connection).map_err(sqlite)?;
-        migrate(&mut connection, path)?;
-        let Begun { key, newest, standing, doubt } = keying::begin(&mut connection, home, now)?;
+        let connection = sqlite::open(path)?;
+        let Begun { key, newest, standing, doubt } = keying::begin(&connection, home, now)?;
         let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
         // In doubt, any session may have been another agent's.
         let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
         let names = Arc::new(AskNames::new(sessions));
         let known = (head.clone(), Arc::new(standing), names.clone());
-        let open_reader = |_| Reader::of_the_hub(open_reader(path)?, key.clone(), known.clone());
+        let open_reader = |_| Reader::of_the_hub(sqlite::open_reader(path)?, key.clone(), known.clone());
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
         let writer = Reader::of_the_hub(connection, key.clone(), known.clone())?;
         let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
@@ -273,135 +246,12 @@ impl Store {
     }
 }
 
-/// Opens the database only to look, beside a running hub or without one.
-pub fn open_to_read(path: &Path) -> Result<Reader, OpenError> {
-    let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
-    let read = |connection: Connection| Ok((schema_version(&connection)?, connection));
-    let (found, connection) = match open_reader(path).and_then(read) {
-        Err(error) if is_cannot_open(&error) && !beside(path, "-wal").exists() => {
-            open_as_it_lies(path).and_then(read).map_err(sqlite)?
-        }
-        other => other.map_err(sqlite)?,
-    };
-    match found > MIGRATIONS.len() {
-        true => Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() }),
-        false => Ok(Reader::to_look(connection)),
-    }
-}
-
 /// Runs a caller's closure. If it panics, what it did is rolled back, and the connection and whoever shares it go on.
 fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         tracing::error!("a database operation panicked; nothing of it is kept");
         Err(StoreError::Panicked.into())
     })
-}
-
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
-    distrust_schema(&connection)?;
-    Ok(connection)
-}
-
-/// What somebody may have added to the schema calls no function that could do harm. Views are off because we have none,
-/// and one that took the place of a table would be evaluated again for every read of it.
-fn distrust_schema(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false).map(drop)
-}
-
-fn is_cannot_open(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)
-}
-
-/// For a place that cannot be written to, a backup for instance: SQLite would want to make its files
-/// beside the database, and without a log to read back there is no need for them.
-fn open_as_it_lies(path: &Path) -> rusqlite::Result<Connection> {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-                uri.push(char::from(*byte))
-            }
-            _ => uri += &format!("%{byte:02X}"),
-        }
-    }
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("{uri}?immutable=1"), flags)
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Created before SQLite sees it: SQLite gives `-wal` and `-shm` the mode of the database.
-fn private_file(path: &Path) -> std::io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            for suffix in ["", "-wal", "-shm"] {
-                match File::open(beside(path, suffix)) {
-                    Ok(file) => file.set_permissions(Permissions::from_mode(0o600))?,
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(())
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    // NORMAL would be far quicker, and could lose an answer that a person was told is recorded.
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    distrust_schema(connection)?;
-    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
-    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
-    // Pages that change again and again are then copied home once for many commits.
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
-}
-
-fn schema_version(connection: &Connection) -> rusqlite::Result<usize> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
-}
-
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let sqlite = |why| OpenError::Sqlite { path: path.to_owned(), why };
-    let found = schema_version(connection).map_err(sqlite)?;
-    let known = MIGRATIONS.len();
-    if found > known {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known });
-    }
-    for (i, migration) in MIGRATIONS.iter().enumerate().skip(found) {
-        let tx = begin_unchanged(connection, path)?;
-        tx.execute_batch(migration).map_err(sqlite)?;
-        tx.pragma_update(None, "user_version", i + 1).map_err(sqlite)?;
-        tx.commit().map_err(sqlite)?;
-    }
-    Ok(())
-}
-
-/// A transaction on the schema that our migrations made, and on no other.
-fn begin_unchanged<'a>(connection: &'a mut Connection, path: &Path) -> Result<Transaction<'a>, OpenError> {
-    let tx = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|why| OpenError::Sqlite { path: path.to_owned(), why })?;
-    let differences = schema::differences(&tx)?;
-    match differences.is_empty() {
-        true => Ok(tx),
-        false => Err(OpenError::Changed { path: path.to_owned(), differences: differences.join(", ") }),
-    }
 }
 
 /// A change that reached the one row that it was for.

@@ -2,15 +2,16 @@
 
 use super::asks::{json, unreadable};
 use super::row_mac::pass_by;
+use super::sql::{Row, params};
 use super::{AgentRow, AskFilter, Reader, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskId, Receipt, State};
 use bytes::Bytes;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
 /// One numbered change.
@@ -79,13 +80,13 @@ const LARGEST_HELD: usize = 32 * 1024;
 
 /// An ask's part that changes more than once; the rest is in the asks themselves.
 #[derive(Serialize, Deserialize)]
-struct Standing {
+struct OutboxState {
     state: String,
     receipt: Option<Receipt>,
     note: Option<String>,
 }
 
-impl Standing {
+impl OutboxState {
     fn of(state: &State) -> Self {
         let note = state.note().map(str::to_owned);
         Self { state: state.name().to_owned(), receipt: state.receipt(), note }
@@ -109,8 +110,8 @@ impl Standing {
 
 impl Tx<'_> {
     pub fn publish_ask(&mut self, ask: &Ask) -> Result<(), StoreError> {
-        let standing = serde_json::to_string(&Standing::of(&ask.state)).map_err(unreadable)?;
-        let seq = self.put_in_outbox("ask", ask.id.as_str(), &standing)?;
+        let state = serde_json::to_string(&OutboxState::of(&ask.state)).map_err(unreadable)?;
+        let seq = self.put_in_outbox("ask", ask.id.as_str(), &state)?;
         let subject = match written_length(ask)? <= LARGEST_HELD {
             true => Subject::Ask(Box::new(ask.clone())),
             false => Subject::Large(Large::Ask { id: ask.id.clone(), ended: !ask.state.is_open() }),
@@ -153,20 +154,14 @@ impl Tx<'_> {
     }
 
     fn put_in_outbox(&self, kind: &str, subject: &str, detail: &str) -> Result<u64, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT INTO outbox (type, subject, detail) VALUES (?1, ?2, ?3)")?;
-        let seq = statement.insert((kind, subject, detail))?;
-        Ok(seq.cast_unsigned())
+        let sql = "INSERT INTO outbox (type, subject, detail) VALUES (?1, ?2, ?3)";
+        Ok(self.connection.insert(sql, params![kind, subject, detail], "seq")?.cast_unsigned())
     }
 
     /// Forgets all but the newest changes: who is further behind begins with a snapshot.
     pub fn prune_outbox(&self, keep: u64) -> Result<(), StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("DELETE FROM outbox WHERE seq <= (SELECT max(seq) FROM outbox) - ?1")?;
-        statement.execute([keep])?;
-        Ok(())
+        let sql = "DELETE FROM outbox WHERE seq <= (SELECT max(seq) FROM outbox) - ?1";
+        self.connection.execute(sql, params![keep]).map(drop)
     }
 }
 
@@ -189,35 +184,28 @@ impl Reader {
 
     /// The number of the last change that is on disk.
     pub fn last_seq(&self) -> Result<u64, StoreError> {
-        let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let seq: Option<i64> = statement.query_row([], |row| row.get(0)).optional()?;
-        Ok(seq.unwrap_or(0).cast_unsigned())
+        self.connection.last_number("outbox")
     }
 
     pub fn catch_up(&self, after: u64) -> Result<CatchUp, StoreError> {
         let last = self.last_seq()?;
-        let mut first = self.connection.prepare_cached("SELECT min(seq) FROM outbox")?;
-        let first: Option<i64> = first.query_row([], |row| row.get(0))?;
+        let first: Option<i64> = self.connection.one_value("SELECT min(seq) FROM outbox", params![])?;
         let first = first.map_or(last + 1, i64::cast_unsigned);
         if after > last || after + 1 < first {
             return Ok(CatchUp::Unknown);
         }
-        let mut statement = self.connection.prepare_cached(
-            "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2",
-        )?;
-        let mut rows = statement.query((after, CATCH_UP_AT_ONCE))?;
+        let sql = "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let (mut changes, mut read) = (Vec::new(), 0);
         let (mut bytes, mut through) = (0, after);
-        while bytes < CATCH_UP_BYTES
-            && let Some(row) = rows.next()?
-        {
+        self.connection.each(sql, params![after, CATCH_UP_AT_ONCE], |row| {
             (read, through) = (read + 1, row.get(0)?);
             if let Some((subject, length)) = pass_by("outbox", self.read_subject(through, row))?.flatten() {
                 bytes += length;
                 changes.push(Change::new(through, subject));
             }
-        }
+            let is_enough = bytes >= CATCH_UP_BYTES;
+            Ok::<_, StoreError>(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
         let more = bytes >= CATCH_UP_BYTES || read == CATCH_UP_AT_ONCE;
         Ok(CatchUp::Missed { changes, through, more })
     }
@@ -243,11 +231,11 @@ impl Reader {
         Ok(Some((subject, length)))
     }
 
-    fn ask_as_it_stood(&self, id: &str, standing: &str) -> Result<Ask, StoreError> {
+    fn ask_as_it_stood(&self, id: &str, state: &str) -> Result<Ask, StoreError> {
         let id = AskId::try_from(id).map_err(unreadable)?;
         let ask = self.ask_to_show(&id)?.ok_or_else(|| unreadable("a change of an ask that is not there"))?;
-        let standing: Standing = serde_json::from_str(standing).map_err(unreadable)?;
-        Ok(Ask { state: standing.before(ask.state), ..ask })
+        let then: OutboxState = serde_json::from_str(state).map_err(unreadable)?;
+        Ok(Ask { state: then.before(ask.state), ..ask })
     }
 }
 

@@ -3,11 +3,11 @@
 use super::asks::{time, unreadable};
 use super::keying::CUT;
 use super::row_mac::PASSKEYS;
+use super::sql::{Row, params};
 use super::{Reader, StoreError, Tx, one};
 use crate::webauthn::{Assertion, Encoded, Statement};
 use aye_core::Text;
 use jiff::Timestamp;
-use rusqlite::Row;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -29,29 +29,26 @@ const COLUMNS: &str = "id, credential, key, name, rp, counter, created_at, used_
 impl Tx<'_> {
     pub fn put_passkey(&self, passkey: &PasskeyRow) -> Result<(), StoreError> {
         let sql = "INSERT INTO passkeys (id, credential, key, name, rp, counter, created_at, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_mac('passkeys', ?1, ?2, ?3, ?4, ?5, ?7)) RETURNING mac";
-        let put = (
-            &passkey.id,
-            &passkey.credential.0,
-            &passkey.key.0,
-            passkey.name.as_str(),
-            &passkey.rp,
-            passkey.counter,
-            passkey.created_at.as_millisecond(),
-        );
-        self.put_standing(("passkeys", &passkey.id), sql, put)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let PasskeyRow { id, credential, key, name, rp, counter, created_at, .. } = passkey;
+        let (name, created_at) = (name.as_str(), created_at.as_millisecond());
+        let mac = self.mac(&PASSKEYS, params![id, credential.0, key.0, name, rp, created_at])?;
+        let values = params![id, credential.0, key.0, name, rp, counter, created_at, mac];
+        self.put_standing(("passkeys", id), sql, values, Some(mac.clone()))
     }
 
     /// The counter never goes back: a copy of the passkey that lags behind is noticed each time.
     pub fn passkey_used(&self, id: &str, counter: u32, at: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE passkeys SET used_at = ?2, counter = max(counter, ?3) WHERE id = ?1";
-        one(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond(), counter))?, "passkeys", id)
+        let sql =
+            "UPDATE passkeys SET used_at = ?2, counter = CASE WHEN counter < ?3 THEN ?3 ELSE counter END
+             WHERE id = ?1";
+        one(self.connection.execute(sql, params![id, at.as_millisecond(), counter])?, "passkeys", id)
     }
 
     pub fn remove_passkey(&self, id: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE passkeys SET removed_at = ?2 WHERE id = ?1 AND removed_at IS NULL";
         self.falls("passkeys", id);
-        one(self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))?, "passkeys", id)
+        one(self.connection.execute(sql, params![id, at.as_millisecond()])?, "passkeys", id)
     }
 }
 
@@ -59,20 +56,20 @@ impl Reader {
     /// Those in force that the hub itself registered.
     pub fn passkeys(&self) -> Result<Vec<PasskeyRow>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS}, row_is_ours(mac, {PASSKEYS}) AS ours FROM passkeys WHERE removed_at IS NULL
-             ORDER BY created_at, id"
+            "SELECT {}, counter, used_at FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id",
+            PASSKEYS.selected()
         );
-        self.own_rows(("passkeys", "id"), &sql, [], read_row)
+        self.own_rows(&PASSKEYS, &sql, params![], read_row)
     }
 
     /// All rows that claim to be in force, to be checked.
     pub fn passkeys_to_check(&self) -> Result<Vec<PasskeyRow>, StoreError> {
         // A database that an older version wrote, and no hub has opened since.
-        if !self.connection.table_exists(None, "passkeys")? {
+        if !self.connection.has_table("passkeys")? {
             return Ok(Vec::new());
         }
         let sql = format!("SELECT {COLUMNS} FROM passkeys WHERE removed_at IS NULL ORDER BY created_at, id");
-        self.all_rows(&sql, [], read_row)
+        self.connection.all(&sql, params![], read_row)
     }
 
     /// The same, and if there are none, then because the trail knows of none: rows that were taken away or changed must
@@ -111,11 +108,11 @@ fn read_row(row: &Row) -> Result<PasskeyRow, StoreError> {
         id: row.get("id")?,
         credential: Encoded(row.get("credential")?),
         key: Encoded(row.get("key")?),
-        name: Text::try_from(row.get::<_, String>("name")?).map_err(unreadable)?,
+        name: Text::try_from(row.get::<String>("name")?).map_err(unreadable)?,
         rp: row.get("rp")?,
         counter: row.get("counter")?,
         created_at: time(row.get("created_at")?)?,
-        used_at: row.get::<_, Option<i64>>("used_at")?.map(time).transpose()?,
+        used_at: row.get::<Option<i64>>("used_at")?.map(time).transpose()?,
     })
 }
 

@@ -3,13 +3,14 @@
 
 use super::ask_names::AskNames;
 use super::head::Head;
-use super::row_mac::{self, check_ours, pass_by};
+use super::row_mac::{self, Marked, pass_by};
+use super::sql::{Connection, Row};
 use super::standing::{self, Standing};
 use super::verify::{self, Against, Verified, VerifyError};
-use super::{LAST_UNKEYED_SCHEMA, StoreError, audit, schema, schema_version};
+use super::{StoreError, audit};
 use crate::home::RowMarks;
 use aye_core::trail::{Chain, ChainKey};
-use rusqlite::{Connection, Params, Row};
+use rusqlite::ToSql;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -37,7 +38,6 @@ impl Reader {
         key: ChainKey,
         (head, standing, names): (Arc<Head>, Arc<Standing>, Arc<AskNames>),
     ) -> Result<Self, StoreError> {
-        row_mac::register(&connection, &key, Some(standing.clone()))?;
         let known = Known { schema: Cell::new(None), head, key, standing, names };
         let reader = Self { connection, known: Some(known) };
         reader.at_one_moment(|_| Ok::<_, StoreError>(()))?;
@@ -66,51 +66,35 @@ impl Reader {
         &self,
         table: &'static str,
         sql: &str,
-        params: impl Params,
+        params: &[&dyn ToSql],
         mut read: impl FnMut(&Row) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let found = self.all_rows(sql, params, |row| pass_by(table, read(row)))?;
+        let found = self.connection.all(sql, params, |row| pass_by(table, read(row)))?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// The same of rows that are read with `row_is_ours(…) AS ours`. `name` is the column that names them.
+    /// The same of rows that carry MACs, and are read with what is `selected` of them first.
     pub(super) fn own_rows<T>(
         &self,
-        (table, name): (&'static str, &str),
+        marked: &Marked,
         sql: &str,
-        params: impl Params,
+        params: &[&dyn ToSql],
         mut read: impl FnMut(&Row) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        self.rows(table, sql, params, |row| {
-            check_ours(row, table, name)?;
+        self.rows(marked.table, sql, params, |row| {
+            self.check_ours(marked, row)?;
             read(row)
         })
     }
 
-    /// What every one of these rows holds, or an error.
-    pub(super) fn all_rows<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(read(row)?);
-        }
-        Ok(found)
-    }
-
     /// Begins a change, and returns the trail that it goes on from.
     pub(super) fn begin_change(&self) -> Result<Chain, StoreError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        self.connection.begin()?;
         let begun = self.check_schema().and_then(|()| {
             let found = audit::chain_head(&self.connection)?;
             self.known.as_ref().map_or(Ok(found.clone()), |known| known.head.is_newest(found))
         });
-        begun.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
+        begun.inspect_err(|_| self.connection.roll_back())
     }
 
     /// Everything `work` sees is of one moment.
@@ -120,7 +104,7 @@ impl Reader {
     ) -> Result<T, E> {
         // Asked for before the moment: it may be of a later commit, never of an earlier one.
         let newest = self.known.as_ref().map(|known| known.head.newest());
-        let _transaction = self.connection.unchecked_transaction().map_err(StoreError::from)?;
+        let _moment = self.connection.moment()?;
         self.check_schema()?;
         if let Some(newest) = newest
             && !audit::has_line(&self.connection, &newest)?
@@ -134,12 +118,11 @@ impl Reader {
     /// it wrote. SQLite reads the schema again only when its number has changed, so that is when it is checked.
     fn check_schema(&self) -> Result<(), StoreError> {
         let Some(Known { schema: known, .. }) = &self.known else { return Ok(()) };
-        let mut statement = self.connection.prepare_cached("PRAGMA schema_version")?;
-        let found = Some(statement.query_row([], |row| row.get(0))?);
-        if found != known.get() {
+        let found = self.connection.schema_number()?;
+        if found.is_none() || found != known.get() {
             // A number that was ours once is not ours for good: another schema may come back under it.
             known.set(None);
-            let differences = schema::differences(&self.connection)?;
+            let differences = self.connection.schema_differences()?;
             if !differences.is_empty() {
                 return Err(StoreError::Schema(differences.join(", ")));
             }
@@ -155,16 +138,12 @@ impl Reader {
 
     /// Whether a version that did not key its trail was the last to open this database.
     pub fn is_from_before_keys(&self) -> Result<bool, StoreError> {
-        Ok(schema_version(&self.connection)? <= LAST_UNKEYED_SCHEMA)
+        self.connection.is_from_before_keys()
     }
 
-    /// Whether SQLite itself finds the file in order.
+    /// Whether the database itself finds its files in order.
     pub(super) fn check_file(&self) -> Result<(), VerifyError> {
-        let found: String = self
-            .connection
-            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-            .map_err(StoreError::from)?;
-        if found == "ok" { Ok(()) } else { Err(VerifyError::Damaged(found)) }
+        self.connection.damage()?.map_or(Ok(()), |damage| Err(VerifyError::Damaged(damage)))
     }
 
     /// A row that has no good MAC and must have one, by its table and its name.
@@ -183,6 +162,6 @@ impl Reader {
 
     /// What somebody added to the schema, changed in it or took away.
     pub fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
-        schema::differences(&self.connection)
+        self.connection.schema_differences()
     }
 }

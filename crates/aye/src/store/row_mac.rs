@@ -1,113 +1,154 @@
 //! A MAC with the key of the trail over what counts of each row that the hub relies on: one that anybody else wrote
-//! counts for nothing, nor does an earlier state of one that stands (`standing.rs`). Two SQL functions do it, so that rows are marked where they are written and checked where they
-//! are read: `row_mac(table, values…)` and `row_is_ours(mac, table, values…)`.
+//! counts for nothing, nor does an earlier state of one that stands (`standing.rs`).
 //!
 //! What is marked comes from the program, never from the stored row: a trigger could have changed that one.
 
-use super::StoreError;
+use super::sql::{Connection, Row, params};
 use super::standing::Standing;
+use super::{Reader, StoreError, Tx};
 use crate::home::RowMarks;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::ChainKey;
-use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::ops::ControlFlow;
 use subtle::ConstantTimeEq;
 
-/// The table, and its columns that count, the row's name first. What ends a row (`ended_at`, `revoked_at`, `removed_at`)
-/// is not among them: a row that has ended does not stand any more.
-pub const GRANTS: &str = "'grants', id, body";
-pub const OUTLINES: &str = "'outlines', agent, body";
-pub const TOKENS: &str =
-    "'tokens', id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin";
-pub const PASSKEYS: &str = "'passkeys', id, credential, key, name, rp, created_at";
-/// Not what an agent reports of its state and its cost: nothing is decided by that.
-pub const AGENTS: &str =
-    "'agents', id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at";
-/// The same as earlier versions marked it.
-const AGENTS_BEFORE: &str = "'agents', id, kind, host, cwd, first_cwd, pid, pid_started";
-pub const ASKS: &str = "'asks', id, agent, key, tool_use_id, sub_agent, cwd_checked, digest, created_at, deadline, proof, \
-                        state, answer, by, why, ended_at";
-pub const COMMANDS: &str = "'commands', n, agent, body";
-pub const MEMORY: &str = "'memory', surface, kind, key, body";
-
-struct Marked {
-    table: &'static str,
-    row: &'static str,
+/// A table whose rows carry MACs.
+pub struct Marked {
+    pub table: &'static str,
+    /// Its columns that count, the row's name first. What ends a row (`ended_at`, `revoked_at`, `removed_at`) is not among
+    /// them: a row that has ended does not stand any more.
+    pub columns: &'static str,
     /// What a row is called when it is reported.
     name: &'static str,
     /// The rows that were marked when MACs came.
-    taken_over: &'static str,
+    pub taken_over: &'static str,
     /// The rows that have none only if somebody else wrote them.
     must: &'static str,
 }
 
-const fn all_of(table: &'static str, row: &'static str, name: &'static str) -> Marked {
-    Marked { table, row, name, taken_over: "TRUE", must: "TRUE" }
+const fn all_of(table: &'static str, columns: &'static str, name: &'static str) -> Marked {
+    Marked { table, columns, name, taken_over: "TRUE", must: "TRUE" }
 }
 
-const TABLES: [Marked; 8] = [
-    all_of("grants", GRANTS, "id"),
-    all_of("outlines", OUTLINES, "agent"),
-    all_of("tokens", TOKENS, "id"),
-    all_of("passkeys", PASSKEYS, "id"),
-    all_of("agents", AGENTS, "id"),
-    // Asks are many, and of those that ended long ago nobody waits for the outcome any more.
-    Marked {
-        taken_over: "n > (SELECT max(n) FROM asks) - 100000 OR state = 'open' OR receipt = 'pending'",
-        must: "mac IS NOT NULL OR state = 'open' OR receipt = 'pending'",
-        ..all_of("asks", ASKS, "id")
-    },
-    all_of("commands", COMMANDS, "n"),
-    all_of("memory", MEMORY, "concat_ws(' ', surface, kind, key)"),
-];
+pub const GRANTS: Marked = all_of("grants", "id, body", "id");
+pub const OUTLINES: Marked = all_of("outlines", "agent, body", "agent");
+pub const TOKENS: Marked = all_of(
+    "tokens",
+    "id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin",
+    "id",
+);
+pub const PASSKEYS: Marked = all_of("passkeys", "id, credential, key, name, rp, created_at", "id");
+/// Not what an agent reports of its state and its cost: nothing is decided by that.
+pub const AGENTS: Marked = all_of(
+    "agents",
+    "id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at",
+    "id",
+);
+/// The same as earlier versions marked it.
+pub const AGENTS_BEFORE: Marked =
+    Marked { columns: "id, kind, host, cwd, first_cwd, pid, pid_started", ..AGENTS };
+/// Asks are many, and of those that ended long ago nobody waits for the outcome any more.
+pub const ASKS: Marked = Marked {
+    taken_over: "n > (SELECT max(n) FROM asks) - 100000 OR state = 'open' OR receipt = 'pending'",
+    must: "(mac IS NOT NULL OR state = 'open' OR receipt = 'pending')",
+    ..all_of(
+        "asks",
+        "id, agent, key, tool_use_id, sub_agent, cwd_checked, digest, created_at, deadline, proof, \
+         state, answer, by, why, ended_at",
+        "id",
+    )
+};
+pub const COMMANDS: Marked = all_of("commands", "n, agent, body", "n");
+pub const MEMORY: Marked = all_of("memory", "surface, kind, key, body", "concat_ws(' ', surface, kind, key)");
 
-/// The MAC of a row whose columns are the statement's own parameters of those names.
-pub fn of_params(row: &str) -> String {
-    format!("row_mac({})", row.replace(", ", ", :"))
-}
+pub const TABLES: [Marked; 8] = [GRANTS, OUTLINES, TOKENS, PASSKEYS, AGENTS, ASKS, COMMANDS, MEMORY];
 
-/// Lets this connection mark rows and check them, and with `standing` check that it is their newest state.
-pub fn register(
-    connection: &Connection,
-    key: &ChainKey,
-    standing: Option<Arc<Standing>>,
-) -> rusqlite::Result<()> {
-    // Direct only: a trigger or a view that somebody added cannot have the hub mark anything.
-    let flags =
-        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    let marking = key.clone();
-    connection.create_scalar_function("row_mac", -1, flags, move |row| mac(&marking, row, 0))?;
-    let checking = key.clone();
-    connection.create_scalar_function("row_is_ours", -1, flags, move |row| {
-        let good = mac(&checking, row, 1)?;
-        let given = row.get_raw(0).as_str_or_null().ok().flatten().unwrap_or_default();
-        let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
-        let is_newest = |standing: &Arc<Standing>| {
-            let table = row.get_raw(1).as_str().unwrap_or_default();
-            standing.is_newest(table, &in_words(row.get_raw(2)), given)
-        };
-        Ok(is_ours && standing.as_ref().is_none_or(is_newest))
-    })
-}
-
-/// Marks the rows that are there, as they are: once, in a database that has no MACs yet.
-pub fn mark_all(connection: &Connection, key: &ChainKey) -> Result<(), StoreError> {
-    register(connection, key, None)?;
-    for Marked { table, row, taken_over, .. } in TABLES {
-        connection.execute(&format!("UPDATE {table} SET mac = row_mac({row}) WHERE {taken_over}"), [])?;
+impl Marked {
+    /// How many columns count.
+    pub const fn len(&self) -> usize {
+        let (mut i, mut len) = (0, 1);
+        while i < self.columns.len() {
+            if self.columns.as_bytes()[i] == b',' {
+                len += 1;
+            }
+            i += 1;
+        }
+        len
     }
-    Ok(())
+
+    /// What a statement selects first, so that its rows can be checked: the MAC and what it is over.
+    pub fn selected(&self) -> String {
+        format!("mac, {}", self.columns)
+    }
+
+    /// The MAC of a row with these values, one for each column.
+    pub fn mac(&self, key: &ChainKey, values: &[&dyn ToSql]) -> Result<String, StoreError> {
+        let value = |value: &&dyn ToSql| {
+            Ok::<_, StoreError>(match value.to_sql()? {
+                ToSqlOutput::Owned(owned) => in_json(ValueRef::from(&owned)),
+                ToSqlOutput::Borrowed(borrowed) => in_json(borrowed),
+                _ => return Err(StoreError::Unreadable("a value that is none".to_owned())),
+            })
+        };
+        Ok(tag(key, self.table, values.iter().map(value).collect::<Result<_, _>>()?))
+    }
+
+    /// Whether this row is exactly as the hub wrote it. It was read with what `selected` names from column `first` on.
+    fn is_ours(
+        &self,
+        row: &Row,
+        first: usize,
+        key: &ChainKey,
+        standing: Option<&Standing>,
+    ) -> Result<bool, StoreError> {
+        let given = row.value(first)?.as_str_or_null().ok().flatten().unwrap_or_default();
+        if given.is_empty() {
+            return Ok(false);
+        }
+        let values = (first + 1..=first + self.len()).map(|i| Ok::<_, StoreError>(in_json(row.value(i)?)));
+        let good = tag(key, self.table, values.collect::<Result<_, _>>()?);
+        let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
+        Ok(is_ours
+            && match standing {
+                Some(standing) => standing.is_newest(self.table, &in_words(row.value(first + 1)?), given),
+                None => true,
+            })
+    }
+
+    /// The MAC of a row that was read with what `selected` names first, if that is the MAC it must have.
+    pub fn mac_if_ours(&self, row: &Row, key: &ChainKey) -> Result<Option<String>, StoreError> {
+        match self.is_ours(row, 0, key, None)? {
+            true => row.get(0).map(Some),
+            false => Ok(None),
+        }
+    }
 }
 
-/// Marks all that counts now of the rows that an earlier version marked in part.
-pub fn mark_more(connection: &Connection, key: &ChainKey) -> Result<(), StoreError> {
-    register(connection, key, None)?;
-    let sql = format!("UPDATE agents SET mac = row_mac({AGENTS}) WHERE row_is_ours(mac, {AGENTS_BEFORE})");
-    connection.execute(&sql, [])?;
-    Ok(())
+impl Tx<'_> {
+    /// The MAC of a row that is about to be written with these values.
+    pub(super) fn mac(&self, marked: &Marked, values: &[&dyn ToSql]) -> Result<String, StoreError> {
+        marked.mac(self.key, values)
+    }
+}
+
+impl Reader {
+    /// Whether the hub wrote a row, and nobody put an earlier state of it back. Who only looks cannot know that.
+    pub(super) fn is_ours(&self, marked: &Marked, row: &Row, first: usize) -> Result<bool, StoreError> {
+        match self.key() {
+            Some(key) => marked.is_ours(row, first, key, self.standing().map(|standing| &**standing)),
+            None => Ok(false),
+        }
+    }
+
+    pub(super) fn check_ours(&self, marked: &Marked, row: &Row) -> Result<(), StoreError> {
+        match self.is_ours(marked, row, 0)? {
+            true => Ok(()),
+            false => Err(StoreError::Foreign { table: marked.table, id: in_words(row.value(1)?) }),
+        }
+    }
 }
 
 /// The table and the name of a row that has no good MAC and must have one.
@@ -116,26 +157,28 @@ pub fn first_foreign(
     key: &ChainKey,
     marks: RowMarks,
 ) -> Result<Option<(&'static str, String)>, StoreError> {
-    register(connection, key, None)?;
-    for Marked { table, row, name, must, .. } in TABLES {
-        // No hub of this version has opened it yet.
-        let row = if marks == RowMarks::Macs && row == AGENTS { AGENTS_BEFORE } else { row };
-        let sql =
-            format!("SELECT {name} FROM {table} WHERE NOT row_is_ours(mac, {row}) AND ({must}) LIMIT 1");
-        let found = connection.query_row(&sql, [], |row| Ok(in_words(row.get_ref(0)?))).optional()?;
-        if let Some(name) = found {
-            return Ok(Some((table, name)));
+    for mut marked in TABLES {
+        if marks == RowMarks::Macs && marked.table == AGENTS.table {
+            // No hub of this version has opened it yet.
+            marked = AGENTS_BEFORE;
+        }
+        let Marked { table, name, must, .. } = marked;
+        let sql = format!("SELECT {}, {name} FROM {table} WHERE {must}", marked.selected());
+        let mut found = None;
+        connection.each(&sql, params![], |row| {
+            if !marked.is_ours(row, 0, key, None)? {
+                found = Some((table, in_words(row.value(marked.len() + 1)?)));
+            }
+            Ok::<_, StoreError>(match found {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            })
+        })?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
-}
-
-/// Whether the hub wrote this row, which was read with `row_is_ours(…) AS ours`.
-pub fn check_ours(row: &Row, table: &'static str, name: &str) -> Result<(), StoreError> {
-    match row.get("ours")? {
-        true => Ok(()),
-        false => Err(StoreError::Foreign { table, id: in_words(row.get_ref(name)?) }),
-    }
 }
 
 /// A row that is not ours, or makes no sense, is reported and holds up no other.
@@ -158,13 +201,11 @@ pub fn in_words(value: ValueRef) -> String {
     }
 }
 
-fn mac(key: &ChainKey, row: &Context, first: usize) -> rusqlite::Result<String> {
-    let table: String = row.get(first)?;
-    let values: Value = (first + 1..row.len()).map(|i| value(row.get_raw(i))).collect();
-    Ok(key.tag(&format!("row of {table}"), &canonical(&values)))
+pub fn tag(key: &ChainKey, table: &str, values: Vec<Value>) -> String {
+    key.tag(&format!("row of {table}"), &canonical(&Value::Array(values)))
 }
 
-fn value(value: ValueRef) -> Value {
+pub fn in_json(value: ValueRef) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => json!(number),

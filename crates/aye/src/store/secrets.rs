@@ -1,14 +1,12 @@
 //! Answers to secret questions, between the person and the agent. Everything else that is written has them sealed.
 
 use super::asks::{json, unreadable};
-use super::{BUSY, Reader, StoreError, Tx};
+use super::sql::params;
+use super::{Reader, StoreError, Tx};
 use crate::random::random_hex;
 use aye_core::{Answer, Ask, AskId, State};
-use rusqlite::{Connection, OptionalExtension};
-use std::time::Duration;
 
 const SALT_BYTES: usize = 16;
-const FOR_READERS: Duration = Duration::from_millis(50);
 
 impl Tx<'_> {
     /// The answer as it is recorded. One that was given before is sealed as it was then, so that it is recognised.
@@ -25,18 +23,14 @@ impl Tx<'_> {
 
     /// Keeps what was given until it is delivered.
     pub fn put_secret(&self, ask: &AskId, answer: &Answer) -> Result<(), StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("INSERT INTO secrets (ask, answer) VALUES (?1, ?2)")?;
-        statement.execute((ask.as_str(), answer.to_json().to_string()))?;
-        Ok(())
+        let sql = "INSERT INTO secrets (ask, answer) VALUES (?1, ?2)";
+        self.connection.execute(sql, params![ask.as_str(), answer.to_json().to_string()]).map(drop)
     }
 
     /// Overwrites it in the database. Once that is committed, the log of earlier pages is emptied as well.
     pub fn forget_secret(&mut self, ask: &AskId) -> Result<(), StoreError> {
-        self.connection.pragma_update(None, "secure_delete", true)?;
-        let deleted = self.connection.execute("DELETE FROM secrets WHERE ask = ?1", [ask.as_str()]);
-        self.connection.pragma_update(None, "secure_delete", false)?;
-        self.forgets |= deleted? > 0;
+        let sql = "DELETE FROM secrets WHERE ask = ?1";
+        self.forgets |= self.connection.delete_for_good(sql, params![ask.as_str()])? > 0;
         Ok(())
     }
 }
@@ -48,8 +42,8 @@ impl Reader {
         let recorded = ask.state.answer().cloned();
         let (Some(recorded), Some(key)) = (recorded, self.key()) else { return Ok(Some(ask)) };
         let Some(salt) = recorded.salt() else { return Ok(Some(ask)) };
-        let mut statement = self.connection.prepare_cached("SELECT answer FROM secrets WHERE ask = ?1")?;
-        let found: Option<String> = statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
+        let sql = "SELECT answer FROM secrets WHERE ask = ?1";
+        let found: Option<String> = self.connection.first(sql, params![id.as_str()], |row| row.get(0))?;
         let Some(found) = found else { return Ok(Some(ask)) };
         let given = Answer::decode(ask.body.kind(), json(&found)?).map_err(unreadable)?;
         if given.sealed(&ask.body, salt, key) != recorded {
@@ -60,19 +54,4 @@ impl Reader {
         }
         Ok(Some(ask))
     }
-}
-
-/// Empties the log, whose earlier pages have what was deleted. Somebody who reads for longer than everybody else can wait
-/// keeps it from being emptied; it is then tried again with the next change.
-pub fn empty_log(connection: &Connection) -> bool {
-    let empty = || {
-        connection.busy_timeout(FOR_READERS)?;
-        let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        connection.busy_timeout(BUSY)?;
-        Ok::<_, rusqlite::Error>(busy == 0)
-    };
-    empty().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the log of the database could not be emptied");
-        false
-    })
 }

@@ -3,12 +3,13 @@
 //! the newest MAC of each of these rows in memory, and goes by no other. A tag over all of them is in the database,
 //! bound to the newest line of the trail, so that the next start finds them as they were left, or knows that it does not.
 
-use super::row_mac::{AGENTS, GRANTS, OUTLINES, PASSKEYS, TOKENS, in_words, register};
+use super::row_mac::{AGENTS, GRANTS, Marked, OUTLINES, PASSKEYS, TOKENS, in_words};
+use super::sql::{Connection, Params, Row, params};
 use super::{Reader, StoreError, Tx, one};
 use aye_core::AgentId;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::{Chain, ChainKey};
-use rusqlite::{Connection, OptionalExtension, Params};
+use rusqlite::types::ValueRef;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,7 @@ pub enum Doubt {
 
 /// Of a row that is there and that the hub does not go by.
 const FOREIGN: &str = "";
+const PROCESSES: &str = "processes";
 /// Of a token that stays so that it is never handed out again.
 pub const REVOKED: &str = "revoked";
 
@@ -43,41 +45,45 @@ struct Rows {
     undo: Vec<(&'static str, String, Option<String>)>,
 }
 
-fn queries() -> [(&'static str, String); 6] {
+/// The tables with MACs of which rows stand, which of them do, and what is gone by of the others: `revoked_at` is read
+/// after what counts.
+fn tables() -> [(&'static Marked, &'static str, &'static str); 5] {
     [
-        ("agents", format!("SELECT id, iif(row_is_ours(mac, {AGENTS}), mac, '{FOREIGN}') FROM agents")),
-        ("processes", "SELECT concat_ws(' ', pid, started, agent), '' FROM processes".to_owned()),
-        (
-            "tokens",
-            format!(
-                "SELECT id, iif(revoked_at IS NULL, mac, '{REVOKED}') FROM tokens WHERE row_is_ours(mac, {TOKENS})"
-            ),
-        ),
-        (
-            "passkeys",
-            format!("SELECT id, mac FROM passkeys WHERE removed_at IS NULL AND row_is_ours(mac, {PASSKEYS})"),
-        ),
-        (
-            "grants",
-            format!("SELECT id, mac FROM grants WHERE ended_at IS NULL AND row_is_ours(mac, {GRANTS})"),
-        ),
-        ("outlines", format!("SELECT agent, mac FROM outlines WHERE row_is_ours(mac, {OUTLINES})")),
+        (&AGENTS, "NULL", "TRUE"),
+        (&TOKENS, "revoked_at", "TRUE"),
+        (&PASSKEYS, "NULL", "removed_at IS NULL"),
+        (&GRANTS, "NULL", "ended_at IS NULL"),
+        (&OUTLINES, "NULL", "TRUE"),
     ]
 }
 
 impl Standing {
     /// As the rows are now, whoever left them so.
     pub fn read(connection: &Connection, key: &ChainKey) -> Result<Self, StoreError> {
-        register(connection, key, None)?;
         let standing = Self { key: key.clone(), rows: Mutex::default() };
-        for (table, query) in queries() {
-            standing.rows().tables.insert(table, BTreeMap::new());
-            let mut statement = connection.prepare(&query)?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                standing.set(table, &in_words(row.get_ref(0)?), Some(in_words(row.get_ref(1)?)));
-            }
+        for (marked, revoked, which) in tables() {
+            standing.rows().tables.insert(marked.table, BTreeMap::new());
+            let sql = format!("SELECT {}, {revoked} FROM {} WHERE {which}", marked.selected(), marked.table);
+            connection.all(&sql, params![], |row| {
+                let revoked = !matches!(row.value(marked.len() + 1)?, ValueRef::Null);
+                let mac = match marked.mac_if_ours(row, key)? {
+                    Some(_) if revoked => Some(REVOKED.to_owned()),
+                    Some(mac) => Some(mac),
+                    None if marked.table == AGENTS.table => Some(FOREIGN.to_owned()),
+                    None => None,
+                };
+                if mac.is_some() {
+                    standing.set(marked.table, &in_words(row.value(1)?), mac);
+                }
+                Ok(())
+            })?;
         }
+        standing.rows().tables.insert(PROCESSES, BTreeMap::new());
+        connection.all("SELECT pid, started, agent FROM processes", params![], |row| {
+            let (pid, started, agent): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            standing.set(PROCESSES, &format!("{pid} {started} {agent}"), Some(FOREIGN.to_owned()));
+            Ok(())
+        })?;
         standing.keep();
         Ok(standing)
     }
@@ -177,28 +183,28 @@ impl Rows {
 /// Whether the database says that its rows stand as they do. `chain` is the trail as it was when that was written.
 pub fn is_as_left(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<bool, StoreError> {
     let sql = "SELECT tag FROM standing";
-    let said: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    let said: Option<String> = connection.first(sql, params![], |row| row.get(0))?;
     Ok(said.is_some_and(|said| said == standing.tag(chain)))
 }
 
 /// Says that they stand as they do, as of this line.
 pub fn write_tag(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<(), StoreError> {
-    let sql = "INSERT INTO standing (one, tag) VALUES (1, ?1) ON CONFLICT DO UPDATE SET tag = excluded.tag";
-    one(connection.prepare_cached(sql)?.execute([standing.tag(chain)])?, "standing", "1")
+    let sql =
+        "INSERT INTO standing (one, tag) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET tag = excluded.tag";
+    one(connection.execute(sql, params![standing.tag(chain)])?, "standing", "1")
 }
 
 impl Tx<'_> {
-    /// Writes a row with a statement that returns its MAC.
-    pub(super) fn put_standing(
+    /// Writes a row that stands, with this MAC.
+    pub(super) fn put_standing<'p>(
         &self,
         (table, name): (&'static str, &str),
         sql: &str,
-        params: impl Params,
+        params: impl Into<Params<'p>>,
+        mac: Option<String>,
     ) -> Result<(), StoreError> {
-        let mac = self.connection.prepare_cached(sql)?.query_one(params, |row| row.get(0)).optional()?;
-        let reached = mac.is_some() && self.connection.changes() == 1;
-        one(usize::from(reached), table, name)?;
-        self.stands(table, name, mac.flatten());
+        one(self.connection.execute(sql, params)?, table, name)?;
+        self.stands(table, name, mac);
         Ok(())
     }
 
@@ -221,15 +227,13 @@ impl Reader {
     /// The agent of the first of these processes that has one, by process id and start time.
     pub fn agent_of_processes(&self, processes: &[(u32, u64)]) -> Result<Option<AgentId>, StoreError> {
         let Some(standing) = self.standing() else { return Ok(None) };
-        let mut rank = self
-            .connection
-            .prepare_cached("SELECT report <> 'ended', created_at FROM agents WHERE id = ?1")?;
+        let sql = "SELECT report <> 'ended', created_at FROM agents WHERE id = ?1";
         for process in processes {
             let mut found = None;
             for agent in standing.agents_of(*process) {
                 // One whose row is gone is still an agent, and one that has not ended comes first.
-                let read = |row: &rusqlite::Row| Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?));
-                let rank = rank.query_row([agent.as_str()], read).optional()?.unwrap_or_default();
+                let read = |row: &Row| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
+                let rank = self.connection.first(sql, params![agent.as_str()], read)?.unwrap_or_default();
                 found = found.max(Some((rank, agent)));
             }
             if let Some((_, agent)) = found {

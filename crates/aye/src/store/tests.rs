@@ -1,4 +1,5 @@
 use super::*;
+use rusqlite::Connection;
 use serde_json::json;
 use std::sync::mpsc;
 
@@ -90,7 +91,8 @@ async fn the_database_itself_refuses_to_rewrite_history() {
     let refused = |sql: &'static str| {
         let store = store.clone();
         async move {
-            let result = store.write(move |tx| Ok::<_, StoreError>(tx.connection.execute_batch(sql)?)).await;
+            let result =
+                store.write(move |tx| Ok::<_, StoreError>(tx.connection.sqlite().execute_batch(sql)?)).await;
             result.unwrap_err().to_string()
         }
     };
@@ -121,8 +123,10 @@ async fn commits_are_synced_in_full() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir);
     let pragmas = store.write(|tx| {
-        let mode: String = tx.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        let synchronous: i64 = tx.connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        let mode: String =
+            tx.connection.sqlite().pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        let synchronous: i64 =
+            tx.connection.sqlite().pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok::<_, StoreError>((mode, synchronous))
     });
     assert_eq!(pragmas.await.unwrap(), ("wal".to_owned(), 2));
@@ -206,12 +210,12 @@ async fn what_a_start_waits_for_does_not_leave_it_a_trigger_that_is_gone_from_th
     other
         .execute_batch(&format!("INSERT INTO memory VALUES ('web', 'k', '1', '{{}}', NULL); {added}"))
         .unwrap();
-    let mut starting = Connection::open(home.database()).unwrap();
+    let starting = Connection::open(home.database()).unwrap();
     let kept = |connection: &Connection| connection.execute("DELETE FROM memory", []).unwrap() == 0;
     assert!(kept(&starting), "the trigger is read and in force");
-    assert!(matches!(begin_unchanged(&mut starting, &home.database()), Err(OpenError::Changed { .. })));
+    assert!(matches!(sqlite::begin_unchanged(&starting, &home.database()), Err(OpenError::Changed { .. })));
     by_hand::edit_schema(&other, "DELETE FROM sqlite_master WHERE name = 'added'");
-    assert!(!kept(&begin_unchanged(&mut starting, &home.database()).unwrap()));
+    assert!(!kept(&sqlite::begin_unchanged(&starting, &home.database()).unwrap()));
 }
 
 #[tokio::test]
@@ -242,7 +246,7 @@ async fn a_change_that_did_not_reach_its_row_is_a_fault() {
     for (event, change) in changes {
         let done = store.write(move |tx| {
             let trigger = format!("CREATE TRIGGER added BEFORE {event} BEGIN SELECT RAISE(IGNORE); END");
-            tx.connection.execute_batch(&trigger)?;
+            tx.connection.sqlite().execute_batch(&trigger)?;
             change(tx, &agent())
         });
         assert!(matches!(done.await, Err(StoreError::Foreign { .. })), "{event}");

@@ -1,12 +1,12 @@
-use super::asks::{newer, time, unreadable};
+use super::asks::{time, unreadable};
 use super::row_mac::TOKENS;
+use super::sql::{Row, params};
 use super::standing::REVOKED;
 use super::{Reader, StoreError, Tx};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
-use rusqlite::Row;
 use serde_json::{Value, json};
 
 /// What makes a token a browser's session.
@@ -54,50 +54,35 @@ impl TokenRow {
 }
 
 impl Tx<'_> {
-    /// Makes a token, and says so in the trail.
-    pub fn make_token(&mut self, token: &TokenRow, who: &str) -> Result<(), StoreError> {
-        self.put_token(token)?;
-        self.audit(token.created_at, "token.created", who, token.agent.as_ref(), None, token.told())
-    }
-
-    fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
+    pub fn put_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let sql = "INSERT INTO tokens (id, hash, role, agent, name, surface, kept, created_at, expires_at, public_key, origin, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-                 row_mac('tokens', ?1, ?2, ?3, ?4, ?5, ?6, ?8, ?9, ?10, ?11)) RETURNING mac";
-        let put = (
-            &token.id,
-            &token.hash,
-            token.role.as_str(),
-            token.agent.as_ref().map(AgentId::as_str),
-            token.name.as_str(),
-            token.surface.map(Surface::as_str),
-            token.kept,
-            token.created_at.as_millisecond(),
-            token.expires_at.map(Timestamp::as_millisecond),
-            token.session.as_ref().map(|session| session.key.as_bytes()),
-            token.session.as_ref().map(|session| &session.origin),
-        );
-        self.put_standing(("tokens", &token.id), sql, put)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let TokenRow { id, hash, kept, .. } = token;
+        let (role, agent) = (token.role.as_str(), token.agent.as_ref().map(AgentId::as_str));
+        let (name, surface) = (token.name.as_str(), token.surface.map(Surface::as_str));
+        let created = token.created_at.as_millisecond();
+        let expires = token.expires_at.map(Timestamp::as_millisecond);
+        let key = token.session.as_ref().map(|session| session.key.as_bytes());
+        let origin = token.session.as_ref().map(|session| &session.origin);
+        let mac =
+            self.mac(&TOKENS, params![id, hash, role, agent, name, surface, created, expires, key, origin])?;
+        let values = params![id, hash, role, agent, name, surface, kept, created, expires, key, origin, mac];
+        self.put_standing(("tokens", id), sql, values, Some(mac.clone()))
     }
 
-    /// Whether it was not there yet; another one of that name gives way.
-    pub fn make_token_if_new(&mut self, token: &TokenRow, who: &str) -> Result<bool, StoreError> {
-        let new = {
-            let mut statement =
-                self.connection.prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2")?;
-            !statement.exists((&token.id, &token.hash))?
-        };
-        if new {
-            // One of that name with another secret comes from an earlier agent.key.
-            self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([&token.id])?;
-            self.make_token(token, who)?;
+    /// Whether this very token is there. Another one of that name gives way: it comes from an earlier agent.key.
+    pub fn has_token_or_makes_room(&self, token: &TokenRow) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM tokens WHERE id = ?1 AND hash = ?2";
+        let is_there = self.connection.exists(sql, params![token.id, token.hash])?;
+        if !is_there {
+            self.connection.execute("DELETE FROM tokens WHERE id = ?1", params![token.id])?;
         }
-        Ok(new)
+        Ok(is_there)
     }
 
     pub fn keep_token(&mut self, id: &str, who: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE tokens SET kept = 1 WHERE id = ?1 AND kept = 0";
-        match self.connection.prepare_cached(sql)?.execute([id])? {
+        match self.connection.execute(sql, params![id])? {
             0 => Ok(()),
             _ => self.audit(at, "token.kept", who, None, None, json!({ "token": id })),
         }
@@ -106,7 +91,7 @@ impl Tx<'_> {
     /// A revoked token stays, so that it is never handed out again.
     pub fn forget_token(&mut self, id: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "DELETE FROM tokens WHERE id = ?1 AND revoked_at IS NULL AND kept = 0";
-        match self.connection.prepare_cached(sql)?.execute([id])? {
+        match self.connection.execute(sql, params![id])? {
             0 => Ok(()),
             _ => {
                 self.falls("tokens", id);
@@ -118,7 +103,7 @@ impl Tx<'_> {
     /// Whether there was such a token in force.
     pub fn revoke_token(&mut self, id: &str, who: &str, at: Timestamp) -> Result<bool, StoreError> {
         let sql = "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
-        let revoked = self.connection.prepare_cached(sql)?.execute((id, at.as_millisecond()))? == 1;
+        let revoked = self.connection.execute(sql, params![id, at.as_millisecond()])? == 1;
         if revoked {
             self.stands("tokens", id, Some(REVOKED.to_owned()));
             self.audit(at, "token.revoked", who, None, None, json!({ "token": id }))?;
@@ -138,25 +123,24 @@ impl Tx<'_> {
 
 impl Reader {
     pub fn is_token_revoked(&self, id: &str) -> Result<bool, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL")?;
         let is_known = self.standing().is_some_and(|standing| standing.is_revoked(id));
-        Ok(is_known || statement.exists([id])?)
+        let sql = "SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL";
+        Ok(is_known || self.connection.exists(sql, params![id])?)
     }
 
     /// The tokens in force that the hub itself made.
     pub fn tokens_in_force(&self) -> Result<Vec<TokenRow>, StoreError> {
         let sql = format!(
-            "SELECT row_is_ours(mac, {TOKENS}) AS ours, * FROM tokens WHERE revoked_at IS NULL ORDER BY created_at"
+            "SELECT {}, kept FROM tokens WHERE revoked_at IS NULL ORDER BY created_at",
+            TOKENS.selected()
         );
-        self.own_rows(("tokens", "id"), &sql, [], read_row)
+        self.own_rows(&TOKENS, &sql, params![], read_row)
     }
 
     /// Every token, and when it was revoked.
     pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-        self.rows("tokens", "SELECT * FROM tokens ORDER BY created_at", [], |row| {
-            Ok((read_row(row)?, row.get::<_, Option<i64>>("revoked_at")?.map(time).transpose()?))
+        self.rows("tokens", "SELECT * FROM tokens ORDER BY created_at", params![], |row| {
+            Ok((read_row(row)?, row.get::<Option<i64>>("revoked_at")?.map(time).transpose()?))
         })
     }
 }
@@ -167,14 +151,14 @@ fn read_row(row: &Row) -> Result<TokenRow, StoreError> {
     Ok(TokenRow {
         id: row.get("id")?,
         hash: row.get("hash")?,
-        role: row.get::<_, String>("role")?.parse().map_err(unreadable)?,
+        role: row.get::<String>("role")?.parse().map_err(unreadable)?,
         agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
-        name: Text::try_from(row.get::<_, String>("name")?).map_err(unreadable)?,
+        name: Text::try_from(row.get::<String>("name")?).map_err(unreadable)?,
         surface: surface.as_deref().and_then(Surface::named),
-        session: session(newer(row, "public_key")?, newer(row, "origin")?)?,
+        session: session(row.newer("public_key")?, row.newer("origin")?)?,
         kept: row.get("kept")?,
         created_at: time(row.get("created_at")?)?,
-        expires_at: newer::<i64>(row, "expires_at")?.map(time).transpose()?,
+        expires_at: row.newer::<i64>("expires_at")?.map(time).transpose()?,
     })
 }
 

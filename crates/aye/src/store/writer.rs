@@ -3,11 +3,10 @@
 
 use super::head::Head;
 use super::outbox::Change;
-use super::secrets::empty_log;
+use super::sql::Connection;
 use super::standing::write_tag;
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
-use rusqlite::Connection;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -182,7 +181,7 @@ fn write_groups(
     let connection = &reader.connection;
     let standing = reader.standing();
     // Whatever an earlier process deleted and left there.
-    let mut log_is_empty = empty_log(connection);
+    let mut log_is_empty = connection.empty_log();
     while let Some(first) = jobs.blocking_recv() {
         let chain = match reader.begin_change() {
             Ok(chain) => chain,
@@ -210,16 +209,14 @@ fn write_groups(
                 committed(commit);
                 waiting.into_iter().for_each(|tell| tell(Ok(())));
                 if !log_is_empty {
-                    log_is_empty = empty_log(connection);
+                    log_is_empty = connection.empty_log();
                 }
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
                 well.store(false, Ordering::Relaxed);
                 standing.iter().for_each(|standing| standing.give_up(0));
-                if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
-                    tracing::error!("and it could not be rolled back");
-                }
+                connection.roll_back();
                 waiting.into_iter().for_each(|tell| tell(Err(error.clone())));
             }
         }
@@ -243,36 +240,24 @@ fn run_group(
     {
         write_tag(tx.connection, standing, &tx.chain)?;
     }
-    Ok(tx.connection.execute_batch("COMMIT")?)
+    tx.connection.run("COMMIT")
 }
 
 fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
     let (chain, changes) = (tx.chain.clone(), tx.changes.len());
     let standing = tx.standing().cloned();
     let stood = standing.as_ref().map_or(0, |standing| standing.changes());
-    let savepoint = tx.connection.execute_batch("SAVEPOINT job").map_err(StoreError::from);
+    let savepoint = tx.connection.run("SAVEPOINT job");
     let failed = savepoint.clone();
     let (keep, tell) = job(savepoint.map(|()| &mut *tx));
     waiting.push(tell);
     failed?;
-    // SQLite itself gives the whole transaction up on some errors, a full disk among them.
-    if tx.connection.is_autocommit() {
-        return Err(why_given_up(tx.connection));
-    }
+    tx.connection.check_transaction()?;
     if !keep {
-        tx.connection.execute_batch("ROLLBACK TO job")?;
+        tx.connection.run("ROLLBACK TO job")?;
         tx.chain = chain;
         tx.changes.truncate(changes);
         standing.iter().for_each(|standing| standing.give_up(stood));
     }
-    Ok(tx.connection.execute_batch("RELEASE job")?)
-}
-
-/// SQLite says the same of a full disk and of a table whose numbers are used up, which takes somebody who changed them.
-fn why_given_up(connection: &Connection) -> StoreError {
-    let sql = "SELECT group_concat(name, ', ') FROM sqlite_sequence WHERE seq >= 9223372036854775807";
-    match connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0)) {
-        Ok(Some(tables)) => StoreError::Schema(format!("the numbers for new rows of {tables} are used up")),
-        Ok(None) | Err(_) => StoreError::Full,
-    }
+    tx.connection.run("RELEASE job")
 }

@@ -1,6 +1,6 @@
 //! One token an agent: derived from a key, so that it can be handed out again and is kept nowhere.
 
-use super::{Credential, Credentials, sha256};
+use super::{Credential, Credentials, make_token, sha256};
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::store::{TokenRow, Tx};
 use aye_core::digest::hex;
@@ -59,8 +59,10 @@ impl Hub {
             if tx.is_token_revoked(&kept.id)? {
                 return Err(Problem::NotAllowed("the token of this agent was revoked"));
             }
-            if !tx.make_token_if_new(&kept, &who)? && keep {
-                tx.keep_token(&kept.id, &who, now)?;
+            match tx.has_token_or_makes_room(&kept)? {
+                false => make_token(tx, &kept, &who)?,
+                true if keep => tx.keep_token(&kept.id, &who, now)?,
+                true => {}
             }
             Ok(())
         };

@@ -118,7 +118,13 @@ async fn revoke(store: &Store, id: &str, who: &str, now: Timestamp) -> Result<()
 
 async fn record(store: &Store, row: &TokenRow, who: &str) -> Result<(), StoreError> {
     let (row, who) = (row.clone(), who.to_owned());
-    store.write(move |tx: &mut Tx| tx.make_token(&row, &who)).await
+    store.write(move |tx: &mut Tx| make_token(tx, &row, &who)).await
+}
+
+/// Makes a token, and says so in the trail.
+fn make_token(tx: &mut Tx, token: &TokenRow, who: &str) -> Result<(), StoreError> {
+    tx.put_token(token)?;
+    tx.audit(token.created_at, "token.created", who, token.agent.as_ref(), None, token.told())
 }
 
 impl Hub {

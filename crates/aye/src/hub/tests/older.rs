@@ -6,10 +6,10 @@ use aye_core::RaisedBody;
 use aye_core::trail::{Chain, Line};
 
 const SCHEMA: [&str; 4] = [
-    include_str!("../../store/migrations/0001_ground.sql"),
-    include_str!("../../store/migrations/0002_counts.sql"),
-    include_str!("../../store/migrations/0003_sub_agents.sql"),
-    include_str!("../../store/migrations/0004_telegram.sql"),
+    include_str!("../../store/sqlite/migrations/0001_ground.sql"),
+    include_str!("../../store/sqlite/migrations/0002_counts.sql"),
+    include_str!("../../store/sqlite/migrations/0003_sub_agents.sql"),
+    include_str!("../../store/sqlite/migrations/0004_telegram.sql"),
 ];
 
 /// As an adapter of that version raised it, and as that hub wrote it down.

@@ -1,6 +1,7 @@
 //! A database of the version before lines were keyed, whose lines said less.
 
-use super::super::{LAST_UNKEYED_SCHEMA, MIGRATIONS, Store, open_to_read};
+use super::super::sqlite::{LAST_UNKEYED_SCHEMA, MIGRATIONS};
+use super::super::{Store, open_to_read};
 use super::*;
 use aye_core::trail::Chain;
 use aye_core::{AgentId, By, Surface, Text};

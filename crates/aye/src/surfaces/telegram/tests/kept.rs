@@ -3,7 +3,7 @@ use super::super::memory::{Content, SentMessage, Side, SideKind};
 use serde_json::Value;
 
 /// What earlier versions remembered, and what the store makes of it.
-const MIGRATED: &str = include_str!("../../../store/migrations/0012_messages.json");
+const MIGRATED: &str = include_str!("../../../store/sqlite/migrations/0012_messages.json");
 
 #[test]
 fn messages_of_earlier_versions_keep_their_buttons_and_what_was_filled_in() {

@@ -1,6 +1,7 @@
 //! Whether the database has the tables, indexes and triggers that the migrations made, and nothing else.
 
-use super::{MIGRATIONS, StoreError, schema_version};
+use super::super::StoreError;
+use super::{MIGRATIONS, schema_version};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,0 +1,391 @@
+//! SQL as the files of the tables write it: text with parameters, rows with columns. What is called here does not depend
+//! on the database; the few words that do are methods of `Connection`.
+
+use super::{OpenError, StoreError, sqlite};
+use crate::home::RowMarks;
+use aye_core::trail::ChainKey;
+pub use rusqlite::params;
+use rusqlite::types::{FromSql, ToSql, ValueRef};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+pub enum Connection {
+    Sqlite(rusqlite::Connection),
+}
+
+/// The parameters of a statement: `?1`, `?2`, … or by their names. Names that the statement does not have are left out.
+#[derive(Clone, Copy)]
+pub enum Params<'a> {
+    InOrder(&'a [&'a dyn ToSql]),
+    Named(&'a [(&'a str, &'a dyn ToSql)]),
+}
+
+impl<'a> From<&'a [&'a dyn ToSql]> for Params<'a> {
+    fn from(params: &'a [&'a dyn ToSql]) -> Self {
+        Self::InOrder(params)
+    }
+}
+
+impl<'a> From<&'a [(&'a str, &'a dyn ToSql)]> for Params<'a> {
+    fn from(params: &'a [(&'a str, &'a dyn ToSql)]) -> Self {
+        Self::Named(params)
+    }
+}
+
+/// What rows must fulfil, with the values that this is about.
+#[derive(Default)]
+pub struct Conditions<'a> {
+    all: Vec<&'a str>,
+    values: Vec<(&'a str, &'a dyn ToSql)>,
+}
+
+impl<'a> Conditions<'a> {
+    pub fn must(&mut self, condition: &'a str) {
+        self.all.push(condition);
+    }
+
+    /// A condition with one parameter of this name, if there is a value for it.
+    pub fn given<T: ToSql>(&mut self, name: &'a str, value: &'a Option<T>, condition: &'a str) {
+        if value.is_some() {
+            self.all.push(condition);
+            self.values.push((name, value));
+        }
+    }
+
+    /// Only the conditions that were asked for: an index serves no others.
+    pub fn text(&self) -> String {
+        match self.all.is_empty() {
+            true => "TRUE".to_owned(),
+            false => self.all.join(" AND "),
+        }
+    }
+
+    pub fn values(&self) -> &[(&'a str, &'a dyn ToSql)] {
+        &self.values
+    }
+}
+
+/// The pattern of a text that contains this one.
+pub fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// One row of what was found.
+pub enum Row<'a> {
+    Sqlite(&'a rusqlite::Row<'a>),
+}
+
+/// A column by its name, or by its place, which is quicker.
+pub trait Column: rusqlite::RowIndex {}
+impl Column for &str {}
+impl Column for usize {}
+
+impl Row<'_> {
+    pub fn get<T: FromSql>(&self, column: impl Column) -> Result<T, StoreError> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get(column)?),
+        }
+    }
+
+    pub fn value(&self, column: impl Column) -> Result<ValueRef<'_>, StoreError> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get_ref(column)?),
+        }
+    }
+
+    /// A column that a database of an older version, opened only to look, does not have.
+    pub fn newer<T: FromSql>(&self, column: &str) -> Result<Option<T>, StoreError> {
+        match self {
+            Self::Sqlite(row) => match row.get(column) {
+                Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
+                read => Ok(read?),
+            },
+        }
+    }
+}
+
+impl Connection {
+    #[cfg(test)]
+    pub fn sqlite(&self) -> &rusqlite::Connection {
+        let Self::Sqlite(connection) = self;
+        connection
+    }
+
+    /// How many rows it changed.
+    pub fn execute<'p>(&self, sql: &str, params: impl Into<Params<'p>>) -> Result<usize, StoreError> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params.into())?;
+                Ok(statement.raw_execute()?)
+            }
+        }
+    }
+
+    /// Inserts a row, and returns the number in `column` that the database gave it.
+    pub fn insert<'p>(
+        &self,
+        sql: &str,
+        params: impl Into<Params<'p>>,
+        _column: &str,
+    ) -> Result<i64, StoreError> {
+        self.execute(sql, params)?;
+        match self {
+            Self::Sqlite(connection) => Ok(connection.last_insert_rowid()),
+        }
+    }
+
+    /// The last number that a row of this table was given, also if that row is gone.
+    pub fn last_number(&self, table: &str) -> Result<u64, StoreError> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT seq FROM sqlite_sequence WHERE name = ?1",
+        };
+        let last: Option<i64> = self.first(sql, params![table], |row| row.get(0))?;
+        Ok(last.unwrap_or(0).cast_unsigned())
+    }
+
+    /// Overwrites the rows that it deletes.
+    pub fn delete_for_good<'p>(&self, sql: &str, params: impl Into<Params<'p>>) -> Result<usize, StoreError> {
+        match self {
+            Self::Sqlite(connection) => {
+                connection.pragma_update(None, "secure_delete", true)?;
+                let deleted = self.execute(sql, params);
+                connection.pragma_update(None, "secure_delete", false)?;
+                deleted
+            }
+        }
+    }
+
+    /// Whether nothing that was deleted is left in the database's log.
+    pub fn empty_log(&self) -> bool {
+        match self {
+            Self::Sqlite(connection) => sqlite::empty_log(connection),
+        }
+    }
+
+    /// A statement without parameters and without rows.
+    pub fn run(&self, sql: &str) -> Result<(), StoreError> {
+        self.execute(sql, params![]).map(drop)
+    }
+
+    /// Calls `each` with row after row until it has enough.
+    pub fn each<'p, E: From<StoreError>>(
+        &self,
+        sql: &str,
+        params: impl Into<Params<'p>>,
+        mut each: impl FnMut(&Row) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql).map_err(StoreError::from)?;
+                bind(&mut statement, params.into())?;
+                let mut rows = statement.raw_query();
+                while let Some(row) = rows.next().map_err(StoreError::from)? {
+                    if each(&Row::Sqlite(row))?.is_break() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What all of the rows hold, or an error.
+    pub fn all<'p, T>(
+        &self,
+        sql: &str,
+        params: impl Into<Params<'p>>,
+        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        self.each(sql, params, |row| {
+            found.push(read(row)?);
+            Ok::<_, StoreError>(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// What the first row holds, if there is one.
+    pub fn first<'p, T>(
+        &self,
+        sql: &str,
+        params: impl Into<Params<'p>>,
+        mut read: impl FnMut(&Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut found = None;
+        self.each(sql, params, |row| {
+            found = Some(read(row)?);
+            Ok::<_, StoreError>(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The first column of the only row, as an aggregate has one.
+    pub fn one_value<'p, T: FromSql>(
+        &self,
+        sql: &str,
+        params: impl Into<Params<'p>>,
+    ) -> Result<T, StoreError> {
+        let found = self.first(sql, params, |row| row.get(0))?;
+        found.ok_or_else(|| StoreError::Unreadable("no row where there must be one".to_owned()))
+    }
+
+    pub fn exists<'p>(&self, sql: &str, params: impl Into<Params<'p>>) -> Result<bool, StoreError> {
+        Ok(self.first(sql, params, |_| Ok(()))?.is_some())
+    }
+
+    /// Names the index where SQLite, which has no statistics, would take another: one over all asks of an agent, say,
+    /// instead of the small one over the open ones.
+    pub fn indexed_by(&self, index: &str) -> String {
+        match self {
+            Self::Sqlite(_) => format!("INDEXED BY {index}"),
+        }
+    }
+
+    /// Compares with a pattern, without regard to case.
+    pub fn like(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "LIKE",
+        }
+    }
+
+    /// A field of a JSON object that is kept as text; NULL if the text is not JSON.
+    pub fn json_field(&self, column: &str, field: &str) -> String {
+        match self {
+            Self::Sqlite(_) => format!("iif(json_valid({column}), {column} ->> '$.{field}', NULL)"),
+        }
+    }
+
+    /// Begins what is read of one moment. It ends when this is dropped.
+    pub fn moment(&self) -> Result<Moment<'_>, StoreError> {
+        self.run("BEGIN")?;
+        Ok(Moment(self))
+    }
+
+    /// Begins a change.
+    pub fn begin(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => self.run("BEGIN IMMEDIATE"),
+        }
+    }
+
+    /// Gives up the change that was begun.
+    pub fn roll_back(&self) {
+        match self {
+            Self::Sqlite(connection) if connection.is_autocommit() => {}
+            Self::Sqlite(_) => {
+                if let Err(error) = self.run("ROLLBACK") {
+                    tracing::error!(%error, "a change could not be rolled back");
+                }
+            }
+        }
+    }
+
+    /// Whether the change that was begun can still be committed. SQLite gives it up by itself on some errors, a full disk
+    /// among them.
+    pub fn check_transaction(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(connection) if connection.is_autocommit() => Err(sqlite::why_given_up(connection)),
+            Self::Sqlite(_) => Ok(()),
+        }
+    }
+
+    /// A change before the hub runs, on the schema that our migrations made and on no other.
+    pub fn in_change<T>(
+        &self,
+        path: &Path,
+        work: impl FnOnce() -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
+        let begun = match self {
+            Self::Sqlite(connection) => sqlite::begin_unchanged(connection, path)?,
+        };
+        let done = work()?;
+        begun.commit().map_err(StoreError::from)?;
+        Ok(done)
+    }
+
+    /// Marks the rows that an earlier version did not mark, or not as now.
+    pub fn mark_rows(&self, key: &ChainKey, marks: RowMarks) -> Result<(), StoreError> {
+        match (self, marks) {
+            (Self::Sqlite(connection), RowMarks::None) => sqlite::marking::mark_all(connection, key),
+            (Self::Sqlite(connection), RowMarks::Macs) => sqlite::marking::mark_more(connection, key),
+            (Self::Sqlite(_), RowMarks::Standing) => Ok(()),
+        }
+    }
+
+    /// Changes whenever somebody changes the schema.
+    pub fn schema_number(&self) -> Result<Option<i64>, StoreError> {
+        match self {
+            Self::Sqlite(_) => self.first("PRAGMA schema_version", params![], |row| row.get(0)),
+        }
+    }
+
+    /// What somebody added to the schema, changed in it or took away.
+    pub fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Sqlite(connection) => sqlite::differences(connection),
+        }
+    }
+
+    pub fn has_table(&self, table: &str) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.table_exists(None, table)?),
+        }
+    }
+
+    /// Whether a version that did not key its trail was the last to open this database.
+    pub fn is_from_before_keys(&self) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(connection) => {
+                Ok(sqlite::schema_version(connection)? <= sqlite::LAST_UNKEYED_SCHEMA)
+            }
+        }
+    }
+
+    /// What the database itself finds wrong with its files.
+    pub fn damage(&self) -> Result<Option<String>, StoreError> {
+        match self {
+            Self::Sqlite(_) => {
+                let found: String = self.one_value("PRAGMA integrity_check(1)", params![])?;
+                Ok((found != "ok").then_some(found))
+            }
+        }
+    }
+}
+
+/// A transaction that only reads.
+pub struct Moment<'a>(&'a Connection);
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.run("ROLLBACK") {
+            tracing::error!(%error, "a transaction that only read could not be ended");
+        }
+    }
+}
+
+fn bind(statement: &mut rusqlite::Statement, params: Params) -> Result<(), StoreError> {
+    match params {
+        Params::InOrder(values) => {
+            for (i, value) in values.iter().enumerate() {
+                statement.raw_bind_parameter(i + 1, value)?;
+            }
+        }
+        Params::Named(values) => {
+            for (name, value) in values {
+                if let Some(i) = statement.parameter_index(name)? {
+                    statement.raw_bind_parameter(i, value)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
