@@ -114,7 +114,7 @@ impl AgentProfile {
         self.protocol.unwrap_or_default()
     }
 
-    /// What a run may be started in from afar by anybody who may start one.
+    /// The modes in which anybody who may start a run can start one from another surface.
     pub fn modes(&self) -> Vec<&'static str> {
         let modes = self.speaks().modes().iter();
         modes

@@ -98,7 +98,7 @@ impl Transport {
         }
     }
 
-    /// Sends a request and reads the reply, of at most so many bytes.
+    /// Sends a request and reads the reply, up to a maximum length.
     pub async fn exchange(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -213,7 +213,7 @@ where
     Ok(Connection { sender, _driver: driver })
 }
 
-/// Whoever listens there is sent a token next, so it must be a process of ours, in a place of ours.
+/// A token is sent there next, so the socket must belong to this user and lie in a private folder.
 async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, NotOurs> {
     let at = || socket.display().to_string();
     let unreadable = |error| NotOurs::Unreadable(at(), error);

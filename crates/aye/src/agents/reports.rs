@@ -117,7 +117,7 @@ impl Reporter {
     }
 }
 
-/// Already ended, already known: the hub had the last word.
+/// A refused report is not repeated: the ask has ended, or the hub knows better.
 fn heard(told: Result<(), CallError>) {
     if let Err(error) = told {
         tracing::debug!(%error, "the hub did not take a report");

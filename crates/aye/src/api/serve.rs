@@ -106,7 +106,7 @@ async fn rest_after(error: io::Error) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// In the connection's own task: a client that takes its time here holds up nobody else.
+/// In the connection's own task, so that a slow client delays nobody else.
 async fn shake_hands(
     stream: TcpStream,
     tls: TlsAcceptor,

@@ -97,7 +97,7 @@ const ACP: [(&str, AsksFor); 5] = [
 ];
 
 impl ProtocolName {
-    /// The permission modes that a run may be started in from afar.
+    /// The permission modes that a run may be started in from another surface.
     pub const fn modes(self) -> &'static [(&'static str, AsksFor)] {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,

@@ -106,7 +106,7 @@ impl Hub {
                 match take_receipt(tx, &ask, &id, delivery, now) {
                     Err(fault @ (Problem::Store(_) | Problem::Fault(_))) => return Err(fault),
                     Err(Problem::NoSuchAsk) => unknown.push(ask),
-                    // Nothing was written for it, and the others are none the worse.
+                    // Nothing was written for it, and the others are not affected.
                     Err(refused) => tracing::debug!(%ask, %refused, "a receipt was not taken"),
                     Ok(_) => {}
                 }

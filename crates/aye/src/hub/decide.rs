@@ -24,7 +24,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Whether reading the policy for this takes no longer than it takes to have another thread do it.
+    /// True if evaluating the policy here is cheaper than handing it to another thread.
     pub fn is_quick(&self, body: &Body) -> bool {
         match body {
             Body::Permission(permission) => {
@@ -77,12 +77,12 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// What the policy says of a call. A long command takes its time, so those are read before anything is written.
+/// What the policy says of a call. It is evaluated before the transaction, because a long command takes long to parse.
 pub struct PolicyReading {
     policy: aye_policy::Reading,
     /// The agent's kind and folder that it was read for.
     about: (String, String),
-    /// The folders that names are meant from, for an agent on this machine.
+    /// The folders that relative names start from, for an agent on this machine.
     bases: Option<Vec<String>>,
     cwd_is_checked: bool,
 }

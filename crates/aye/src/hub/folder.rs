@@ -32,7 +32,7 @@ impl AgentFolder {
         self.folder.as_deref().map_or(Folder::Disputed, Folder::Known)
     }
 
-    /// The folders that relative names may be meant from.
+    /// The folders that relative names may start from.
     pub fn bases(&self, agent: &Profile) -> Vec<String> {
         let mut bases = vec![if agent.cwd.is_empty() { "/".to_owned() } else { agent.cwd.clone() }];
         let known = self.seen.iter().chain(&self.folder).filter(|folder| !folder.is_empty());

@@ -54,7 +54,7 @@ pub(super) fn run_subject(run: &NewRun) -> Value {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Projects {
     pub projects: Vec<Project>,
-    /// Permission modes that Claude Code may be started in from afar.
+    /// Permission modes that a run of the default agent may be started in.
     pub modes: Vec<&'static str>,
 }
 

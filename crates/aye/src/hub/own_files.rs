@@ -26,7 +26,7 @@ const QUEUE: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// As many links in one name as Linux follows.
 const MOST_LINKS: usize = 40;
-/// Folders in one command that others of its names may be meant from.
+/// Folders in one command that its relative names may start from.
 const MOST_FOLDERS: usize = 64;
 /// Our own folder never has nearly as many files.
 const MOST_OWN_FILES: usize = 100_000;
@@ -143,12 +143,12 @@ enum LeadsTo {
     Elsewhere,
 }
 
-/// A folder that names are meant from.
+/// A folder that relative names start from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Base {
     /// It is there, and the path to it is free of links.
     at: PathBuf,
-    /// So many folders below that, of which none is there yet.
+    /// How many folders below that do not exist yet.
     missing: usize,
 }
 
@@ -214,7 +214,7 @@ fn without_detours(base: &Path, path: &str) -> String {
 }
 
 impl Marks<'_> {
-    /// `cd a && cat ../b`, `tar -C a b`, `make b -C a`: each word may be meant from folders that other words name.
+    /// `cd a && cat ../b`, `tar -C a b`, `make b -C a`: a relative word may start from a folder that another word names.
     /// Every word changes the folder at most once.
     fn walk(&self, bases: &BTreeSet<Base>, words: &[Vec<Name>]) -> Result<(), String> {
         let steps_upwards = |name: &Name| name.path.split('/').filter(|step| *step == "..").count();

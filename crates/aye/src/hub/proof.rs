@@ -20,7 +20,7 @@ impl Hub {
         let Ok(answer) = Answer::decode(ask.body.kind(), answer.clone()) else { return Ok(policy.proof) };
         let kind = self.agent(ask.agent.as_str()).await?.kind;
         let places = self.inner.policy.places();
-        // A long command takes its time.
+        // A long command takes long to parse.
         let read = move || proof_of(&policy, &ask, &answer, &kind, &places);
         on_another_thread("the policy could not be read for this answer", read).await
     }

@@ -69,7 +69,7 @@ pub enum RunEvent {
     Trouble(String),
     /// Whether the agent works, as the hub says; of a session in its own terminal nothing else does.
     Works(bool),
-    /// Something to know for whoever sits where the run is shown.
+    /// A hint for the person at the terminal of this run.
     Hint(String),
     Ended {
         code: Option<i32>,

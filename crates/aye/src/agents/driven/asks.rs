@@ -21,7 +21,7 @@ pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, 
         while followed.try_join_next().is_some() {}
         let (event, to_follow) = match client.raise(&ask).await {
             Ok(raised) => {
-                // What a person answered meanwhile, or ended without an answer, is told by its resolution.
+                // Only a rule's decision is handled here; any other end arrives with the resolution.
                 let decided = Resolution::by_rule(&raised.ask).is_some();
                 let to_follow = (!decided).then(|| (raised.ask.id.clone(), request.clone()));
                 (Event::Raised { request, ask: Box::new(raised.ask) }, to_follow)
@@ -31,7 +31,7 @@ pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, 
         if events.send(event).await.is_err() {
             return;
         }
-        // Only now, so that its end never comes before its beginning.
+        // Followed only after `Raised` was sent, so that `Resolved` never comes first.
         if let Some((ask, request)) = to_follow {
             followed.spawn(follow(client.clone(), ask, body, request, events.clone()));
         }

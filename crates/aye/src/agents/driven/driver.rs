@@ -9,9 +9,9 @@ use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, Report, Wi
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-/// More open asks than this cannot be meant for a person.
+/// No person can be meant to answer more than this.
 const MOST_OPEN: usize = 500;
-/// An agent that uses an id again does so soon.
+/// How many ended requests are remembered, to recognize an id that is used again.
 const REMEMBERED: usize = 1000;
 
 /// What happens to a run.
@@ -46,7 +46,7 @@ pub enum Event {
     HubBack,
     /// The run is to end, whatever the agent is doing.
     Stop,
-    /// The agent complained about something.
+    /// A line that the agent wrote to its standard error.
     ErrorOutput(Line),
     /// No commands can come any more.
     CommandsEnded,
@@ -94,7 +94,7 @@ pub enum Effect<M> {
     End,
 }
 
-/// The ledger of a run: what waits, what is over, and what is still to be shown.
+/// The state of a run: what waits, what is over, and which outcomes the agent has not shown yet.
 pub struct Driver<P: AgentProtocol> {
     protocol: P,
     /// The keys of this run's asks begin with it.
@@ -134,7 +134,7 @@ impl<P: AgentProtocol> Driver<P> {
         }
     }
 
-    /// The first that the agent is told.
+    /// The first messages to the agent.
     pub fn begin(&mut self, prompt: &str, image: Option<&Image>) -> Effects<P> {
         let mut effects = written(self.protocol.begin());
         effects.extend(self.prompt(prompt, image));
@@ -396,7 +396,7 @@ fn withdraw<M>(ask: AskId, why: Withdrawal) -> [Effect<M>; 2] {
     [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(RunEvent::Withdrawn { ask })]
 }
 
-/// Whatever is not confirmed, the person is told as well.
+/// Told to the person as well as to the hub, because it is not confirmed.
 fn not_confirmed<M>(ask: AskId, receipt: Receipt, evidence: String) -> [Effect<M>; 2] {
     let event = RunEvent::NotConfirmed { ask: ask.clone(), receipt, evidence: evidence.clone() };
     [Effect::Tell(event), Effect::Receipt { ask, receipt, evidence }]

@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 pub trait AgentProtocol: Send + Sized + 'static {
     /// What the agent is told.
     type Message: Send + 'static;
-    /// What is needed of a request again to answer it.
+    /// What must be kept of a request to answer it later.
     type Request: Send + 'static;
     type Writer: Writer<Self::Message>;
 
@@ -64,7 +64,7 @@ pub trait AgentProtocol: Send + Sized + 'static {
     /// What is written to end the turn, and which requests end with it.
     fn interrupt(&mut self) -> Vec<Meaning<Self>>;
 
-    /// What the agent's input means, in the order in which it shall count.
+    /// What the agent's input means, in the order in which it is handled.
     fn read(&mut self, input: Line) -> Vec<Meaning<Self>>;
 
     /// How a person's answer, a rule's, or the lack of one is written.
@@ -79,7 +79,7 @@ pub trait AgentProtocol: Send + Sized + 'static {
     /// How the agent is told that a request is refused, and nobody decided it.
     fn refusal(&mut self, id: &str, request: &Self::Request, why: &str) -> Self::Message;
 
-    /// How the agent is told that its request is at fault.
+    /// How the agent is told that its request is invalid.
     fn fault(&mut self, id: &str, why: &str) -> Self::Message;
 }
 
@@ -115,7 +115,7 @@ pub enum Meaning<P: AgentProtocol> {
     Works,
     /// It has taken up a prompt.
     TookPrompt,
-    /// So many sub-agents work in the background.
+    /// How many sub-agents work in the background.
     SubAgents(usize),
     /// Its turn is over; what it asked in this turn no longer counts.
     TurnEnded(Turn),

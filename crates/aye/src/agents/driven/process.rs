@@ -91,7 +91,7 @@ pub async fn read_lines(pipe: impl AsyncRead + Unpin, longest: usize, lines: mps
 pub struct Agent {
     pub process: AgentProcess,
     pub pipes: Pipes,
-    /// What it complains about; never straight to a terminal on which approvals are typed.
+    /// Its standard error; never passed straight to a terminal on which approvals are typed.
     pub errors: ChildStderr,
 }
 

@@ -32,7 +32,7 @@ pub enum Incoming<A> {
     Faulty(Faulty),
 }
 
-/// What is no message as it should be, for any agent.
+/// A malformed message, of any agent.
 #[derive(Debug, PartialEq)]
 pub enum Faulty {
     /// A request that cannot be shown to anybody, and why; it gets an error.
@@ -64,7 +64,7 @@ impl<A> Rpc<A> {
         Self { names_version: true, ..Self::default() }
     }
 
-    /// The line of a request of ours, and what its reply is awaited for.
+    /// A request of ours as a line; `what` comes back with its reply.
     pub fn request(&mut self, what: A, method: &str, params: Value) -> String {
         self.ours += 1;
         self.awaited.insert(self.ours, what);
@@ -90,7 +90,7 @@ impl<A> Rpc<A> {
         message.to_string()
     }
 
-    /// What it comes to when `agent` writes no message as it should be.
+    /// What follows from a malformed message of `agent`.
     pub fn faulty<P: AgentProtocol<Message = String>>(&self, agent: &str, faulty: Faulty) -> Vec<Meaning<P>> {
         match faulty {
             Faulty::Refused { id, why } => {
@@ -157,7 +157,7 @@ impl<A> Rpc<A> {
         }
     }
 
-    /// A message that other parsers may well read is a request that waits for a reply.
+    /// If another parser can read it as a request, the agent waits for a reply and gets an error.
     fn unreadable(&mut self, text: &[u8], error: &serde_json::Error) -> Faulty {
         match serde_json::from_slice::<Value>(text) {
             Ok(message) if message["method"].is_string() && !message["id"].is_null() => {
@@ -172,7 +172,7 @@ impl<A> Rpc<A> {
         }
     }
 
-    /// What stands before the parameters says whether it is a request.
+    /// The part before the parameters says whether it is a request.
     fn too_long(&mut self, beginning: &[u8], length: usize) -> Faulty {
         let why = format!("it has {length} bytes, which is too long to be read");
         let text = String::from_utf8_lossy(beginning);

@@ -345,7 +345,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         false
     }
 
-    /// An agent that reads nothing while thousands of messages wait for it is beyond help.
+    /// True if the queue is full: an agent that leaves thousands of messages unread will not read this one either.
     async fn write(&mut self, message: P::Message, delivers: Option<(AskId, bool)>) -> bool {
         let Some(outgoing) = &self.outgoing else { return false };
         let full = outgoing.try_send(Outgoing { message, delivers }).is_err();

@@ -57,7 +57,7 @@ pub enum Awaited {
 /// What is read from the server.
 pub enum Incoming {
     Event(Vec<u8>),
-    /// An event of so many bytes, which is more than is read.
+    /// An event that is too long to be read, with its length in bytes.
     TooLong(usize),
     Returned {
         to: Awaited,

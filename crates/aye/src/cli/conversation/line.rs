@@ -64,7 +64,7 @@ impl LineEditor {
         self.state.put(text);
     }
 
-    /// As much of it as fits into so many columns, around the cursor, and how many columns the cursor is from its end.
+    /// The part around the cursor that fits into `width` columns, and how many columns the cursor is from its end.
     pub fn shown(&self, columns: usize) -> (String, usize) {
         if self.state.hidden {
             return (String::new(), 0);

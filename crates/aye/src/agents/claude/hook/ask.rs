@@ -35,7 +35,7 @@ const CALL_LOOKS: Duration = Duration::from_millis(50);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Who is told to end is soon ended by force.
+/// Claude Code sends SIGTERM first and SIGKILL soon after; this look must end before that.
 const LAST_LOOK: Duration = Duration::from_millis(450);
 
 struct Asking<'a> {
@@ -156,7 +156,7 @@ pub async fn ask(
     Ok(())
 }
 
-/// Two installed hooks speak of the same requests; each program is one way in.
+/// Identifies this program among installed hooks: two of them report the same requests.
 fn way() -> String {
     let program = std::env::current_exe().unwrap_or_default();
     sha256_hex(program.as_os_str().as_bytes())[..12].to_owned()
@@ -195,7 +195,7 @@ impl Asking<'_> {
         }
     }
 
-    /// What the hooks after us need to know of this ask.
+    /// What later hooks need to know of this ask.
     fn asked(&self, id: &AskId, printed: Option<Printed>) -> AskNote {
         AskNote {
             ask: id.clone(),
@@ -251,7 +251,7 @@ impl Asking<'_> {
         self.client.receipt(id, receipt, &evidence, Try::Once).await
     }
 
-    /// What an answer means for the agent; nothing for an end that brought none.
+    /// The answer in the agent's terms; none if the ask ended without one.
     fn told_of(&self, resolution: &Resolution) -> Option<(Permit, Expected, bool)> {
         let outcome = &resolution.outcome;
         let answer = outcome.answer.as_ref()?;
@@ -264,7 +264,7 @@ impl Asking<'_> {
         Some((permit, expected, edited))
     }
 
-    /// Says whether the hooks after us have something left to tell of it.
+    /// True if a later hook must still report what became of the answer.
     async fn resolved(
         &mut self,
         id: &AskId,
@@ -274,7 +274,7 @@ impl Asking<'_> {
         if resolution.state == AskState::Withdrawn {
             return Ok(false);
         }
-        // The last look before we speak: of two answers only one may be given.
+        // The last look before we print: only one of two answers may reach the agent.
         if let Some(seen) = self.watch.look().ok().flatten() {
             tokio::time::timeout(REPORT_TIMEOUT, self.too_late(id, &seen)).await??;
             return Ok(false);

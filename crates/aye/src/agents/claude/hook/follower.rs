@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
-/// How long the last word to the hub may take.
+/// How long the last reports to the hub may take.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Starts it unless it is there. It outlives the hook that does, so it holds nothing of it.
+/// Starts the follower unless it runs. It outlives this hook, so it inherits none of its streams.
 pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
     let Some((process, config)) = process::of_agent().zip(session.config_dir()) else { return Ok(()) };
     // Older versions do not say what they do.
@@ -40,7 +40,7 @@ pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["hook", "--follow", &process.pid.to_string(), &told.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A group of its own: what is sent to the hook, or to the terminal, is not meant for it.
+    // In a process group of its own, so that signals for the hook or the terminal do not reach it.
     command.process_group(0).current_dir("/").spawn().map(drop)
 }
 
@@ -52,7 +52,7 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     let Some(config) = session.config_dir().map(ConfigDir::new) else { return Ok(()) };
     let (process, file) = (Process::now(pid), config.session_file(pid));
     let client = reach_for(home, &session, pid, PATIENCE).await?;
-    // The first word says what kind of agent it is, for good, and may come from here: hooks can be slow to start.
+    // The first registration fixes the kind of agent. It may come from here, because hooks can be slow to start.
     let known = Registration { supervisor: None, ..profile(&session, None, Registration::default()) };
     client.register(&known, Try::Once).await?;
     let path = session.transcript_path.clone();
@@ -95,13 +95,13 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whoever asked this was killed: nobody would carry an answer to the agent. What still waits is asked anew.
+/// The hook that asked this was killed, so nobody would deliver an answer. A session that still waits is asked again.
 async fn take_over(client: &AgentClient, notes: &Notes, asked: &AskNote) -> Result<(), CallError> {
     let otherwise = (Receipt::Undelivered, "the hook that waited for the answer was killed");
     let over = client.withdraw_or(&asked.ask, Withdrawal::Cancelled, otherwise, Try::Once).await;
     match over {
         Err(error) if error.is_passing() => return Err(error),
-        // Refused means that the hub had the last word.
+        // A refusal means that the hub knows more than we do.
         Ok(()) | Err(_) => notes.settled(asked),
     }
     if let Some(id) = &asked.tool_use_id {

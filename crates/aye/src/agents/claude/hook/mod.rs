@@ -55,7 +55,7 @@ pub async fn run(
         }
         HookEvent::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
         HookEvent::SessionStart => {
-            // Before the hub knows this process for another agent, which could not speak for those.
+            // Before the hub binds this process to the new agent, which may not report for the old ones.
             settle::ended_sessions(home).await;
             let news = Registration { tmux: tmux_session().await, ..Registration::state(Report::Idle) };
             report(home, &session, news).await
@@ -145,7 +145,7 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
         Some(Report::Working | Report::Waiting) | None => Over::Nothing,
     };
     let ends = news.state == Some(Report::Ended);
-    // Who has ended has nothing more to say.
+    // An ended agent can report nothing, so receipts go first.
     if ends {
         settle::settle(&client, &notes, over).await;
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const FOLDER: &str = "hooked";
-/// Longer than it takes from a tool call to the request about it, whatever else looks at it on the way.
+/// Longer than it takes from a tool call to the request about it, other hooks included.
 const CALLS_KEPT: Duration = Duration::from_secs(10 * 60);
 /// Longer than any hook may wait.
 const NOTES_KEPT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
@@ -48,11 +48,11 @@ pub struct AskNote {
     /// The hook that waits, as long as it does.
     pub hook: Process,
     pub printed: Option<Printed>,
-    /// The transcript was waited for once, in vain; it is only looked at from then on.
+    /// We waited for the transcript once and it did not come; from then on we only look.
     pub waited: bool,
 }
 
-/// An answer that was printed, and what must come of it.
+/// An answer that was printed, and what the transcript must show of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Printed {
     pub expected: Expected,
@@ -182,7 +182,7 @@ impl Notes {
         list(&self.folder).into_iter().filter(is_claim).collect()
     }
 
-    /// A lock that only the one who follows this session holds, as long as that one lives.
+    /// A lock that the follower of this session holds for as long as it runs.
     pub fn follower_lock(&self) -> io::Result<Option<File>> {
         fs::create_dir_all(&self.folder)?;
         let path = self.folder.join("follower");
@@ -207,7 +207,7 @@ impl Notes {
         drop(self.write("title", b""));
     }
 
-    /// The session is over; what is still to be said is said by whoever comes next.
+    /// The session is over; a later hook reports what is left.
     pub fn end(&self) {
         match self.unsettled().is_empty() {
             true => remove_folder(&self.folder),

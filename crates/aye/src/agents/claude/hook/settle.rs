@@ -16,7 +16,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(30);
 /// The evidence of a delivery.
 pub const PRINTED: &str = "printed for the agent";
 
-/// What is over together with the event that brought us here.
+/// What ended with the event that this hook was called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     Nothing,
@@ -35,7 +35,7 @@ pub async fn settle(client: &AgentClient, notes: &Notes, over: Over) {
             Err(error) if error.is_passing() => {
                 tracing::debug!(%error, "the hub is away; the next hook tries");
             }
-            // Refused means that the hub had the last word.
+            // A refusal means that the hub knows more than we do.
             Ok(true) | Err(_) => notes.settled(&asked),
         }
     }
@@ -60,7 +60,7 @@ async fn wait_for_transcript(notes: &Notes) {
     }
 }
 
-/// Whether nothing more is to be said of it.
+/// True if nothing is left to report of it.
 async fn settle_one(
     client: &AgentClient,
     notes: &Notes,

@@ -41,7 +41,7 @@ fn open_in(path: &Path, wanted: CallFilter) -> io::Result<Vec<OpenCall>> {
     Ok(scan.pending.into_open())
 }
 
-/// Where the line begins with which the person last went on, if that is near the end.
+/// Offset of the last turn of the person, if it lies within the scanned tail.
 pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
     let user = FinderRev::new(USER);
     let mut seen_from = length;

@@ -17,7 +17,7 @@ enum Position {
     #[default]
     Outside,
     Inside,
-    /// Within an escape, of which this much is still to come.
+    /// Within an escape; this many characters of it are still to come.
     Escape(u8),
     /// Past what is kept of a string.
     Cut,

@@ -175,7 +175,7 @@ impl WatchedAsk {
         })
     }
 
-    /// What is approved is the plan's file, which may be written anew.
+    /// What is approved is the plan's file, which may have been rewritten since.
     fn is_plan_as_asked(&self) -> Result<(), String> {
         let file = self.call.as_ref().and_then(|call| call.input.get("planFilePath")?.as_str());
         match (&self.body, file) {

@@ -15,7 +15,7 @@ pub struct Past {
     client: AgentClient,
     /// Whether the hub has an agent of this name.
     pub is_known: bool,
-    /// Asks of which something is still to be said.
+    /// Asks whose end or receipt the hub does not know yet.
     unsettled: Vec<AskView>,
 }
 

@@ -53,7 +53,7 @@ pub struct Watched {
     screens: mpsc::Sender<PaneText>,
     /// Looks at the terminal while the session waits.
     looking: Option<AbortHandle>,
-    /// How often the terminal was looked at in vain.
+    /// How many looks at the terminal found nothing.
     looks: usize,
     /// Told once it no longer waits for what could not be told apart.
     waits_over: Option<watch::Sender<bool>>,

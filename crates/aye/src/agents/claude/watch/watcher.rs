@@ -73,7 +73,7 @@ struct Watcher {
     /// Which session a transcript belongs to.
     transcripts: HashMap<PathBuf, String>,
     screens: mpsc::Sender<PaneText>,
-    /// The hub hears the last word of a session even after we have left it.
+    /// Reports of a session are still sent after we stopped following it.
     reporters: JoinSet<()>,
 }
 
