@@ -109,6 +109,15 @@ pub struct Driver<P: AgentProtocol> {
     asked: u64,
     /// Whether the last turn failed, or the run did.
     failed: bool,
+    closing: Option<Closing>,
+}
+
+/// The run is about to end.
+struct Closing {
+    /// The agent had nothing left to do, so it has nothing left to ask for.
+    was_idle: bool,
+    /// The person knows why nothing is answered any more.
+    told: bool,
 }
 
 struct WaitingRequest<R> {
@@ -131,6 +140,7 @@ impl<P: AgentProtocol> Driver<P> {
             activity: Activity::default(),
             asked: 0,
             failed: false,
+            closing: None,
         }
     }
 
@@ -193,7 +203,11 @@ impl<P: AgentProtocol> Driver<P> {
             }
             Event::CommandsEnded if self.work_state() == WorkState::Working => Vec::new(),
             Event::CommandsEnded => vec![Effect::End],
-            Event::Closing => self.withdraw_all(),
+            Event::Closing => {
+                let was_idle = self.work_state() == WorkState::Idle;
+                self.closing = Some(Closing { was_idle, told: self.failed });
+                self.withdraw_all()
+            }
             Event::Closed => self.closed(),
         }
     }
@@ -266,12 +280,17 @@ impl<P: AgentProtocol> Driver<P> {
             let why = format!("request id {id} was already answered; use a new id");
             return vec![Effect::Write(self.protocol.fault(&id, &why)), trouble(why)];
         }
-        let body = match body {
-            _ if self.waiting.len() >= MOST_OPEN => {
-                Err(format!("{MOST_OPEN} asks of this agent are open already, so this one was refused"))
-            }
-            body => body,
-        };
+        if let Some(closing) = &mut self.closing {
+            return closing.asked(&mut self.failed).into_iter().map(trouble).collect();
+        }
+        if self.waiting.len() >= MOST_OPEN {
+            self.failed = true;
+            let words = format!(
+                "The agent asked for more than {MOST_OPEN} things at once, which is more than anybody can answer. \
+                 Nothing more is approved. The run ends."
+            );
+            return vec![trouble(words), Effect::End];
+        }
         match body {
             Ok(body) => {
                 let waiting = WaitingRequest { request, body: body.clone(), ask: None, outlives_turn };
@@ -377,6 +396,18 @@ impl<P: AgentProtocol> Driver<P> {
             effects.extend(not_confirmed(ask, Receipt::Unknown, evidence));
         }
         effects
+    }
+}
+
+impl Closing {
+    /// What the person is told when the agent asks for something now, which nobody will answer any more.
+    fn asked(&mut self, failed: &mut bool) -> Option<String> {
+        *failed |= self.was_idle;
+        let first = !std::mem::replace(&mut self.told, true);
+        let when = if self.was_idle { "after it had ended its turn" } else { "while the run was ending" };
+        first.then(|| {
+            format!("The agent asked for something {when}. Nobody was asked, and nothing was approved.")
+        })
     }
 }
 
