@@ -1,6 +1,7 @@
 //! The real agents, driven by `aye run`, with a scripted model behind each. The stories are the same for all of them,
 //! and each checks what the model was told in the end, which is the only proof.
 
+mod acp;
 mod broken;
 mod broken_server;
 mod codex;
@@ -145,5 +146,70 @@ pub static QWEN: Agent = Agent {
     cannot: &[("two requests at once", "it asks one after the other")],
 };
 
+pub static GEMINI: Agent = Agent {
+    kind: "gemini",
+    name: "Gemini CLI",
+    version: "0.61.0",
+    set_up: |command, _, model| {
+        command.env("AYE_GEMINI", program("AYE_TEST_GEMINI")).env("GEMINI_API_KEY", "fake");
+        // Of a model that is named it does not ask another which one to take.
+        command.env("GOOGLE_GEMINI_BASE_URL", model).env("GEMINI_MODEL", "gemini-2.5-flash");
+    },
+    runs: |id, command| tool(id, "run_shell_command", json!({"command": command, "description": "x"})),
+    asks: None,
+    cannot: &[
+        ("a question is answered", "it asks none over ACP"),
+        ("two requests at once", "it asks one after the other"),
+    ],
+};
+
+pub static KIMI: Agent = Agent {
+    kind: "kimi",
+    name: "Kimi Code",
+    version: "2.1.0",
+    set_up: |command, work, model| {
+        let home = work.join(".kimi-code");
+        std::fs::create_dir_all(&home).unwrap();
+        let config = format!(
+            "default_model = \"scripted/scripted\"\n[providers.scripted]\ntype = \"openai\"\n\
+             base_url = \"{model}/v1\"\napi_key = \"fake\"\n[models.\"scripted/scripted\"]\n\
+             provider = \"scripted\"\nmodel = \"scripted\"\nmax_context_size = 100000\n\
+             capabilities = [\"tool_use\"]\n"
+        );
+        std::fs::write(home.join("config.toml"), config).unwrap();
+        let program = program("AYE_TEST_KIMI");
+        // The Node.js that it needs is installed beside it.
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+        command.env("AYE_KIMI", program);
+    },
+    runs: |id, command| tool(id, "Bash", json!({"command": command})),
+    asks: Some(|id| {
+        let option = |label: &str| json!({"label": label, "description": "."});
+        let options = [option("PostgreSQL"), option("SQLite")];
+        let question =
+            json!({"question": "Which DB?", "header": "DB", "multi_select": false, "options": options});
+        tool(id, "AskUserQuestion", json!({"questions": [question]}))
+    }),
+    cannot: &[("two requests at once", "it asks one after the other")],
+};
+
+pub static COPILOT: Agent = Agent {
+    kind: "copilot",
+    name: "Copilot CLI",
+    version: "1.0.102",
+    set_up: |command, _, model| {
+        let program = program("AYE_TEST_COPILOT");
+        // It unpacks itself, which takes long and much room; once is enough.
+        let cache = program.ancestors().nth(3).unwrap().join("cache");
+        command.env("AYE_COPILOT", program).env("XDG_CACHE_HOME", cache);
+        command.env("COPILOT_OFFLINE", "true").env("COPILOT_PROVIDER_BASE_URL", format!("{model}/v1"));
+        command.env("COPILOT_PROVIDER_API_KEY", "fake").env("COPILOT_MODEL", "scripted");
+    },
+    runs: |id, command| tool(id, "bash", json!({"command": command, "description": "x"})),
+    asks: None,
+    cannot: &[("a question is answered", "it asks none over ACP")],
+};
+
 /// Every agent that stories are told with.
-pub static AGENTS: [&Agent; 4] = [&CLAUDE, &CODEX, &OPENCODE, &QWEN];
+pub static AGENTS: [&Agent; 7] = [&CLAUDE, &CODEX, &OPENCODE, &GEMINI, &QWEN, &KIMI, &COPILOT];

@@ -70,7 +70,7 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
         "Claude Code  2.1.325 (tested)                   driven, hooks, watched, MCP",
         "Codex        9.9.9 (tested: 0.166.0)",
         "Qwen Code    version unknown (tested: 0.24.4)",
-        "Kimi CLI     not installed",
+        "Kimi Code    not installed",
     ] {
         assert!(words.contains(line), "{line:?} in\n{words}");
     }

@@ -7,8 +7,6 @@ pub enum Way {
     Driven,
     /// The same over the Agent Client Protocol.
     Acp,
-    /// ACP too, with a section of its own in config.toml.
-    AcpByConfig,
     /// Its hooks ask in the person's own terminal.
     Hooks,
     /// `aye watch` reads its screen in tmux and types the answers.
@@ -22,7 +20,6 @@ impl Way {
         match self {
             Self::Driven => "driven",
             Self::Acp => "driven over ACP",
-            Self::AcpByConfig => "ACP with a section in config.toml",
             Self::Hooks => "hooks",
             Self::Watched => "watched",
             Self::Mcp => "MCP",
@@ -51,10 +48,10 @@ pub const LISTED: [Listed; 7] = [
     },
     Listed { kind: "codex", name: "Codex", tested: Some("0.166.0"), ways: &[Way::Driven, Way::Mcp] },
     Listed { kind: "opencode", name: "OpenCode", tested: Some("1.18.33"), ways: &[Way::Driven, Way::Mcp] },
-    Listed { kind: "gemini", name: "Gemini CLI", tested: None, ways: &[Way::Acp, Way::Mcp] },
+    Listed { kind: "gemini", name: "Gemini CLI", tested: Some("0.61.0"), ways: &[Way::Acp, Way::Mcp] },
     Listed { kind: "qwen", name: "Qwen Code", tested: Some("0.24.4"), ways: &[Way::Acp, Way::Mcp] },
-    Listed { kind: "kimi", name: "Kimi CLI", tested: None, ways: &[Way::AcpByConfig, Way::Mcp] },
-    Listed { kind: "copilot", name: "Copilot CLI", tested: None, ways: &[Way::AcpByConfig, Way::Mcp] },
+    Listed { kind: "kimi", name: "Kimi Code", tested: Some("2.1.0"), ways: &[Way::Acp, Way::Mcp] },
+    Listed { kind: "copilot", name: "Copilot CLI", tested: Some("1.0.102"), ways: &[Way::Acp, Way::Mcp] },
 ];
 
 impl Listed {

@@ -59,7 +59,8 @@ Environment:
   AYE_TOKEN    the token to use instead of operator.token in AYE_HOME
   AYE_CA_FILE  a certificate to trust as well, for that hub
   AYE_CLAUDE   the Claude Code program to start
-  AYE_CODEX    the Codex program to start; also AYE_GEMINI, AYE_OPENCODE, AYE_QWEN
+  AYE_CODEX    the Codex program to start; also AYE_COPILOT, AYE_GEMINI, AYE_KIMI,
+               AYE_OPENCODE, AYE_QWEN
   AYE_LOG      what to log: info, debug, aye=trace, …
   NO_COLOR     print no colours
 

@@ -29,10 +29,17 @@ pub struct KnownAgent {
     pub arguments: &'static [&'static str],
 }
 
-pub const KNOWN_AGENTS: [KnownAgent; 5] = [
+pub const KNOWN_AGENTS: [KnownAgent; 7] = [
     KnownAgent { kind: "claude", protocol: ProtocolName::ClaudeCode, variable: "AYE_CLAUDE", arguments: &[] },
     KnownAgent { kind: "codex", protocol: ProtocolName::Codex, variable: "AYE_CODEX", arguments: &[] },
+    KnownAgent {
+        kind: "copilot",
+        protocol: ProtocolName::Acp,
+        variable: "AYE_COPILOT",
+        arguments: &["--acp"],
+    },
     KnownAgent { kind: "gemini", protocol: ProtocolName::Acp, variable: "AYE_GEMINI", arguments: &["--acp"] },
+    KnownAgent { kind: "kimi", protocol: ProtocolName::Acp, variable: "AYE_KIMI", arguments: &["acp"] },
     KnownAgent {
         kind: "opencode",
         protocol: ProtocolName::OpenCode,
@@ -87,12 +94,14 @@ const OPENCODE: [(&str, AsksFor); 4] = [
     ("full-access", AsksFor::Bypass),
 ];
 
-/// Agents name their modes themselves; those of Gemini CLI and Qwen Code.
-const ACP: [(&str, AsksFor); 5] = [
+/// Agents name their modes themselves; those of Gemini CLI, Qwen Code, Kimi and Copilot.
+const ACP: [(&str, AsksFor); 7] = [
     ("default", AsksFor::Everything),
     ("plan", AsksFor::Everything),
     ("autoEdit", AsksFor::Less),
     ("auto-edit", AsksFor::Less),
+    ("auto", AsksFor::Bypass),
+    ("autopilot", AsksFor::Bypass),
     ("yolo", AsksFor::Bypass),
 ];
 

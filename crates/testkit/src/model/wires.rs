@@ -52,7 +52,11 @@ impl Wire {
         let parts = list(&asked["contents"]).into_iter().flat_map(|content| list(&content["parts"]));
         let gemini =
             parts.map(|part| part["functionResponse"].clone()).filter(|response| !response.is_null());
-        let gemini = gemini.map(|response| (id(&response["id"]), response["response"].clone()));
+        let gemini = gemini.map(|response| {
+            // Gemini CLI puts the name of the tool before the id.
+            let (name, id) = (format!("{}__", id(&response["name"])), id(&response["id"]));
+            (id.strip_prefix(&name).unwrap_or(&id).to_owned(), response["response"].clone())
+        });
         claude.chain(chat).chain(responses).chain(gemini).collect()
     }
 }

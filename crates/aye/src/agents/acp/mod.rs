@@ -1,25 +1,35 @@
 //! Agents that speak the Agent Client Protocol on their standard input and output. The messages are read as they are:
 //! the protocol's crate does not know the fields by which Qwen is answered.
 
+mod calls;
+mod dialects;
+mod form;
+mod options;
 mod outcome;
+mod plan;
+mod session;
+mod transcript;
 mod translate;
+mod updates;
 
-use crate::agents::driven::account::Tokens;
-use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD};
-use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
+use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
+use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::{Body, Receipt};
+use calls::Calls;
+use dialects::Call;
+use form::Form;
+use options::Options;
 use outcome::Expected;
+use plan::Plan;
 use serde_json::{Value, json};
+use session::Awaited;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-
-/// The version of the protocol that is spoken here.
-const VERSION: u64 = 1;
 
 /// How a run is started.
 pub struct Start {
@@ -35,49 +45,41 @@ pub struct Start {
 pub struct Acp {
     start: Start,
     rpc: Rpc<Awaited>,
+    /// The agent's own version, as it names it.
+    version: String,
     /// A way to sign in with a key from the environment, until it was tried.
     key_method: Option<String>,
     session: Option<String>,
     /// Prompts that wait for the session, or for the turn before them to end.
     prompts: VecDeque<Value>,
     in_turn: bool,
-    /// Permissions that wait for an answer.
-    open: Vec<String>,
+    /// What waits for an answer, and how each is told that the turn is interrupted.
+    open: Vec<(String, Value)>,
+    calls: Calls,
     expected: HashMap<String, Expected>,
+    /// What is left to say of an answer that was just written.
+    unsaid: Vec<Meaning<Acp>>,
     /// The words of the message that is being said.
     speaking: Option<(String, String)>,
     texts: u64,
 }
 
-#[derive(Clone, Copy)]
-enum Awaited {
-    Initialize,
-    Authenticate,
-    Session,
-    Mode,
-    Prompt,
-}
-
-/// What the agent offers as answers to a permission; the first of each kind.
-#[derive(Debug, Default)]
-pub struct Options {
-    allow_once: Option<OfferedOption>,
-    for_session: Option<OfferedOption>,
-    always: Option<OfferedOption>,
-    reject_once: Option<OfferedOption>,
-}
-
-#[derive(Debug)]
-struct OfferedOption {
-    id: String,
-    name: String,
-}
-
 /// What is needed of a request to answer it.
 pub struct Request {
     call: Option<String>,
-    options: Options,
-    is_question: bool,
+    asking: Asking,
+}
+
+/// What a request asks for, and what it offers.
+pub enum Asking {
+    Permission(Options),
+    Plan(Options, Option<Plan>),
+    /// Qwen's questions.
+    Questions(Options),
+    /// Which of several ways to allow it.
+    Pick(Options),
+    /// None where it cannot be shown.
+    Form(Option<Form>),
 }
 
 type Meanings = Vec<Meaning<Acp>>;
@@ -101,11 +103,7 @@ impl AgentProtocol for Acp {
     }
 
     fn begin(&mut self) -> Vec<String> {
-        let client = json!({ "name": "aye", "title": "aye", "version": env!("CARGO_PKG_VERSION") });
-        // It reads files and runs commands by itself.
-        let can = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
-        let params = json!({ "protocolVersion": VERSION, "clientCapabilities": can, "clientInfo": client });
-        vec![self.rpc.request(Awaited::Initialize, "initialize", params)]
+        vec![self.initialize()]
     }
 
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<String> {
@@ -121,30 +119,33 @@ impl AgentProtocol for Acp {
         let Some(session) = self.session.clone().filter(|_| self.in_turn) else { return Vec::new() };
         let cancel = self.rpc.tell("session/cancel", json!({ "sessionId": session }));
         // Some agents do not end their turn before they are answered.
-        let open = std::mem::take(&mut self.open).into_iter().flat_map(|id| {
-            let reply = self.rpc.reply(&id, outcome::cancelled());
+        let open = std::mem::take(&mut self.open).into_iter().flat_map(|(id, cancelled)| {
+            let reply = self.rpc.reply(&id, cancelled);
             [Meaning::Cancels { id }, Meaning::Write(reply)]
         });
         std::iter::once(Meaning::Write(cancel)).chain(open).collect()
     }
 
     fn read(&mut self, input: Line) -> Meanings {
-        match self.rpc.read(input) {
+        let mut meanings = std::mem::take(&mut self.unsaid);
+        meanings.extend(match self.rpc.read(input) {
             None => Vec::new(),
-            Some(Incoming::Request { id, method, params }) if method == "session/request_permission" => {
-                self.asks(id, &params)
-            }
-            Some(Incoming::Request { id, .. }) => {
-                let reply = self.rpc.error(&id, UNKNOWN_METHOD, "aye does not know this request");
-                vec![Meaning::Wants { id, reply }]
-            }
+            Some(Incoming::Request { id, method, params }) => match method.as_str() {
+                "session/request_permission" => self.asks_permission(id, &params),
+                "elicitation/create" => self.asks_with_form(id, &params),
+                _ => {
+                    let reply = self.rpc.error(&id, UNKNOWN_METHOD, "aye does not know this request");
+                    vec![Meaning::Wants { id, reply }]
+                }
+            },
             Some(Incoming::Tells { method, params }) if method == "session/update" => {
                 self.updated(&params["update"])
             }
             Some(Incoming::Tells { .. }) => Vec::new(),
             Some(Incoming::Reply { to, result }) => self.replied(to, result),
             Some(Incoming::Faulty(faulty)) => self.rpc.faulty("The agent", faulty),
-        }
+        });
+        meanings
     }
 
     fn outcome(
@@ -154,27 +155,45 @@ impl AgentProtocol for Acp {
         _body: &Body,
         resolution: &Resolution,
     ) -> Written<String> {
-        self.open.retain(|open| open != id);
+        self.open.retain(|(open, _)| open != id);
         let answer = resolution.outcome.answer.as_ref();
-        let (reply, expected, interrupts) = match request.is_question {
-            true => {
-                let (reply, expected) = outcome::answers(&request.options, answer);
+        let (reply, expected, interrupts) = match &request.asking {
+            Asking::Permission(options) => outcome::decision(options, answer),
+            Asking::Plan(options, shown) => {
+                let (reply, expected) = outcome::plan(options, answer);
+                let changed =
+                    shown.as_ref().is_some_and(|plan| !plan.is_as_shown(&self.start.cwd, &self.start.places));
+                match changed && expected == Expected::PlanApproved {
+                    true => return self.refuse_changed_plan(id, options, request.call.clone()),
+                    false => (reply, expected, false),
+                }
+            }
+            Asking::Questions(options) => with_turn(outcome::answers(options, answer)),
+            Asking::Pick(options) => with_turn(outcome::pick(options, answer)),
+            Asking::Form(shown) => {
+                let form = shown.as_ref().map(|form| outcome::form(form, answer));
+                let (reply, expected, why) =
+                    form.unwrap_or_else(|| (form::declined(), Expected::Form(Vec::new()), None));
+                let note = why.map(|why| trouble(format!("The agent's form was declined, because {why}.")));
+                self.unsaid.extend(note);
                 (reply, expected, false)
             }
-            false => outcome::decision(&request.options, answer),
         };
         let mut message = self.rpc.reply(id, reply);
         if let (true, Some(session)) = (interrupts, &self.session) {
             let cancel = self.rpc.tell("session/cancel", json!({ "sessionId": session }));
             message = format!("{message}\n{cancel}");
         }
-        self.expected.extend(request.call.clone().map(|call| (call, expected)));
-        Written { message, shown_by: request.call }
+        // Only Kimi is known to show what became of a form.
+        let shows = self.start.kind == "kimi" || !matches!(expected, Expected::Form(_));
+        let shown_by = request.call.filter(|_| shows);
+        self.expected.extend(shown_by.clone().map(|call| (call, expected)));
+        Written { message, shown_by }
     }
 
     fn refusal(&mut self, id: &str, request: &Request, _why: &str) -> String {
-        self.open.retain(|open| open != id);
-        self.rpc.reply(id, outcome::refused(&request.options))
+        self.open.retain(|(open, _)| open != id);
+        self.rpc.reply(id, request.asking.refused())
     }
 
     fn fault(&mut self, id: &str, why: &str) -> String {
@@ -182,234 +201,108 @@ impl AgentProtocol for Acp {
     }
 }
 
+impl Asking {
+    fn refused(&self) -> Value {
+        match self {
+            Self::Permission(options)
+            | Self::Plan(options, _)
+            | Self::Questions(options)
+            | Self::Pick(options) => options.refused(),
+            Self::Form(Some(_)) => form::cancelled(),
+            Self::Form(None) => form::declined(),
+        }
+    }
+
+    /// What it gets when the turn is interrupted.
+    fn cancelled(&self) -> Value {
+        match self {
+            Self::Form(_) => form::cancelled(),
+            _ => options::cancelled(),
+        }
+    }
+}
+
+fn with_turn((reply, expected): (Value, Expected)) -> (Value, Expected, bool) {
+    (reply, expected, false)
+}
+
 impl Acp {
     pub fn new(start: Start) -> Self {
         Self {
             start,
             rpc: Rpc::naming_its_version(),
+            version: String::new(),
             key_method: None,
             session: None,
             prompts: VecDeque::new(),
             in_turn: false,
             open: Vec::new(),
+            calls: Calls::default(),
             expected: HashMap::new(),
+            unsaid: Vec::new(),
             speaking: None,
             texts: 0,
         }
     }
 
-    fn open_session(&mut self) -> String {
-        let mut params = json!({ "cwd": self.start.cwd, "mcpServers": [] });
-        match &self.start.resume {
-            Some(session) => {
-                params["sessionId"] = session.as_str().into();
-                self.rpc.request(Awaited::Session, "session/load", params)
-            }
-            None => self.rpc.request(Awaited::Session, "session/new", params),
-        }
-    }
-
-    fn next_turn(&mut self) -> Option<String> {
-        let session = self.session.clone().filter(|_| !self.in_turn)?;
-        let prompt = self.prompts.pop_front()?;
-        self.in_turn = true;
-        Some(self.rpc.request(
-            Awaited::Prompt,
-            "session/prompt",
-            json!({ "sessionId": session, "prompt": prompt }),
-        ))
-    }
-
-    fn replied(&mut self, to: Awaited, result: Result<Value, String>) -> Meanings {
-        match (to, result) {
-            (Awaited::Initialize, Ok(result)) if result["protocolVersion"] == VERSION => {
-                let methods = result["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
-                let by_key = methods.iter().find(|method| !method["_meta"]["api-key"].is_null());
-                self.key_method = by_key.and_then(|method| method["id"].as_str()).map(str::to_owned);
-                vec![Meaning::Write(self.open_session())]
-            }
-            (Awaited::Initialize, Ok(result)) => {
-                let version = &result["protocolVersion"];
-                vec![Meaning::Fails(format!(
-                    "The agent speaks version {version} of its protocol, and aye {VERSION}."
-                ))]
-            }
-            (Awaited::Authenticate, Ok(_)) => vec![Meaning::Write(self.open_session())],
-            (Awaited::Session, Ok(result)) => self.opened(&result),
-            (Awaited::Session, Err(why)) => match self.key_method.take() {
-                Some(method) => {
-                    let params = json!({ "methodId": method });
-                    vec![Meaning::Write(self.rpc.request(Awaited::Authenticate, "authenticate", params))]
-                }
-                None => vec![Meaning::Fails(format!("The agent cannot open this session: {why}"))],
-            },
-            (Awaited::Initialize | Awaited::Authenticate, Err(why)) => {
-                vec![Meaning::Fails(format!("The agent cannot be started: {why}"))]
-            }
-            (Awaited::Mode, Err(why)) => {
-                vec![Meaning::Fails(format!("The agent does not take this permission mode: {why}"))]
-            }
-            (Awaited::Prompt, result) => self.turn_ended(result),
-            (Awaited::Mode, Ok(_)) => self.begin_turn(),
-        }
-    }
-
-    fn opened(&mut self, result: &Value) -> Meanings {
-        let named = result["sessionId"].as_str().map(str::to_owned).or(self.start.resume.clone());
-        let Some(session) = named else {
-            return vec![Meaning::Fails("The agent opened a session without a name. The run ends.".into())];
-        };
-        self.session = Some(session.clone());
-        // What is said while a session is loaded was said before.
-        self.speaking = None;
-        let known = Meaning::Session { id: Some(session.clone()), cwd: None };
-        let modes = result["modes"]["availableModes"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let current = result["modes"]["currentModeId"].as_str();
-        let asks = modes.iter().any(|mode| mode["id"] == "default").then_some("default");
-        let wanted = self.start.mode.as_deref().or(asks).filter(|wanted| Some(*wanted) != current);
-        let next = match wanted.map(str::to_owned) {
-            Some(mode) => {
-                let params = json!({ "sessionId": session, "modeId": mode });
-                vec![Meaning::Write(self.rpc.request(Awaited::Mode, "session/set_mode", params))]
-            }
-            None => self.begin_turn(),
-        };
-        std::iter::once(known).chain(next).collect()
-    }
-
-    fn begin_turn(&mut self) -> Meanings {
-        let line = self.next_turn().map(Meaning::Write);
-        line.into_iter().flat_map(|line| [Meaning::Works, line]).collect()
-    }
-
-    fn asks(&mut self, id: String, params: &Value) -> Meanings {
-        let call = &params["toolCall"];
+    fn asks_permission(&mut self, id: String, params: &Value) -> Meanings {
+        let (Start { kind, cwd, places, .. }, asked) = (&self.start, &params["toolCall"]);
         let options = Options::read(&params["options"]);
-        let questions = translate::questions(call);
-        let is_question = questions.is_some();
-        let (body, can) = match questions {
-            Some(questions) => (questions.map(Body::Question), translate::can_answer(&self.start.kind)),
-            None => {
-                (translate::permission(call, &options, &self.start), translate::can_permit(&self.start.kind))
-            }
+        let call = Call { kind, version: &self.version, cwd, asked, told: self.calls.of(asked) };
+        // Kimi may offer several ways to carry its plan out.
+        let planned = Plan::of(kind, asked, cwd, places).filter(|_| kind != "kimi" || !options.differ());
+        let (body, asking) = if let Some(questions) = translate::questions(asked) {
+            (questions.map(Body::Question), Asking::Questions(options))
+        } else if let Some(planned) = planned {
+            let body = planned.as_ref().map_err(Clone::clone).and_then(|plan| translate::plan(&plan.text));
+            (body, Asking::Plan(options, planned.ok()))
+        } else if options.differ() {
+            (translate::pick(&call, &options), Asking::Pick(options))
+        } else {
+            (translate::permission(&call, &options, &self.start), Asking::Permission(options))
         };
-        self.open.push(id.clone());
-        let call = call["toolCallId"].as_str().map(str::to_owned);
+        let call = asked["toolCallId"].as_str().map(str::to_owned);
+        self.asks(id, call, body, asking)
+    }
+
+    fn asks_with_form(&mut self, id: String, params: &Value) -> Meanings {
+        let (body, form) = match Form::read(params) {
+            Ok((form, questions)) => (Ok(Body::Question(questions)), Some(form)),
+            Err(why) => (Err(format!("The agent's form was declined, because {why}.")), None),
+        };
+        let call = params["toolCallId"].as_str().map(str::to_owned);
+        self.asks(id, call, body, Asking::Form(form))
+    }
+
+    fn asks(
+        &mut self,
+        id: String,
+        call: Option<String>,
+        body: Result<Body, String>,
+        asking: Asking,
+    ) -> Meanings {
+        self.open.push((id.clone(), asking.cancelled()));
         let asked = Asked {
             id,
-            request: Request { call: call.clone(), options, is_question },
+            can: translate::can(&self.start.kind, &asking),
+            request: Request { call: call.clone(), asking },
             body,
             tool_use_id: call,
             sub_agent: None,
             cwd: None,
-            can,
             outlives_turn: false,
         };
         self.said().into_iter().chain([Meaning::Works, Meaning::Asks(asked)]).collect()
     }
 
-    fn updated(&mut self, update: &Value) -> Meanings {
-        if self.session.is_none() {
-            return Vec::new();
-        }
-        match update["sessionUpdate"].as_str() {
-            Some("agent_message_chunk") => {
-                let delta = update["content"]["text"].as_str().unwrap_or_default().to_owned();
-                if delta.is_empty() {
-                    return Vec::new();
-                }
-                if self.speaking.is_none() {
-                    self.texts += 1;
-                    self.speaking = Some((format!("t{}", self.texts), String::new()));
-                }
-                let Some((id, words)) = &mut self.speaking else { return Vec::new() };
-                words.push_str(&delta);
-                vec![Meaning::Works, Meaning::Tells(RunEvent::Speaks { id: id.clone(), delta })]
-            }
-            Some("tool_call") => {
-                let Some(id) = update["toolCallId"].as_str().map(str::to_owned) else { return Vec::new() };
-                let (name, input) = translate::tool_and_input(update, &self.start.kind);
-                let input = Value::Object(input);
-                let started = RunEvent::ToolStarted { id, name, input, sub_agent: None };
-                self.said()
-                    .into_iter()
-                    .chain([Meaning::Tells(started)])
-                    .chain(self.call_updated(update))
-                    .collect()
-            }
-            Some("tool_call_update") => self.call_updated(update),
-            _ => Vec::new(),
-        }
-    }
-
-    fn call_updated(&mut self, update: &Value) -> Meanings {
-        let Some(id) = update["toolCallId"].as_str().map(str::to_owned) else { return Vec::new() };
-        let status = update["status"].as_str().unwrap_or_default();
-        let judged = self.expected.get(&id).and_then(|expected| outcome::judge(expected, update));
-        let shows = judged.map(|(receipt, evidence)| {
-            self.expected.remove(&id);
-            Meaning::Shows { call: id.clone(), receipt, evidence }
-        });
-        let ended = matches!(status, "completed" | "failed").then(|| {
-            let blocks = update["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let text = blocks.iter().filter_map(|block| block["content"]["text"].as_str()).collect();
-            let failed = status == "failed";
-            Meaning::Tells(RunEvent::ToolEnded {
-                id,
-                failed,
-                text,
-                images: Vec::new(),
-                took: None,
-                sub_agent: None,
-            })
-        });
-        ended.into_iter().chain(shows).collect()
-    }
-
-    /// The message that has been said, once something else comes.
-    fn said(&mut self) -> Option<Meaning<Self>> {
-        self.speaking.take().map(|(id, text)| Meaning::Tells(RunEvent::Said { id, text }))
-    }
-
-    fn turn_ended(&mut self, result: Result<Value, String>) -> Meanings {
-        self.in_turn = false;
-        self.open.clear();
-        let text = self.speaking.as_ref().map(|(_, text)| text.clone());
-        let said = self.said();
-        // Some agents say nothing more of a call that was refused.
-        let refused =
-            self.expected.extract_if(|_, expected| *expected == Expected::Refused).map(|(call, _)| {
-                let evidence = "the turn has ended, and the agent did not tell of this call again".to_owned();
-                Meaning::Shows { call, receipt: Receipt::Confirmed, evidence }
-            });
-        let mut meanings: Vec<_> = said.into_iter().chain(refused).collect();
-        let turn = match result {
-            Ok(_) => Turn { text, tokens: Tokens::default(), ..Turn::default() },
-            Err(why) => Turn { failed: true, text: Some(why), ..Turn::default() },
-        };
-        meanings.push(Meaning::TurnEnded(turn));
-        meanings.extend(self.begin_turn());
-        meanings
-    }
-}
-
-impl Options {
-    fn read(options: &Value) -> Self {
-        let mut read = Self::default();
-        for option in options.as_array().into_iter().flatten() {
-            let text = |field: &str| option[field].as_str().unwrap_or_default().to_owned();
-            let choice = OfferedOption { id: text("optionId"), name: text("name") };
-            let place = match option["kind"].as_str() {
-                Some("allow_once") => &mut read.allow_once,
-                Some("allow_always") if choice.name.to_lowercase().contains("session") => {
-                    &mut read.for_session
-                }
-                Some("allow_always") => &mut read.always,
-                Some("reject_once") => &mut read.reject_once,
-                _ => continue,
-            };
-            place.get_or_insert(choice);
-        }
-        read
+    /// What was approved is no longer what would be carried out.
+    fn refuse_changed_plan(&mut self, id: &str, options: &Options, call: Option<String>) -> Written<String> {
+        let evidence =
+            "the plan's file was changed while somebody decided, so the plan was refused".to_owned();
+        self.unsaid
+            .push(trouble("The agent changed its plan while somebody decided, so it was refused.".into()));
+        let receipt = Receipt::Disputed;
+        self.unsaid.extend(call.clone().map(|call| Meaning::Shows { call, receipt, evidence }));
+        Written { message: self.rpc.reply(id, options.refused()), shown_by: call }
     }
 }

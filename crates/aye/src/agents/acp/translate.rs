@@ -1,47 +1,35 @@
 //! What an agent asks for over ACP, as an ask.
 
-use super::{Options, Start};
+use super::calls::texts;
+use super::dialects::{Call, refusal_ends_turn};
+use super::options::{Lasts, Options};
+use super::{Asking, Start};
 use crate::agents::driven::rpc::question as read_question;
-use crate::agents::driven::tools::{OwnTool, kept_by_hub, to_vocabulary};
-use aye_core::{Body, Can, Keeper, Permission, Questions, Scope, ScopeOffer, Tool};
-use serde_json::{Map, Value, json};
+use crate::agents::driven::tools::kept_by_hub;
+use aye_core::{
+    Body, Can, Keeper, Offer, Permission, Plan, Question, QuestionDraft, Questions, Scope, ScopeOffer, Text,
+    Tool,
+};
+use serde_json::Value;
 
-/// Qwen Code says which of its tools it uses, and with what.
-const QWEN: [OwnTool; 4] = [
-    OwnTool { name: "run_shell_command", tool: Tool::Command, fields: &[] },
-    OwnTool { name: "write_file", tool: Tool::Write, fields: &[] },
-    OwnTool { name: "edit", tool: Tool::Edit, fields: &[] },
-    OwnTool { name: "read_file", tool: Tool::Read, fields: &[] },
-];
-
-/// What ACP carries of an answer to a permission.
-pub fn can_permit(kind: &str) -> Can {
-    let why = "its protocol carries neither a changed input nor words with a refusal".to_owned();
-    Can {
-        edit: false,
-        reason: false,
-        why: Some(why.into()),
-        deny_ends_turn: refusal_ends_turn(kind),
-        ..Can::default()
-    }
-}
-
-/// What Qwen takes of an answer to its questions.
-pub fn can_answer(kind: &str) -> Can {
-    let why = "it takes one text for each question, and nothing else".to_owned();
-    let deny_ends_turn = refusal_ends_turn(kind);
-    Can {
-        response: false,
-        notes: false,
-        reason: false,
-        why: Some(why.into()),
-        deny_ends_turn,
-        ..Can::default()
-    }
-}
-
-fn refusal_ends_turn(kind: &str) -> bool {
-    kind == "qwen"
+/// What the agent can take of an answer to this.
+pub fn can(kind: &str, asking: &Asking) -> Can {
+    let none =
+        Can { response: false, notes: false, edit: false, reason: false, outline: false, ..Can::default() };
+    let (why, deny_ends_turn) = match asking {
+        Asking::Permission(options) | Asking::Plan(options, _) => (
+            "its protocol carries neither a change nor words with a refusal",
+            refusal_ends_turn(kind) || options.refusing().is_none(),
+        ),
+        Asking::Questions(_) => {
+            ("it takes one text for each question, and nothing else", refusal_ends_turn(kind))
+        }
+        Asking::Pick(options) => {
+            ("it takes one of these options, and nothing else", options.refusing().is_none())
+        }
+        Asking::Form(_) => ("it takes what its form has fields for, and nothing else", false),
+    };
+    Can { why: Some(why.to_owned().into()), deny_ends_turn, ..none }
 }
 
 /// The questions, if it is Qwen that asks some in the guise of a permission.
@@ -54,18 +42,37 @@ pub fn questions(call: &Value) -> Option<Result<Questions, String>> {
     })
 }
 
-pub fn permission(call: &Value, options: &Options, start: &Start) -> Result<Body, String> {
-    let (tool, input) = tool_and_input(call, &start.kind);
+/// A request that can be allowed in several ways, as the question which of them.
+pub fn pick(call: &Call, options: &Options) -> Result<Body, String> {
+    let title = call.asked["title"].as_str().unwrap_or("The agent asks");
+    let input = call.asked["rawInput"].as_object().map(|raw| Value::from(raw.clone()).to_string());
+    let parts = std::iter::once(title.to_owned()).chain(texts(call.asked).map(str::to_owned)).chain(input);
+    let offer = |name: &str| Offer { label: name.to_owned(), description: String::new(), preview: None };
+    let question = Question::try_from(QuestionDraft {
+        question: parts.collect::<Vec<_>>().join("\n\n"),
+        options: options.names().map(offer).collect(),
+        ..QuestionDraft::default()
+    })?;
+    Questions::new(vec![question]).map(Body::Question)
+}
+
+pub fn plan(text: &str) -> Result<Body, String> {
+    let plan = Text::try_from(text.to_owned()).map_err(|why| format!("its plan cannot be shown: {why}"))?;
+    Ok(Body::Plan(Plan { plan }))
+}
+
+pub fn permission(call: &Call, options: &Options, start: &Start) -> Result<Body, String> {
+    let (tool, input) = call.tool_and_input();
     let mut scopes = vec![];
-    if options.allow_once.is_some() {
+    if options.allowing(Lasts::Once).is_some() {
         scopes.push(ScopeOffer::once());
     }
     // Nobody knows what an unclear call will be the next time.
     if Tool::named(&tool) != Some(Tool::Unclear) {
-        let agents = [(Scope::Session, &options.for_session), (Scope::Always, &options.always)];
-        let agents = agents.into_iter().filter_map(|(scope, option)| {
-            let rule = option.as_ref().map(|option| option.name.clone());
-            rule.map(|rule| ScopeOffer { scope, rule: Some(rule), kept_by: Some(Keeper::Agent) })
+        let agents = [(Scope::Session, Lasts::Session), (Scope::Always, Lasts::Always)];
+        let agents = agents.into_iter().filter_map(|(scope, lasts)| {
+            let rule = options.allowing(lasts)?.name.clone();
+            Some(ScopeOffer { scope, rule: Some(rule), kept_by: Some(Keeper::Agent) })
         });
         scopes.extend(agents);
         let hubs = kept_by_hub(&start.kind, &tool, &input, &start.cwd, &start.places);
@@ -73,7 +80,7 @@ pub fn permission(call: &Value, options: &Options, start: &Start) -> Result<Body
             offer.scope != Scope::Once && !scopes.iter().any(|known| known.scope == offer.scope)
         };
         let missing: Vec<_> = hubs.into_iter().filter(missing).collect();
-        scopes.extend(missing.into_iter().filter(|_| options.allow_once.is_some()));
+        scopes.extend(missing.into_iter().filter(|_| options.allowing(Lasts::Once).is_some()));
     }
     if scopes.is_empty() {
         return Err("it offers no way to allow it once".into());
@@ -81,70 +88,75 @@ pub fn permission(call: &Value, options: &Options, start: &Start) -> Result<Body
     Permission::new(tool, input, Some(scopes)).map(Body::Permission)
 }
 
-/// What the call will do, as far as the agent shows it. A title is only words.
-pub fn tool_and_input(call: &Value, kind: &str) -> (String, Map<String, Value>) {
-    let raw = call["rawInput"].as_object().filter(|raw| !raw.is_empty());
-    match (raw, call["_meta"]["toolName"].as_str(), written(call)) {
-        (Some(raw), Some(name), _) if kind == "qwen" => to_vocabulary(&QWEN, kind, name, raw.clone()),
-        (Some(raw), ..) => {
-            let mut input = raw.clone();
-            input.extend(
-                shown(call, &["content"]).into_iter().map(|(field, value)| (format!("acp_{field}"), value)),
-            );
-            (format!("{kind}:{}", call["kind"].as_str().unwrap_or("other")), input)
-        }
-        (None, _, Some(written)) => (Tool::Write.name().to_owned(), written),
-        (None, _, None) => {
-            (Tool::Unclear.name().to_owned(), shown(call, &["title", "kind", "content", "locations"]))
-        }
-    }
-}
-
-/// One file with all that it will hold; anything beside that would be lost.
-fn written(call: &Value) -> Option<Map<String, Value>> {
-    let [change] = call["content"].as_array()?.as_slice() else { return None };
-    let is_change = call["kind"] == "edit" && change["type"] == "diff" && change["oldText"].is_string();
-    let (path, text) = (change["path"].as_str()?, change["newText"].as_str()?);
-    let fields = [("file_path".to_owned(), json!(path)), ("content".to_owned(), json!(text))];
-    is_change.then(|| fields.into_iter().collect())
-}
-
-fn shown(call: &Value, fields: &[&str]) -> Map<String, Value> {
-    let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-    let fields = fields.iter().map(|field| ((*field).to_owned(), call[*field].clone()));
-    fields.filter(|(_, value)| !empty(value)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aye_policy::OwnPlaces;
+    use serde_json::json;
+    use std::path::Path;
 
-    fn translated(kind: &str, call: Value) -> (String, Value) {
-        let (tool, input) = tool_and_input(&call, kind);
-        (tool, Value::Object(input))
+    fn scopes(asked: Value, offered: &[(&str, &str)]) -> Result<(String, Vec<Value>), String> {
+        let option = |(kind, name): &(&str, &str)| json!({"optionId": name, "kind": kind, "name": name});
+        let options = Options::read(&offered.iter().map(option).collect());
+        let cwd = Path::new("/src");
+        let start = Start {
+            kind: "mine".into(),
+            arguments: &[],
+            cwd: cwd.into(),
+            places: OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada")),
+            mode: None,
+            resume: None,
+        };
+        let call = Call { kind: "mine", version: "1", cwd, asked: &asked, told: None };
+        match permission(&call, &options, &start)? {
+            Body::Permission(permission) => {
+                let scopes = permission.scopes.iter().map(|offer| serde_json::to_value(offer).unwrap());
+                Ok((permission.tool.clone(), scopes.collect()))
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
-    fn rules_see_what_the_agent_shows_and_a_title_is_not_a_command() {
-        let shell = json!({"kind": "execute", "title": "ls", "rawInput": {"command": "rm x"}, "_meta": {"toolName": "run_shell_command"}});
-        assert_eq!(translated("qwen", shell.clone()), ("Bash".into(), json!({"command": "rm x"})));
-        assert_eq!(translated("other", shell).0, "other:execute");
-        let title = json!({"kind": "execute", "title": "ls", "content": [], "locations": []});
-        assert_eq!(
-            translated("gemini", title.clone()),
-            ("Unclear".into(), json!({"title": "ls", "kind": "execute"}))
-        );
-        assert_eq!(translated("qwen", title).0, "Unclear");
-        let diff = json!({"type": "diff", "path": "/a", "oldText": "x", "newText": "y"});
-        let edit = |content: Value| json!({"kind": "edit", "title": "a", "content": content});
-        assert_eq!(
-            translated("gemini", edit(json!([diff]))),
-            ("Write".into(), json!({"file_path": "/a", "content": "y"}))
-        );
-        assert_eq!(translated("gemini", edit(json!([diff, diff]))).0, "Unclear");
-        assert_eq!(translated("gemini", json!({"kind": "delete", "content": [diff]})).0, "Unclear");
-        // A tool by the name of one of ours is not ours.
-        let posing = json!({"kind": "execute", "rawInput": {"command": "x"}, "_meta": {"toolName": "Bash"}});
-        assert_eq!(translated("qwen", posing).0, "qwen:Bash");
+    fn what_the_agent_keeps_is_offered_in_its_words_and_only_where_it_offers_it() {
+        let asked = json!({"kind": "execute", "rawInput": {"command": "ls"}});
+        let once = json!({"scope": "once"});
+        let agents = |scope: &str, rule: &str| json!({"scope": scope, "rule": rule, "kept_by": "agent"});
+        let hubs = |scope: &str| json!({"scope": scope, "kept_by": "hub"});
+        for (offered, expected) in [
+            (
+                &[("allow_once", "Yes"), ("reject_once", "No")][..],
+                vec![once.clone(), hubs("session"), hubs("always")],
+            ),
+            (
+                &[("allow_once", "Yes"), ("allow_always", "This session")],
+                vec![once.clone(), agents("session", "This session"), hubs("always")],
+            ),
+            (
+                &[("allow_once", "Yes"), ("allow_always", "ls *")],
+                vec![once, agents("always", "ls *"), hubs("session")],
+            ),
+            (&[("allow_always", "ls *"), ("reject_once", "No")], vec![agents("always", "ls *")]),
+        ] {
+            assert_eq!(scopes(asked.clone(), offered), Ok(("mine:execute".into(), expected)), "{offered:?}");
+        }
+        assert!(scopes(asked, &[("reject_once", "No")]).is_err());
+    }
+
+    #[test]
+    fn what_is_only_a_title_is_marked_and_never_allowed_for_longer_than_once() {
+        let all = [("allow_once", "Yes"), ("allow_always", "This session"), ("allow_always", "Always")];
+        for asked in [
+            json!({"title": "ls"}),
+            json!({"title": "ls", "kind": "execute"}),
+            json!({"title": "ls", "kind": "execute", "rawInput": {}}),
+            json!({"title": "ls", "kind": "execute", "rawInput": null, "content": [], "locations": []}),
+            json!({"title": "ls", "kind": "read", "locations": [{"path": "/etc/passwd"}]}),
+            json!({"title": "ls", "content": [{"type": "content", "content": {"type": "text", "text": "ls"}}]}),
+        ] {
+            let expected = Ok(("Unclear".to_owned(), vec![json!({"scope": "once"})]));
+            assert_eq!(scopes(asked.clone(), &all), expected, "{asked}");
+            assert!(scopes(asked, &all[1..]).is_err());
+        }
     }
 }

@@ -219,7 +219,9 @@ fn original(id: &str) -> Value {
 }
 
 fn in_words(error: &Value) -> String {
-    error["message"].as_str().map_or_else(|| one_line(error.to_string().as_bytes()), str::to_owned)
+    let details = error["data"]["details"].as_str().map(|details| format!(": {details}")).unwrap_or_default();
+    let message = error["message"].as_str();
+    message.map_or_else(|| one_line(error.to_string().as_bytes()), |message| format!("{message}{details}"))
 }
 
 fn one_line(text: &[u8]) -> String {

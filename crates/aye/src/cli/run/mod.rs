@@ -50,7 +50,7 @@ With --detach the agent stays in the background and takes further prompts, by `a
 pub struct Run {
     /// What the agent should do; - reads it from standard input. Without it, you are asked for it
     prompt: Option<String>,
-    /// Kind of agent: claude, codex, gemini, opencode, qwen, or an [agents.KIND] in config.toml
+    /// Kind of agent: claude, codex, copilot, gemini, kimi, opencode, qwen, or an [agents.KIND] in config.toml
     #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
     agent: String,
     /// The agent's working folder (default: the current one)
@@ -269,7 +269,7 @@ impl Run {
 /// Whether it could be an agent's own id of a session.
 fn is_session(name: &str) -> bool {
     let is_uuid = name.len() >= 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    is_uuid || name.starts_with("ses_")
+    is_uuid || name.starts_with("ses_") || name.starts_with("session_")
 }
 
 /// Runs an agent to its end, and ends as it does.

@@ -1,0 +1,128 @@
+//! What the agent offers as answers to a request. Exactly that can be answered, and nothing else.
+
+use serde_json::{Value, json};
+
+/// Gemini offers to trust a whole server beside the one tool, which is more than the request is about.
+const TOO_WIDE: &str = "proceed_always_server";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasts {
+    Once,
+    Session,
+    Always,
+}
+
+/// One answer on offer.
+#[derive(Debug, PartialEq)]
+pub struct Choice {
+    pub id: String,
+    pub name: String,
+    /// How long it allows; none where it refuses once.
+    allows: Option<Lasts>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub struct Options(Vec<Choice>);
+
+impl Options {
+    pub fn read(options: &Value) -> Self {
+        let read = |option: &Value| {
+            let (id, name) = (option["optionId"].as_str()?.to_owned(), option["name"].as_str()?.to_owned());
+            let allows = match option["kind"].as_str()? {
+                _ if id == TOO_WIDE => return None,
+                "allow_once" => Some(Lasts::Once),
+                "allow_always" if name.to_lowercase().contains("session") => Some(Lasts::Session),
+                "allow_always" => Some(Lasts::Always),
+                "reject_once" => None,
+                // A person who says no has not said "never".
+                _ => return None,
+            };
+            Some(Choice { id, name, allows })
+        };
+        Self(options.as_array().into_iter().flatten().filter_map(read).collect())
+    }
+
+    /// The first that allows for so long.
+    pub fn allowing(&self, lasts: Lasts) -> Option<&Choice> {
+        self.0.iter().find(|choice| choice.allows == Some(lasts))
+    }
+
+    /// Whether "allow" could mean several things, so that a person must say which.
+    pub fn differ(&self) -> bool {
+        self.0.iter().filter(|choice| choice.allows == Some(Lasts::Once)).count() > 1
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|choice| choice.name.as_str())
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Choice> {
+        self.0.iter().find(|choice| choice.name == name)
+    }
+
+    /// The one by this id that allows once, or else the first that does.
+    pub fn allowing_once_as(&self, id: &str) -> Option<&Choice> {
+        let once = |choice: &&Choice| choice.allows == Some(Lasts::Once);
+        self.0.iter().filter(once).find(|choice| choice.id == id).or(self.allowing(Lasts::Once))
+    }
+
+    pub fn refusing(&self) -> Option<&Choice> {
+        self.0.iter().find(|choice| choice.allows.is_none())
+    }
+
+    /// The reply that refuses. Where the agent offers none, only its whole turn can be ended.
+    pub fn refused(&self) -> Value {
+        self.refusing().map_or_else(cancelled, Choice::selected)
+    }
+}
+
+impl Choice {
+    /// The reply that picks it.
+    pub fn selected(&self) -> Value {
+        json!({ "outcome": { "outcome": "selected", "optionId": self.id } })
+    }
+
+    pub fn allows(&self) -> bool {
+        self.allows.is_some()
+    }
+}
+
+pub fn cancelled() -> Value {
+    json!({ "outcome": { "outcome": "cancelled" } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_agent_offers_can_be_picked_and_nothing_else() {
+        let offered = |kinds: &[(&str, &str)]| {
+            let option = |(n, (kind, name)): (usize, &(&str, &str))| json!({"optionId": format!("o{n}"), "kind": kind, "name": name});
+            Options::read(&kinds.iter().enumerate().map(option).collect())
+        };
+        let picked = |choice: Option<&Choice>| choice.map(|choice| choice.id.clone());
+        for (kinds, expected) in [
+            (&[("allow_once", "Yes"), ("reject_once", "No")][..], [Some("o0"), None, None, Some("o1")]),
+            (
+                &[("allow_always", "For this session"), ("allow_once", "Yes")],
+                [Some("o1"), Some("o0"), None, None],
+            ),
+            (&[("allow_always", "Always"), ("reject_always", "Never")], [None, None, Some("o0"), None]),
+            (&[("reject_once", "No")], [None, None, None, Some("o0")]),
+            (&[("other", "?")], [None; 4]),
+        ] {
+            let options = offered(kinds);
+            let lasts =
+                [Lasts::Once, Lasts::Session, Lasts::Always].map(|lasts| picked(options.allowing(lasts)));
+            let found: Vec<_> = lasts.into_iter().chain([picked(options.refusing())]).collect();
+            assert_eq!(found, expected.map(|id| id.map(str::to_owned)), "{kinds:?}");
+        }
+        assert!(offered(&[("allow_once", "A"), ("allow_once", "B"), ("reject_once", "Skip")]).differ());
+        assert!(!offered(&[("allow_once", "A"), ("allow_always", "B")]).differ());
+        assert_eq!(offered(&[("allow_once", "A")]).refused(), cancelled());
+        let wide = json!([{"optionId": "proceed_always_server", "kind": "allow_always", "name": "All for this session"},
+            {"optionId": "proceed_always_tool", "kind": "allow_always", "name": "Tool for this session"}]);
+        assert_eq!(picked(Options::read(&wide).allowing(Lasts::Session)), Some("proceed_always_tool".into()));
+    }
+}
