@@ -73,3 +73,14 @@ fn the_mcp_server_knows_neither_who_runs_it_nor_how_asks_reach_the_hub() {
 fn the_protocol_knows_neither_of_its_ends() {
     never_uses("protocol", &["hub", "store", "agents", "api", "surfaces", "cli", "client", "transport"]);
 }
+
+#[test]
+fn the_addresses_of_the_api_are_in_the_protocol_and_the_api_alone() {
+    let written =
+        ["protocol", "api"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder));
+    for path in sources("").into_iter().filter(|path| !written.iter().any(|folder| path.starts_with(folder)))
+    {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("\"/api/"), "{} names a call by its address", path.display());
+    }
+}

@@ -164,12 +164,8 @@ fn table(app: &App) -> Table {
     );
     t.add(calls::SIGN_IN_LINK, Operator, tokens::link);
 
-    t.add(
-        Gives::<grants::Grants>::get("/api/grants", "What people allowed for longer than once"),
-        Viewer,
-        grants::list,
-    );
-    t.add(Plain::delete("/api/grants/{id}", "Revoke a grant"), Operator, grants::revoke);
+    t.add(calls::GRANTS, Viewer, grants::list);
+    t.add(calls::REVOKE_GRANT, Operator, grants::revoke);
     t.add(calls::APPROVE_PLAN, Operator, agents::approve_plan);
 
     t.add(calls::PASSKEYS, Viewer, passkeys::list);
@@ -192,11 +188,7 @@ fn table(app: &App) -> Table {
     );
     t.add(calls::REMOVE_PASSKEY, Operator, passkeys::remove);
 
-    t.add(
-        Gives::<policy::PolicyView>::get("/api/policy", "The policy in force, and what it decided"),
-        Viewer,
-        policy::view,
-    );
+    t.add(calls::POLICY, Viewer, policy::view);
     t.add(
         Takes::<page::previews::Which, page::previews::Address>::post(
             "/api/asks/{id}/preview",

@@ -2,64 +2,15 @@
 
 use super::App;
 use super::json::{Failure, Reply, ok};
-use crate::hub::RuleCount;
+use crate::protocol::{PolicyView, RuleCount, RuleView, TimeoutView};
 use axum::extract::State;
-use aye_core::{Kind, Proof};
+use aye_core::Kind;
 use aye_policy::{OutlinePreapproval, Policy, Rule, Verb};
 use jiff::SignedDuration;
-use schemars::JsonSchema;
-use serde::Serialize;
-use std::collections::BTreeMap;
-
-#[derive(Serialize, JsonSchema)]
-pub struct PolicyView {
-    auto_approve: Vec<String>,
-    /// In order: the first that matches decides.
-    rules: Vec<RuleView>,
-    timeout: TimeoutView,
-    /// `wait`, `reject`, or such as `reject after 5m`.
-    when_unattended: String,
-    outline_preapproval: &'static str,
-    /// What every allow by a person takes.
-    proof: Proof,
-    /// What is wrong with `config.toml`.
-    problem: Option<String>,
-    /// What is in force until that is fixed, in a sentence.
-    meanwhile: Option<&'static str>,
-    /// Which rules and grants decided how many of the latest asks.
-    decided: Vec<RuleCount>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct RuleView {
-    number: usize,
-    name: Option<String>,
-    action: &'static str,
-    agent: Option<String>,
-    cwd: Option<String>,
-    tool: Option<String>,
-    command: Option<String>,
-    /// How an allow rule's command is read, where that differs from how it is written.
-    read_as: Option<String>,
-    input: BTreeMap<String, String>,
-    /// What is dangerous about the rule.
-    cautions: Vec<String>,
-    message: Option<String>,
-    /// What allowing it takes, for a rule that asks.
-    proof: Proof,
-}
-
-/// How long an ask of each kind waits; without it, forever.
-#[derive(Serialize, JsonSchema)]
-pub struct TimeoutView {
-    question: Option<String>,
-    permission: Option<String>,
-    plan: Option<String>,
-}
 
 pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> {
     let (policy, trouble) = (app.hub.policy(), app.hub.policy_trouble());
-    let decided = app.hub.decided_by_rules().await?;
+    let decided = app.hub.decided_by_rules().await?.into_iter();
     Ok(ok(PolicyView {
         auto_approve: policy.auto_approve().map(ToString::to_string).collect(),
         rules: policy.rules().iter().map(rule).collect(),
@@ -72,11 +23,12 @@ pub async fn view(State(app): State<App>) -> Result<Reply<PolicyView>, Failure> 
         outline_preapproval: match policy.outline_preapproval {
             OutlinePreapproval::Same => "same",
             OutlinePreapproval::Next => "next",
-        },
+        }
+        .to_owned(),
         proof: policy.proof,
-        meanwhile: trouble.as_ref().map(|trouble| trouble.meanwhile),
+        meanwhile: trouble.as_ref().map(|trouble| trouble.meanwhile.to_owned()),
         problem: trouble.map(|trouble| trouble.problem),
-        decided,
+        decided: decided.map(|count| RuleCount { rule: count.rule, asks: count.asks }).collect(),
     }))
 }
 
@@ -92,7 +44,8 @@ fn rule(rule: &Rule) -> RuleView {
             Verb::Allow => "allow",
             Verb::Deny => "deny",
             Verb::Ask => "ask",
-        },
+        }
+        .to_owned(),
         agent: rule.agent.clone(),
         cwd: rule.cwd.as_ref().map(ToString::to_string),
         tool: rule.tool.as_ref().map(ToString::to_string),

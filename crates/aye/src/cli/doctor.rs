@@ -14,7 +14,7 @@ use aye_core::Role;
 use aye_core::visible::one_line;
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
@@ -125,21 +125,22 @@ fn files(home: &Home) -> Finding {
 async fn config(home: &Home) -> Finding {
     let path = home.config().display().to_string();
     let hub = match Client::for_person(home) {
-        Ok(client) => client.get::<Value>("/api/policy").await.ok(),
+        Ok(client) => client.call(&calls::POLICY, "", &(), &(), Try::Once).await.ok(),
         Err(_) => None,
     };
-    let told = |field: &str| hub.as_ref().and_then(|policy| policy[field].as_str()).map(str::to_owned);
+    let in_force = hub.is_some();
+    let (problem, meanwhile) = hub.map_or((None, None), |policy| (policy.problem, policy.meanwhile));
     let problem = match Config::load(&home.config()) {
         Err(error) => error.to_string(),
-        Ok(_) => match told("problem") {
+        Ok(_) => match problem {
             Some(problem) => problem,
             None if home.config().exists() => return Finding::fine("policy", path),
             None => return Finding::fine("policy", format!("no {path}: everything is asked")),
         },
     };
-    let meanwhile = told("meanwhile").unwrap_or_else(|| match hub {
-        Some(_) => "The last working policy stays in force.".to_owned(),
-        None => "A hub that starts now allows nothing automatically; where a passkey is registered or was \
+    let meanwhile = meanwhile.unwrap_or_else(|| match in_force {
+        true => "The last working policy stays in force.".to_owned(),
+        false => "A hub that starts now allows nothing automatically; where a passkey is registered or was \
                  asked for, allowing takes one."
             .to_owned(),
     });

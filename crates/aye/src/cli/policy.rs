@@ -3,10 +3,11 @@ mod rules;
 pub use rules::{LostByRule, lost_lately, rule_notes};
 
 use super::{Done, open_database, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
-use crate::hub::{GrantInfo, KeptRule, why_asked};
+use crate::hub::why_asked;
+use crate::protocol::{GrantList, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
@@ -278,17 +279,16 @@ impl Grants {
     async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
         if let Some(id) = self.revoke {
-            client.delete(&format!("/api/grants/{id}")).await?;
+            client.call(&calls::REVOKE_GRANT, &id, &(), &(), Try::Once).await?;
             say(&format!("{id} is revoked. You are asked again next time.\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let list: Value = client.get("/api/grants").await?;
+        let list = client.call(&calls::GRANTS, "", &(), &(), Try::Once).await?;
         if self.json {
             say_json(&list)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let grants: Vec<GrantInfo> = serde_json::from_value(list["grants"].clone())?;
-        let kept: Vec<KeptRule> = serde_json::from_value(list["kept_by_agents"].clone())?;
+        let GrantList { grants, kept_by_agents: kept } = list;
         if grants.is_empty() && kept.is_empty() {
             say(&format!("{}\n", paint(DIM, "Nothing is allowed for longer than once.")))?;
         }

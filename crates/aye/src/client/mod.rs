@@ -88,7 +88,7 @@ impl CallError {
     }
 }
 
-/// How hard to try: a hub that is away may be back soon.
+/// Whether to retry while the hub is away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Try {
     Once,
@@ -177,10 +177,6 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, CallError> {
         self.send(Method::POST, path, Some(body)).await
-    }
-
-    pub async fn delete(&self, path: &str) -> Result<Value, CallError> {
-        self.send(Method::DELETE, path, None).await
     }
 
     async fn insist_for(
@@ -387,7 +383,7 @@ mod tests {
         };
         let transport = Arc::new(Transport::unix(home.socket(), home.socket_links()));
         let client = Client { transport, token: None };
-        let call = Call::<(), (), Value>::post("/api/asks/{id}/withdraw", "");
+        let call = Call::<(), (), Value>::post("/called/{id}", "");
         let withdrawn = client.call(&call, "a", &(), &(), Try::UntilHeard);
         tokio::select! {
             withdrawn = withdrawn => assert_eq!(withdrawn.unwrap(), json!({})),

@@ -1,32 +1,16 @@
 //! "Allow for the session" and "always", kept by the hub where the agent has no rule of its own for it.
 
 use super::{Hub, Problem};
+use crate::protocol::GrantInfo;
 use crate::store::{Reader, Tx, grant_digest};
 use aye_core::{Answer, Ask, Body, By, Invalid, Keeper, Proof, Scope, Verdict};
 use aye_policy::{Folder, Grant, ToolCall, tool_and_input};
 use jiff::{SignedDuration, Timestamp};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// A session's grants end with it, and with the working day at the latest.
 pub(super) const SESSION: SignedDuration = SignedDuration::from_hours(12);
 pub(super) const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * 90);
-
-/// A grant as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GrantInfo {
-    pub id: String,
-    /// What it allows.
-    pub words: String,
-    pub tool: String,
-    pub folder: String,
-    /// The one agent it is for; without it, every agent in the folder.
-    pub agent: Option<String>,
-    pub expires_at: Option<Timestamp>,
-    pub by: By,
-    pub at: Timestamp,
-}
 
 /// Keeps what a person just allowed for longer than once.
 pub fn keep(

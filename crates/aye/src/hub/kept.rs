@@ -5,11 +5,9 @@ use super::problem::on_another_thread;
 use super::{Hub, Problem};
 use crate::claude_settings::{self, Destination};
 use crate::processes::host;
+use crate::protocol::{KeptRule, KeptStatus};
 use crate::store::AgentRow;
-use aye_core::{AgentId, Answer, Ask, AskId, Body, By, Keeper, Report, Verdict};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use aye_core::{AgentId, Answer, Ask, Body, Keeper, Report, Verdict};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -17,36 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// A settings file is small; a larger one is something else.
 const LARGEST: u64 = 4 * 1024 * 1024;
-
-/// An approval that an agent keeps by a rule of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct KeptRule {
-    /// The ask whose answer it was.
-    pub ask: AskId,
-    pub agent: AgentId,
-    /// As the agent writes it.
-    pub rule: String,
-    /// Where the agent keeps it, as far as that is known.
-    pub file: Option<PathBuf>,
-    pub found: KeptStatus,
-    /// What that means, and how to take the approval back.
-    pub words: String,
-    pub by: Option<By>,
-    pub at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KeptStatus {
-    /// The file has it.
-    There,
-    /// The file does not have it.
-    Gone,
-    /// The session alone keeps it.
-    Session,
-    /// It cannot be looked up from here.
-    Unknown,
-}
 
 impl Hub {
     /// Of the latest asks, the newest first.
@@ -157,7 +125,8 @@ fn in_words(found: KeptStatus, file: Option<&Path>, agent: &AgentId) -> String {
 mod tests {
     use super::*;
     use aye_core::lifecycle::Delivery;
-    use aye_core::{AskHead, Kind, Receipt, Scope, State};
+    use aye_core::{AskHead, AskId, By, Kind, Receipt, Scope, State};
+    use jiff::Timestamp;
     use serde_json::json;
 
     fn answered(scope: Scope, rule: &str, cwd: &Path) -> Ask {

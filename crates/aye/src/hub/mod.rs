@@ -39,15 +39,13 @@ mod timers;
 
 pub use crate::protocol::{Command, Image, Registration};
 pub use crate::store::{
-    AskCount, AskFilter, AskPage, Change, Decider, EventPage, RuleCount, Snapshot, StoreError, Subject,
+    AskCount, AskFilter, AskPage, Change, Decider, EventPage, Snapshot, StoreError, Subject,
 };
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, AskReference};
 pub use clock::Clock;
 pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
-pub use grants::GrantInfo;
-pub use kept::KeptRule;
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};
 pub use memory::Memo;

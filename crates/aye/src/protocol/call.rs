@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 /// JSON's null.
 pub struct Call<Query = (), Body = (), Reply = ()> {
     pub method: Method,
-    /// With `{id}` in place of whom it is about.
+    /// With `{id}` for the ask, agent or token that it is about.
     pub path: &'static str,
     pub about: &'static str,
     types: PhantomData<fn(Query, Body) -> Reply>,
@@ -37,7 +37,7 @@ impl<Query, Body, Reply> Call<Query, Body, Reply> {
         Self::new(Method::DELETE, path, about)
     }
 
-    /// The path for whom it is about; ids have only characters that are allowed there.
+    /// The path with the id in it; ids have only characters that are allowed there.
     pub fn at(&self, id: &str) -> String {
         self.path.replace("{id}", id)
     }

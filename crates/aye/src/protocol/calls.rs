@@ -8,6 +8,8 @@ use super::agents::{
 use super::asks::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, Resolution, WaitQuery, Withdraw};
 use super::call::Call;
 use super::frames::{FollowQuery, Frame};
+use super::grants::GrantList;
+use super::policy::PolicyView;
 use aye_core::{Agent, AskView, Can, Delivery};
 
 pub const HEALTH: Call<(), (), Health> = Call::get("/api/health", "Whether the hub is there");
@@ -73,3 +75,9 @@ pub const PASSKEY_LINK: Call<(), (), Link> = Call::post(
 );
 pub const REMOVE_PASSKEY: Call<(), RemovePasskey> =
     Call::post("/api/passkeys/{id}/remove", "Remove a passkey, by the signature of one that is there");
+
+pub const GRANTS: Call<(), (), GrantList> =
+    Call::get("/api/grants", "What people allowed for longer than once");
+pub const REVOKE_GRANT: Call = Call::delete("/api/grants/{id}", "Revoke a grant");
+pub const POLICY: Call<(), (), PolicyView> =
+    Call::get("/api/policy", "The policy in force, and what it decided");

@@ -8,6 +8,8 @@ pub mod call;
 pub mod calls;
 pub mod conversation;
 pub mod frames;
+pub mod grants;
+pub mod policy;
 
 pub use access::{
     ApprovePlan, CredentialInfo, Health, Link, ListedToken, Me, NewToken, PasskeyInfo, Passkeys,
@@ -24,3 +26,5 @@ pub use asks::{
 pub use call::{Call, Failed};
 pub use conversation::{ConversationEvent, Tokens, Turn};
 pub use frames::{FollowQuery, Frame, SentResult, Snapshot};
+pub use grants::{GrantInfo, GrantList, KeptRule, KeptStatus};
+pub use policy::{PolicyView, RuleCount, RuleView, TimeoutView};
