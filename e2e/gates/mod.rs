@@ -6,6 +6,7 @@ mod inside;
 mod neighbours;
 mod revoked;
 mod roles;
+mod room;
 mod sessions;
 mod tokens;
 

@@ -114,10 +114,14 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
     }
     match permit(&app, needs, peer, request.headers()).await {
         Ok(Some(caller)) => {
+            let place = match app.room.admit(&caller.credential) {
+                Ok(place) => place,
+                Err(full) => return full.into_response(),
+            };
             let (revoked, cut) =
                 (caller.credential.revoked.clone(), request.extensions().get::<Cut>().cloned());
             request.extensions_mut().insert(caller);
-            end_when_revoked(&app, next.run(request).await, revoked, cut)
+            end_when_revoked(&app, next.run(request).await, revoked, cut, place)
         }
         Ok(None) => next.run(request).await,
         Err(failure) => failure.into_response(),

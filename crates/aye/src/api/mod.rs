@@ -17,6 +17,7 @@ mod page;
 mod passkeys;
 mod policy;
 mod replies;
+mod room;
 mod serve;
 mod sessions;
 mod snapshots;
@@ -51,6 +52,7 @@ pub struct App {
     snapshots: Arc<Snapshots>,
     previews: Arc<page::previews::Previews>,
     mcp_calls: Arc<mcp::McpCalls>,
+    room: Arc<room::Room>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -63,9 +65,9 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let (attempts, snapshots, previews, mcp_calls) = Default::default();
+        let (attempts, snapshots, previews, mcp_calls, room) = Default::default();
         let (hosts, url) = (Arc::new(hosts), url.into());
-        Self { hub, hosts, url, attempts, snapshots, previews, mcp_calls, stop, tasks }
+        Self { hub, hosts, url, attempts, snapshots, previews, mcp_calls, room, stop, tasks }
     }
 
     /// A link that signs one browser in, and lets it add the first passkey.

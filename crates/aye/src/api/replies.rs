@@ -1,6 +1,7 @@
 //! Replies that take a while to be sent: they end when the token they were asked for with is revoked.
 
 use super::App;
+use super::room::CallPlace;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
@@ -21,6 +22,7 @@ pub fn end_when_revoked(
     response: Response,
     revoked: CancellationToken,
     cut: Option<Cut>,
+    place: CallPlace,
 ) -> Response {
     let short = response.body().size_hint().exact().is_some_and(|size| size <= SHORT);
     let Some(Cut(cut)) = cut.filter(|_| !short) else { return response };
@@ -33,7 +35,8 @@ pub fn end_when_revoked(
             () = stop.cancelled() => {}
         }
     });
-    response.map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard() }))
+    response
+        .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _place: place }))
 }
 
 /// A body that is handed on piece by piece, so that it is known how long it is being sent.
@@ -41,6 +44,7 @@ struct InPieces {
     body: Body,
     rest: Bytes,
     _sent: DropGuard,
+    _place: CallPlace,
 }
 
 impl HttpBody for InPieces {

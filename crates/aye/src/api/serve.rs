@@ -3,6 +3,7 @@
 use super::caller::Peer;
 use super::listeners::Listeners;
 use super::replies::Cut;
+use super::room::Place;
 use super::{App, router};
 use crate::hub::this_process;
 use axum::Router;
@@ -12,50 +13,41 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tokio_util::sync::CancellationToken;
 
 /// A client that does not finish its handshake or its headers by then is dropped.
 const SLOWEST_HEADERS: Duration = Duration::from_secs(10);
-const MOST_CONNECTIONS: usize = 8192;
+/// The same while connections are short.
+const SLOWEST_WHEN_CROWDED: Duration = Duration::from_secs(2);
 
 /// Serves until the app is stopped. The connections' tasks are the app's; whoever owns those waits for them.
 pub async fn serve(app: App, listeners: Listeners) {
     let router = router(app.clone());
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     for listener in listeners.tcp {
         let (app, router, tls) = (app.clone(), router.clone(), listeners.tls.clone());
-        app.tasks.clone().spawn(accept_tcp(app, router, room.clone(), listener, tls));
+        app.tasks.clone().spawn(accept_tcp(app, router, listener, tls));
     }
-    accept_unix(app, router, room, listeners.unix).await;
+    accept_unix(app, router, listeners.unix).await;
 }
 
-async fn accept_tcp(
-    app: App,
-    router: Router,
-    room: Arc<Semaphore>,
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-) {
-    while let Some((permit, (stream, address))) = next(&app, &room, || listener.accept()).await {
+async fn accept_tcp(app: App, router: Router, listener: TcpListener, tls: Option<TlsAcceptor>) {
+    while let Some((place, (stream, address))) = next(&app, true, || listener.accept()).await {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
-        let (stop, router, tls) = (app.stop.clone(), router.clone(), tls.clone());
-        app.tasks.spawn(async move {
-            let _permit = permit;
+        let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
+        app.tasks.clone().spawn(async move {
+            let _place = place;
             let peer = Peer::Tcp(address);
             match tls {
-                None => converse(stream, peer, router, stop).await,
+                None => converse(stream, peer, router, &app).await,
                 Some(tls) => {
-                    if let Some(stream) = shake_hands(stream, tls, &stop).await {
-                        converse(stream, peer, router, stop).await;
+                    if let Some(stream) = shake_hands(stream, tls, &app).await {
+                        converse(stream, peer, router, &app).await;
                     }
                 }
             }
@@ -63,18 +55,18 @@ async fn accept_tcp(
     }
 }
 
-async fn accept_unix(app: App, router: Router, room: Arc<Semaphore>, listener: UnixListener) {
+async fn accept_unix(app: App, router: Router, listener: UnixListener) {
     let accept = || async {
         let (stream, _) = listener.accept().await?;
         Ok((stream.peer_cred()?, stream))
     };
-    while let Some((permit, (peer, stream))) = next(&app, &room, accept).await {
+    while let Some((place, (peer, stream))) = next(&app, false, accept).await {
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
         let peer = Peer::Unix { uid: peer.uid(), process: pid.and_then(this_process) };
-        let (stop, router) = (app.stop.clone(), router.clone());
-        app.tasks.spawn(async move {
-            let _permit = permit;
-            converse(stream, peer, router, stop).await;
+        let (app, router) = (app.clone(), router.clone());
+        app.tasks.clone().spawn(async move {
+            let _place = place;
+            converse(stream, peer, router, &app).await;
         });
     }
 }
@@ -82,18 +74,18 @@ async fn accept_unix(app: App, router: Router, room: Arc<Semaphore>, listener: U
 /// The next connection, once there is room for one; none when the app is stopped.
 async fn next<T, F: Future<Output = io::Result<T>>>(
     app: &App,
-    room: &Arc<Semaphore>,
+    over_network: bool,
     accept: impl Fn() -> F,
-) -> Option<(OwnedSemaphorePermit, T)> {
-    let permit = tokio::select! {
+) -> Option<(Place, T)> {
+    let place = tokio::select! {
         () = app.stop.cancelled() => return None,
-        permit = room.clone().acquire_owned() => permit.ok()?,
+        place = app.room.place(over_network) => place?,
     };
     loop {
         tokio::select! {
             () = app.stop.cancelled() => return None,
             accepted = accept() => match accepted {
-                Ok(accepted) => return Some((permit, accepted)),
+                Ok(accepted) => return Some((place, accepted)),
                 Err(error) => rest_after(error).await,
             }
         }
@@ -107,14 +99,10 @@ async fn rest_after(error: io::Error) {
 }
 
 /// In the connection's own task, so that a slow client delays nobody else.
-async fn shake_hands(
-    stream: TcpStream,
-    tls: TlsAcceptor,
-    stop: &CancellationToken,
-) -> Option<TlsStream<TcpStream>> {
+async fn shake_hands(stream: TcpStream, tls: TlsAcceptor, app: &App) -> Option<TlsStream<TcpStream>> {
     let shaken = tokio::select! {
-        () = stop.cancelled() => return None,
-        shaken = tokio::time::timeout(SLOWEST_HEADERS, tls.accept(stream)) => shaken,
+        () = app.stop.cancelled() => return None,
+        shaken = tokio::time::timeout(slowest(app), tls.accept(stream)) => shaken,
     };
     match shaken {
         Ok(Ok(stream)) => Some(stream),
@@ -126,7 +114,12 @@ async fn shake_hands(
     }
 }
 
-async fn converse<S>(stream: S, peer: Peer, router: Router, stop: CancellationToken)
+/// How long a client may take to say what it wants.
+fn slowest(app: &App) -> Duration {
+    if app.room.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
+}
+
+async fn converse<S>(stream: S, peer: Peer, router: Router, app: &App)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -140,14 +133,14 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(SLOWEST_HEADERS)
+        .header_read_timeout(slowest(app))
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = cut.cancelled() => return,
-        () = stop.cancelled() => {
+        () = app.stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -7,12 +7,14 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use subtle::ConstantTimeEq;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 type Tokens = HashMap<String, (Vec<u8>, Credential)>;
 
 const LOCKS: usize = 64;
+/// As many calls of one token may be under way: a run waits for each of its requests, and it has at most 500.
+const MOST_CALLS: usize = 512;
 
 pub struct InForce {
     /// By id, each with the hash of its token.
@@ -94,6 +96,7 @@ fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
         kept: row.kept,
         expires_at: row.expires_at,
         revoked: CancellationToken::new(),
+        calls: Arc::new(Semaphore::new(MOST_CALLS)),
     };
     (row.id, (row.hash, credential))
 }

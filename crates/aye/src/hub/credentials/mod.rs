@@ -22,6 +22,7 @@ use secrets::{random_token, sha256, token_with_id};
 use sessions::PageTokens;
 use sign_in::SignInCodes;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// How the ids of the tokens in `operator.token` begin.
@@ -41,6 +42,8 @@ pub struct Credential {
     expires_at: Option<Timestamp>,
     /// Ends everything that was opened with this token, once it is revoked.
     pub revoked: CancellationToken,
+    /// Room for its calls that are under way.
+    pub calls: Arc<Semaphore>,
 }
 
 pub struct Credentials {
