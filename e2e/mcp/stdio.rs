@@ -278,3 +278,24 @@ fn without_a_hub_the_agent_is_told_so() {
     assert!(is_error && words.contains("aye up"), "{words}");
     client.close();
 }
+
+#[test]
+fn an_id_that_is_in_use_is_refused_and_the_first_call_gets_its_own_answer() {
+    let hub = Hub::start();
+    let mut client = Client::start(&hub.home, &[]);
+    client.call(7, "ask_human", yes_or_no());
+    let ask = hub.open_ask();
+    client.call(7, "ask_human", json!({"question": "Another?"}));
+    let refused = client.next();
+    assert_eq!(refused.get("id"), None, "{refused}");
+    let why = refused["error"]["message"].as_str().unwrap();
+    assert!(why.contains("the id 7 is in use"), "{why}");
+    assert_eq!(hub.open_asks().len(), 1);
+    assert_eq!(hub.answer(&ask, saying("yes")).status, 200);
+    assert_eq!(told(&client.response(7)), ("The person answered: yes", false));
+    // Answered, so it may be used again.
+    client.call(7, "ask_human", json!({"question": "Another?"}));
+    hub.answer_next(json!({"answers": [{"text": "words"}]}));
+    assert_eq!(told(&client.response(7)), ("The person answered: words", false));
+    client.close();
+}

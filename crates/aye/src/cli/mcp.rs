@@ -1,7 +1,7 @@
 use super::Done;
 use crate::agents::mcp::McpClient;
 use crate::home::Home;
-use crate::mcp::Server;
+use crate::mcp::{DistinctIds, Server};
 use crate::shutdown::Signals;
 use clap::Args;
 use jiff::SignedDuration;
@@ -52,7 +52,7 @@ impl Mcp {
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_MESSAGE);
         let mut signals = Signals::listen()?;
         let served = tokio::select! {
-            served = serve(server, transport) => served,
+            served = serve(server, DistinctIds::new(transport)) => served,
             () = client.show_signs_of_life() => Ok(()),
             _ = signals.wait() => Ok(()),
         };

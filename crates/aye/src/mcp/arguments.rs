@@ -27,8 +27,8 @@ pub struct AskHuman {
     /// What you want to do, in words, instead of a question: the person allows it once, or refuses.
     #[serde(default)]
     permission: Option<String>,
-    /// Give back a ticket after this many seconds if nobody has answered by then; the request stays open. Without it,
-    /// the call waits as long as it takes.
+    /// Give back a ticket after this many seconds, at most 3600, if nobody has answered by then; the request stays open.
+    /// Without it, the call waits as long as it takes.
     #[serde(default)]
     wait_seconds: Option<u32>,
 }
@@ -50,7 +50,7 @@ enum OptionArgument {
 pub struct CheckAnswer {
     /// The ticket that `ask_human` gave back.
     ticket: String,
-    /// How many seconds to wait for the answer; 0 if left out.
+    /// How many seconds to wait for the answer, at most 3600; 0 if left out.
     #[serde(default)]
     wait_seconds: Option<u32>,
 }
@@ -99,7 +99,7 @@ impl AskHuman {
     }
 
     pub fn wait(&self) -> Option<Duration> {
-        self.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+        self.wait_seconds.map(waiting)
     }
 }
 
@@ -111,8 +111,15 @@ impl CheckAnswer {
     }
 
     pub fn wait(&self) -> Option<Duration> {
-        self.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+        self.wait_seconds.map(waiting)
     }
+}
+
+/// Longer waits end with a ticket after this long.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+fn waiting(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into()).min(LONGEST_WAIT)
 }
 
 /// As clients are told of them.

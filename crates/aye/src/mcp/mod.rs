@@ -3,9 +3,11 @@
 //! the hub at `/mcp`; how an ask reaches the hub is theirs.
 
 mod arguments;
+mod distinct;
 mod result;
 
 pub use arguments::{AskHuman, CheckAnswer};
+pub use distinct::DistinctIds;
 
 use crate::protocol::Resolution;
 use aye_core::{AskId, AskState, Body, Can};
