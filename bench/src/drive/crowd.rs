@@ -8,13 +8,34 @@ use crate::report::{Goal, Report, percent};
 use anyhow::{Context, ensure};
 use serde_json::json;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// So many are started before those before them have asked.
 const AT_ONCE: usize = 20;
 const LONGEST_START: Duration = Duration::from_secs(300);
+
+/// What a crowd costs.
+pub struct Cost {
+    pub hub_memory: u64,
+    /// Of each adapter, smallest first.
+    pub adapters: Vec<u64>,
+    pub hub_processor: Duration,
+    pub adapters_processor: Duration,
+    pub took: Duration,
+}
+
+impl Cost {
+    /// The mean of the adapters, in megabytes.
+    pub fn adapter(&self) -> f64 {
+        megabytes(self.adapters.iter().sum::<u64>()) / self.adapters.len().max(1) as f64
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
 
 pub async fn measure(
     programs: &Programs,
@@ -23,38 +44,68 @@ pub async fn measure(
     during: Duration,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let home = home(folder, "crowd")?;
+    let cost = look(programs, folder, &Waiting::claude(programs), agents, during).await?;
+    let name = |what: &str| format!("{agents} agents that wait: {what}");
+    report.add(name("memory of the hub"), megabytes(cost.hub_memory), "MB", Some(Goal::Below(300.0)));
+    let most = cost.adapters.last().copied().unwrap_or_default();
+    report.add(name("an adapter, proportional"), cost.adapter(), "MB", Some(Goal::Below(8.0)));
+    report.add(name("the largest adapter"), megabytes(most), "MB", Some(Goal::Below(8.0)));
+    report.add(name("processor, the hub"), percent(cost.hub_processor, cost.took), "% of a core", None);
+    let adapters = percent(cost.adapters_processor, cost.took);
+    report.add(name("processor, all adapters"), adapters, "% of a core", None);
+    let all = percent(cost.hub_processor + cost.adapters_processor, cost.took);
+    report.add(name("processor in all"), all, "% of a core", Some(Goal::Below(0.5)));
+    Ok(())
+}
+
+/// Gathers a crowd of such agents, and looks at it for a while.
+pub async fn look(
+    programs: &Programs,
+    folder: &Path,
+    waiting: &Waiting,
+    agents: usize,
+    during: Duration,
+) -> anyhow::Result<Cost> {
+    let home = home(folder, &format!("crowd-{}", waiting.kind))?;
     let hub = Hub::start(&programs.aye, &home)?;
-    let work = folder.join("crowd-work");
+    let work = folder.join(format!("crowd-work-{}", waiting.kind));
     fs::create_dir(&work)?;
-    fs::write(work.join("scenario.json"), question().to_string())?;
-    let crowd = Crowd::gather(programs, &home, &work, &hub, agents).await?;
+    fs::write(work.join(waiting.file), waiting.script.to_string())?;
+    let crowd = Crowd::gather(programs, &home, &work, &hub, waiting, agents).await?;
 
     // What they needed only to start is given back, and the hub has closed the lines that rest.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let (before, start) = (Spent::so_far(&hub, &crowd)?, Instant::now());
     tokio::time::sleep(during).await;
     let (after, took) = (Spent::so_far(&hub, &crowd)?, start.elapsed());
-    let hub_memory = hub.memory()?;
+    let hub_memory = hub.memory()?.resident;
     let mut adapters =
         crowd.pids().map(|pid| Ok(memory_of(pid)?.proportional)).collect::<anyhow::Result<Vec<_>>>()?;
     adapters.sort_unstable();
-    ensure!(open_asks(&hub).await? == agents, "not every question is still open");
-
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    let name = |what: &str| format!("{agents} agents that wait: {what}");
-    report.add(name("memory of the hub"), megabytes(hub_memory.resident), "MB", Some(Goal::Below(300.0)));
-    let mean = adapters.iter().sum::<u64>() / adapters.len() as u64;
-    let most = adapters.last().copied().unwrap_or_default();
-    report.add(name("an adapter, proportional"), megabytes(mean), "MB", Some(Goal::Below(8.0)));
-    report.add(name("the largest adapter"), megabytes(most), "MB", Some(Goal::Below(8.0)));
-    let (hub_cpu, adapter_cpu) = (after.hub - before.hub, after.adapters - before.adapters);
-    report.add(name("processor, the hub"), percent(hub_cpu, took), "% of a core", None);
-    report.add(name("processor, all adapters"), percent(adapter_cpu, took), "% of a core", None);
-    let all = percent(hub_cpu + adapter_cpu, took);
-    report.add(name("processor in all"), all, "% of a core", Some(Goal::Below(0.5)));
+    ensure!(open_asks(&hub).await? == agents, "not every request is still open");
     crowd.disperse()?;
-    hub.stop()
+    hub.stop()?;
+    let (hub_processor, adapters_processor) = (after.hub - before.hub, after.adapters - before.adapters);
+    Ok(Cost { hub_memory, adapters, hub_processor, adapters_processor, took })
+}
+
+/// An agent that asks once and waits.
+pub struct Waiting {
+    pub kind: &'static str,
+    /// Names its program.
+    pub variable: &'static str,
+    pub program: PathBuf,
+    /// What it does is in this file of its folder.
+    pub file: &'static str,
+    pub script: serde_json::Value,
+}
+
+impl Waiting {
+    pub fn claude(programs: &Programs) -> Self {
+        let program = programs.agent.clone();
+        let script = question();
+        Self { kind: "claude", variable: "AYE_CLAUDE", program, file: "scenario.json", script }
+    }
 }
 
 fn question() -> serde_json::Value {
@@ -80,6 +131,7 @@ impl Crowd {
         home: &Path,
         work: &Path,
         hub: &Hub,
+        waiting: &Waiting,
         agents: usize,
     ) -> anyhow::Result<Self> {
         let mut crowd = Self { adapters: Vec::with_capacity(agents) };
@@ -87,6 +139,7 @@ impl Crowd {
         while crowd.adapters.len() < agents {
             for _ in 0..AT_ONCE.min(agents - crowd.adapters.len()) {
                 let mut command = programs.run(home, work);
+                command.args(["--agent", waiting.kind]).env(waiting.variable, &waiting.program);
                 // Only what cannot be borne ends here: a thousand of them would log to one terminal.
                 crowd.adapters.push(command.stderr(Stdio::null()).spawn()?);
             }

@@ -1,5 +1,6 @@
 //! `scripts/bench drive`: scripted agents, each driven by an `aye run` of its own.
 
+mod agents;
 mod crowd;
 mod round_trips;
 
@@ -40,6 +41,7 @@ pub struct Arguments {
 enum Part {
     RoundTrips,
     Crowd,
+    Agents,
 }
 
 /// What is started, over and over.
@@ -88,6 +90,14 @@ pub async fn measure(arguments: &Arguments, folder: &Path, report: &mut Report) 
         };
         eprintln!("a crowd of {agents} agents");
         crowd::measure(&programs, folder, agents, during, report).await?;
+    }
+    if wants(Part::Agents) {
+        let (agents, during) = match arguments.quick {
+            true => (20, Duration::from_secs(arguments.seconds.min(3))),
+            false => (200, Duration::from_secs(arguments.seconds)),
+        };
+        eprintln!("{agents} agents of each protocol");
+        agents::measure(&programs, folder, agents, during, report).await?;
     }
     Ok(())
 }
