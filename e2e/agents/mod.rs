@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 pub use stage::Stage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+pub use stories::child_of;
 
 /// A real agent, as the stories need it.
 pub struct Agent {

@@ -177,6 +177,22 @@ fn a_program_with_the_password_that_answers_ends_the_run() {
     assert!(ended["note"].as_str().unwrap().contains("nothing shows that it was allowed"), "{ended}");
 }
 
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn what_is_refused_because_something_else_was_ends_as_cancelled_by_the_agent() {
+    let calls = vec![(OPENCODE.runs)("call_1", "touch one"), (OPENCODE.runs)("call_2", "touch two")];
+    let stage = Stage::new(&OPENCODE, Model::scripted(vec![calls]));
+    let run = stage.run(&[]);
+    let asks = eventually("both requests", || Some(stage.open_asks()).filter(|asks| asks.len() == 2));
+    assert_eq!(stage.hub.answer(&asks[0], json!({"decision": "deny", "message": "not now"})).status, 200);
+    let other = stage.once(&asks[1], "the other to end", |ask| ask["state"] != "open");
+    assert_eq!((&other["state"], &other["note"]), (&json!("withdrawn"), &json!("cancelled by the agent")));
+    assert_eq!(stage.hub.answer(&asks[1], once()).status, 409);
+    stage.confirmed(&asks[0]);
+    run.wait_with_output().unwrap();
+    assert!(!stage.has("one") && !stage.has("two"));
+}
+
 /// A call of OpenCode's server, and all that it replies.
 fn call(port: u16, password: &str, method: &str, path: &str, body: &str) -> String {
     let basic = data_encoding::BASE64.encode(format!("opencode:{password}").as_bytes());

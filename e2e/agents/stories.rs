@@ -191,7 +191,7 @@ fn agent_killed(agent: &'static Agent) {
     assert!(!stage.has("never"));
 }
 
-fn child_of(parent: u32) -> Option<u32> {
+pub fn child_of(parent: u32) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.find(|pid| {

@@ -1,5 +1,6 @@
 //! The real Claude Code in a real terminal, a hub, and a scripted model behind it all.
 
+use crate::support::terminal::Terminal;
 use crate::support::{Hub, claude, eventually};
 use aye_testkit::model::Model;
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,42 +8,12 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 pub struct Stage {
     pub hub: Hub,
     pub model: Model,
     dir: tempfile::TempDir,
     terminal: Terminal,
-}
-
-/// A tmux server of its own, which ends with the test.
-struct Terminal {
-    socket: String,
-}
-
-impl Terminal {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self { socket: format!("aye-test-{}-{n}", std::process::id()) }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("tmux");
-        command.env_remove("TMUX").args(["-L", &self.socket, "-f", "/dev/null"]).args(arguments);
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("tmux must be installed")
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.run(&["kill-server"]);
-    }
 }
 
 impl Stage {
@@ -56,7 +27,7 @@ impl Stage {
         let home = dir.path().join("home");
         fs::create_dir(&home).unwrap();
         fs::write(home.join("config.toml"), config).unwrap();
-        let stage = Self { hub: Hub::start_in(home), model, dir, terminal: Terminal::new() };
+        let stage = Self { hub: Hub::start_in(home), model, dir, terminal: Terminal::default() };
         fs::create_dir_all(stage.config_dir()).unwrap();
         fs::create_dir_all(stage.work()).unwrap();
         let known = json!({
@@ -90,13 +61,7 @@ impl Stage {
 
     /// Starts a program in the terminal.
     fn start(&self, program: &Path, arguments: &[&str]) {
-        let program = program.to_str().unwrap();
-        let mut command =
-            self.terminal.command(&["new-session", "-d", "-x", "140", "-y", "50", "--", program]);
-        self.environment(command.args(arguments));
-        let started = command.output().unwrap();
-        assert!(started.status.success(), "{started:?}");
-        self.terminal.run(&["set-option", "-g", "remain-on-exit", "on"]);
+        self.terminal.start(program.to_str().unwrap(), arguments, |command| self.environment(command));
     }
 
     /// `aye claude` in the mode that people have.
@@ -122,14 +87,12 @@ impl Stage {
         command.output().unwrap()
     }
 
-    /// The text in the terminal, with what has scrolled away.
     pub fn screen(&self) -> String {
-        let shown = self.terminal.run(&["capture-pane", "-p", "-S", "-"]);
-        String::from_utf8_lossy(&shown.stdout).into_owned()
+        self.terminal.screen()
     }
 
     pub fn sees(&self, words: &str) {
-        eventually(&format!("{words:?} on the screen"), || self.screen().contains(words).then_some(()));
+        self.terminal.sees(words);
     }
 
     /// The session's own file says so a moment after the screen shows it.
@@ -143,16 +106,11 @@ impl Stage {
     }
 
     pub fn press(&self, keys: &[&str]) {
-        for key in keys {
-            assert!(self.terminal.run(&["send-keys", key]).status.success());
-        }
+        self.terminal.press(keys);
     }
 
     pub fn type_line(&self, words: &str) {
-        assert!(self.terminal.run(&["send-keys", "-l", words]).status.success());
-        // Enter in the same breath would be taken for pasted text.
-        self.sees(words);
-        self.press(&["Enter"]);
+        self.terminal.type_line(words);
     }
 
     pub fn asks(&self) -> Vec<Value> {
@@ -181,9 +139,7 @@ impl Stage {
 
     /// SIGKILL for what runs in the terminal.
     pub fn kill_the_session(&self) {
-        let shown = self.terminal.run(&["display-message", "-p", "#{pane_pid}"]);
-        let pid = String::from_utf8_lossy(&shown.stdout).trim().parse().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        self.terminal.kill();
     }
 
     /// SIGKILL for every hook that waits.

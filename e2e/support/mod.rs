@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod socket;
+pub mod terminal;
 
 pub use aye_testkit::patience::{PATIENCE, eventually, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};

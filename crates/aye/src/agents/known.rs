@@ -9,6 +9,8 @@ pub enum Way {
     Acp,
     /// Its hooks ask in the person's own terminal.
     Hooks,
+    /// The command of its name (`aye opencode`) starts it in the person's own terminal, and answers beside it.
+    Joined,
     /// `aye watch` reads its screen in tmux and types the answers.
     Watched,
     /// It starts `aye mcp`, or calls the hub's `/mcp`, and asks with a tool.
@@ -21,6 +23,7 @@ impl Way {
             Self::Driven => "driven",
             Self::Acp => "driven over ACP",
             Self::Hooks => "hooks",
+            Self::Joined => "joined in its terminal",
             Self::Watched => "watched",
             Self::Mcp => "MCP",
         }
@@ -47,7 +50,12 @@ pub const LISTED: [Listed; 7] = [
         ways: &[Way::Driven, Way::Hooks, Way::Watched, Way::Mcp],
     },
     Listed { kind: "codex", name: "Codex", tested: Some("0.166.0"), ways: &[Way::Driven, Way::Mcp] },
-    Listed { kind: "opencode", name: "OpenCode", tested: Some("1.18.33"), ways: &[Way::Driven, Way::Mcp] },
+    Listed {
+        kind: "opencode",
+        name: "OpenCode",
+        tested: Some("1.18.33"),
+        ways: &[Way::Driven, Way::Joined, Way::Mcp],
+    },
     Listed { kind: "gemini", name: "Gemini CLI", tested: Some("0.61.0"), ways: &[Way::Acp, Way::Mcp] },
     Listed { kind: "qwen", name: "Qwen Code", tested: Some("0.24.4"), ways: &[Way::Acp, Way::Mcp] },
     Listed { kind: "kimi", name: "Kimi Code", tested: Some("2.1.0"), ways: &[Way::Acp, Way::Mcp] },

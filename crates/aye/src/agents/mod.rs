@@ -6,6 +6,7 @@ pub mod claude;
 pub mod codex;
 pub mod demo;
 pub mod driven;
+pub mod joined;
 pub mod known;
 pub mod lines;
 pub mod mcp;

@@ -1,8 +1,8 @@
 //! What the hub is told of an agent, one thing after another. The hub may come and go.
 
 use crate::client::{AgentClient, CallError, Try};
-use crate::protocol::{AskReceipt, ConversationEvent, NewReport, Registration};
-use aye_core::{AskId, Receipt, Withdrawal};
+use crate::protocol::{AskReceipt, ConversationEvent, NewReport, Registration, Withdraw};
+use aye_core::{AskId, Receipt};
 use hyper::StatusCode;
 use serde_json::json;
 use std::time::Duration;
@@ -22,8 +22,8 @@ const GATHERING: Duration = Duration::from_millis(10);
 pub enum HubReport {
     /// What is new of the agent.
     Register(Registration),
-    /// An ask is taken back; an answer that was faster than that is reported as not delivered.
-    Withdraw { ask: AskId, why: Withdrawal },
+    /// An ask is taken back; of an answer that was faster than that, `otherwise` became.
+    Withdraw { ask: AskId, what: Withdraw, otherwise: (Receipt, &'static str) },
     /// Part of the account.
     Event(ConversationEvent),
     /// What became of an outcome.
@@ -43,6 +43,10 @@ struct Reporter {
     client: AgentClient,
     gathered: NewReport,
 }
+
+/// The receipt of an answer to an ask that its agent had taken back.
+pub const TOO_LATE: (Receipt, &str) =
+    (Receipt::Undelivered, "the agent no longer wanted to know when the answer came");
 
 /// A queue of reports, and the task that works through it.
 pub fn start(client: AgentClient, tasks: &mut JoinSet<()>) -> mpsc::Sender<HubReport> {
@@ -80,11 +84,9 @@ impl Reporter {
             HubReport::Receipt { ask, receipt, evidence, awaited: _ } => {
                 self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence.into()) });
             }
-            HubReport::Withdraw { ask, why } => {
+            HubReport::Withdraw { ask, what, otherwise } => {
                 self.tell_gathered().await;
-                let otherwise =
-                    (Receipt::Undelivered, "the agent no longer wanted to know when the answer came");
-                heard(self.client.withdraw_or(&ask, why, otherwise, Try::UntilHeard).await);
+                heard(self.client.withdraw_or(&ask, what, otherwise, Try::UntilHeard).await);
             }
             HubReport::Register(what) => {
                 self.tell_gathered().await;

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
 /// In the agent's environment: our process right above it, so that its hooks can name it to the hub.
 pub const SUPERVISOR: &str = "AYE_SUPERVISOR";
@@ -22,28 +22,53 @@ pub const BOUND: &str = "bound";
 /// Tells the supervisor to end the program by force.
 pub const FORCE: Signal = Signal::USR1;
 
-/// Runs a program to its end, adopts what it leaves behind meanwhile, and returns the exit code for a shell.
-pub async fn supervise(command: &Command) -> anyhow::Result<u8> {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(getpid())).context("cannot adopt orphaned processes")?;
-    let on = |kind| signal(kind).context("cannot listen for signals");
-    let (mut child, mut terminate) = (on(SignalKind::child())?, on(SignalKind::terminate())?);
-    let (mut hangup, mut force) = (on(SignalKind::hangup())?, on(SignalKind::user_defined1())?);
-    // The terminal sends these to the program as well, and they are for the program alone.
-    let _handled = (on(SignalKind::interrupt())?, on(SignalKind::quit())?);
-    let program = Pid::from_child(&bound(command)?.spawn()?);
-    loop {
-        if let Some(code) = collect(program)? {
-            return Ok(code);
-        }
-        let passed_on = tokio::select! {
-            _ = child.recv() => continue,
-            _ = terminate.recv() => Signal::TERM,
-            _ = hangup.recv() => Signal::HUP,
-            _ = force.recv() => Signal::KILL,
-        };
-        pass_on(program, passed_on)?;
+/// A program below us, of which we adopt what it leaves behind.
+pub struct Supervised {
+    program: Pid,
+    child: Signals,
+    terminate: Signals,
+    hangup: Signals,
+    force: Signals,
+    /// The terminal sends these to the program as well, and they are for the program alone.
+    _handled: [Signals; 2],
+}
+
+impl Supervised {
+    pub fn start(command: &Command) -> anyhow::Result<Self> {
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(getpid())).context("cannot adopt orphaned processes")?;
+        let on = |kind| signal(kind).context("cannot listen for signals");
+        let (child, terminate) = (on(SignalKind::child())?, on(SignalKind::terminate())?);
+        let (hangup, force) = (on(SignalKind::hangup())?, on(SignalKind::user_defined1())?);
+        let _handled = [on(SignalKind::interrupt())?, on(SignalKind::quit())?];
+        let program = Pid::from_child(&bound(command)?.spawn()?);
+        Ok(Self { program, child, terminate, hangup, force, _handled })
     }
+
+    pub fn pid(&self) -> u32 {
+        self.program.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The exit code for a shell.
+    pub async fn to_its_end(&mut self) -> anyhow::Result<u8> {
+        loop {
+            if let Some(code) = collect(self.program)? {
+                return Ok(code);
+            }
+            let passed_on = tokio::select! {
+                _ = self.child.recv() => continue,
+                _ = self.terminate.recv() => Signal::TERM,
+                _ = self.hangup.recv() => Signal::HUP,
+                _ = self.force.recv() => Signal::KILL,
+            };
+            pass_on(self.program, passed_on)?;
+        }
+    }
+}
+
+/// Runs a program to its end, and returns the exit code for a shell.
+pub async fn supervise(command: &Command) -> anyhow::Result<u8> {
+    Supervised::start(command)?.to_its_end().await
 }
 
 /// The same command, to be started by [`become_bound`].

@@ -52,12 +52,7 @@ impl Claude {
             Ok(None) => drop(command.env_remove("AYE_TOKEN")),
             Err(error) => {
                 command.env_remove("AYE_TOKEN");
-                let why = error.to_string();
-                let why = why.lines().next().unwrap_or_default();
-                anstream::eprintln!(
-                    "{} {why}; until a hub is there (`aye up`), requests stay in this terminal",
-                    paint(HEAD, "aye:")
-                );
+                say_without_hub(&error);
             }
         }
         let cannot_start = || {
@@ -77,17 +72,39 @@ impl Claude {
     }
 }
 
+/// The person's own program starts all the same.
+fn say_without_hub(error: &anyhow::Error) {
+    let why = error.to_string();
+    let why = why.lines().next().unwrap_or_default();
+    anstream::eprintln!(
+        "{} {why}; until a hub is there (`aye up`), requests stay in this terminal",
+        paint(HEAD, "aye:")
+    );
+}
+
 async fn within<T>(limit: Duration, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::time::timeout(limit, work).await.context("the hub does not answer")?
+}
+
+/// Looks whether a hub is there.
+async fn is_there(home: &Home) -> anyhow::Result<()> {
+    let hub = Client::for_person(home)?.call(&calls::HEALTH, "", &(), &(), Try::Once).await?;
+    tracing::debug!(version = hub.version, "a hub is there");
+    Ok(())
+}
+
+/// The same, before the person's own program takes the terminal.
+pub async fn look_for_hub(home: &Home) {
+    if let Err(error) = within(PATIENCE, is_there(home)).await {
+        say_without_hub(&error);
+    }
 }
 
 /// Looks whether a hub is there. One elsewhere gets to know the agent by a token of its own: the person's
 /// must not be in the agent's hands.
 async fn credential(home: &Home) -> anyhow::Result<Option<String>> {
     if std::env::var_os("AYE_URL").is_none() {
-        let client = Client::for_person(home)?;
-        let hub = client.call(&calls::HEALTH, "", &(), &(), Try::Once).await?;
-        tracing::debug!(version = hub.version, "a hub is there");
+        is_there(home).await?;
         return Ok(None);
     }
     let agent = match Client::own_agent(home).await? {

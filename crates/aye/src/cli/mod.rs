@@ -16,6 +16,7 @@ mod log;
 mod mcp;
 mod named;
 mod open;
+mod opencode;
 mod outline;
 mod passkey;
 mod pending;
@@ -82,6 +83,8 @@ enum Command {
     Ask(ask::Ask),
     Mcp(mcp::Mcp),
     Claude(claude::Claude),
+    #[command(name = "opencode")]
+    OpenCode(opencode::OpenCode),
     Run(run::Run),
     Watch(watch::Watch),
     Pending(pending::Pending),
@@ -170,6 +173,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             // What the person's own program creates is not ours.
             rustix::process::umask(usual);
             claude.run(&home, small()?)
+        }
+        Command::OpenCode(opencode) => {
+            rustix::process::umask(usual);
+            small()?.block_on(opencode.run(&home))
         }
         Command::Hooks(hooks) => {
             rustix::process::umask(usual);

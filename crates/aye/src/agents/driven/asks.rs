@@ -1,9 +1,8 @@
 //! The asks of a run on their way to the hub, and their outcomes on the way back.
 
-use super::driver::Event;
 use crate::client::{AgentClient, Waits};
 use crate::protocol::{NewAsk, Resolution};
-use aye_core::{AskId, Body};
+use aye_core::{AskId, AskView, Body};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -14,8 +13,23 @@ pub struct Raising {
     pub ask: NewAsk,
 }
 
+/// What becomes of an ask on its way, by the agent's name for it.
+#[derive(Debug)]
+pub enum AskNews {
+    /// The hub has recorded it, and perhaps decided it by a rule.
+    Raised { request: String, ask: Box<AskView> },
+    /// The hub will never record it.
+    NotRaised { request: String, why: String },
+    /// It has ended.
+    Resolved { request: String, resolution: Resolution },
+}
+
 /// Raises asks in the order in which they came, and follows each of them to its end.
-pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, events: mpsc::Sender<Event>) {
+pub async fn raise_asks<E: From<AskNews> + Send + 'static>(
+    client: AgentClient,
+    mut asks: mpsc::Receiver<Raising>,
+    events: mpsc::Sender<E>,
+) {
     let mut followed = JoinSet::new();
     while let Some(Raising { request, body, ask }) = asks.recv().await {
         while followed.try_join_next().is_some() {}
@@ -24,11 +38,11 @@ pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, 
                 // Only a rule's decision is handled here; any other end arrives with the resolution.
                 let decided = Resolution::by_rule(&raised.ask).is_some();
                 let to_follow = (!decided).then(|| (raised.ask.id.clone(), request.clone()));
-                (Event::Raised { request, ask: Box::new(raised.ask) }, to_follow)
+                (AskNews::Raised { request, ask: Box::new(raised.ask) }, to_follow)
             }
-            Err(error) => (Event::NotRaised { request, why: error.to_string() }, None),
+            Err(error) => (AskNews::NotRaised { request, why: error.to_string() }, None),
         };
-        if events.send(event).await.is_err() {
+        if events.send(event.into()).await.is_err() {
             return;
         }
         // Followed only after `Raised` was sent, so that `Resolved` never comes first.
@@ -39,11 +53,17 @@ pub async fn raise_asks(client: AgentClient, mut asks: mpsc::Receiver<Raising>, 
     while followed.join_next().await.is_some() {}
 }
 
-async fn follow(client: AgentClient, ask: AskId, body: Body, request: String, events: mpsc::Sender<Event>) {
+async fn follow<E: From<AskNews>>(
+    client: AgentClient,
+    ask: AskId,
+    body: Body,
+    request: String,
+    events: mpsc::Sender<E>,
+) {
     let event = match client.resolution(&ask, &body, Waits::BesideCommands).await {
-        Ok(resolution) => Event::Resolved { request, resolution },
-        Err(error) => Event::NotRaised { request, why: error.to_string() },
+        Ok(resolution) => AskNews::Resolved { request, resolution },
+        Err(error) => AskNews::NotRaised { request, why: error.to_string() },
     };
     // A run that is over has withdrawn what was open.
-    drop(events.send(event).await);
+    drop(events.send(event.into()).await);
 }

@@ -2,6 +2,7 @@
 
 use super::account::{RunEvent, Turn};
 use super::activity::{Activity, WorkState};
+use super::asks::AskNews;
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Registration, Resolution};
@@ -19,21 +20,8 @@ const REMEMBERED: usize = 1000;
 pub enum Event {
     /// The agent said something.
     Input(Line),
-    /// The hub has recorded an ask of ours, and perhaps decided it by a rule.
-    Raised {
-        request: String,
-        ask: Box<AskView>,
-    },
-    /// The hub will never record it.
-    NotRaised {
-        request: String,
-        why: String,
-    },
-    /// An ask of ours has ended.
-    Resolved {
-        request: String,
-        resolution: Resolution,
-    },
+    /// What becomes of an ask of ours.
+    Ask(AskNews),
     Prompt {
         text: String,
         image: Option<Image>,
@@ -54,6 +42,12 @@ pub enum Event {
     Closing,
     /// The agent's output has ended.
     Closed,
+}
+
+impl From<AskNews> for Event {
+    fn from(news: AskNews) -> Self {
+        Self::Ask(news)
+    }
 }
 
 /// What is to be done.
@@ -172,11 +166,11 @@ impl<P: AgentProtocol> Driver<P> {
                 let meanings = self.protocol.read(line);
                 meanings.into_iter().flat_map(|meaning| self.means(meaning)).collect()
             }
-            Event::Raised { request, ask } => self.raised(&request, *ask),
-            Event::NotRaised { request, why } => {
+            Event::Ask(AskNews::Raised { request, ask }) => self.raised(&request, *ask),
+            Event::Ask(AskNews::NotRaised { request, why }) => {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
             }
-            Event::Resolved { request, resolution } => self.resolved(&request, resolution),
+            Event::Ask(AskNews::Resolved { request, resolution }) => self.resolved(&request, resolution),
             Event::Prompt { text, image } => self.prompt(&text, image.as_ref()),
             Event::Interrupt if self.work_state() == WorkState::Idle => Vec::new(),
             Event::Interrupt => self.interrupt(),

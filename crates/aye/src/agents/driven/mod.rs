@@ -3,7 +3,7 @@
 
 pub mod account;
 mod activity;
-mod asks;
+pub mod asks;
 mod commands;
 mod driver;
 pub mod hunks;
@@ -83,7 +83,8 @@ pub trait AgentProtocol: Send + Sized + 'static {
     fn fault(&mut self, id: &str, why: &str) -> Self::Message;
 }
 
-/// The way to an agent. A message that was written has been handed over.
+/// The way to an agent. A message that was written has been handed over; `NotFound` says that the agent no longer waits
+/// for it.
 pub trait Writer<M>: Send + 'static {
     fn write(&mut self, message: M) -> impl Future<Output = io::Result<()>> + Send;
 }
@@ -126,6 +127,7 @@ pub enum Meaning<P: AgentProtocol> {
 }
 
 /// A request that a person is asked about.
+#[derive(Debug)]
 pub struct Asked<R> {
     /// The agent's name for it.
     pub id: String,

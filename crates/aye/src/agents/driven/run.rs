@@ -3,13 +3,13 @@
 
 use super::account::RunEvent;
 use super::activity::WorkState;
-use super::asks::{Raising, raise_asks};
+use super::asks::{AskNews, Raising, raise_asks};
 use super::commands::take_commands;
 use super::driver::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Launch, read_lines};
 use super::{AgentProtocol, Writer};
 use crate::agents::lines::Line;
-use crate::agents::reports::{self, HubReport};
+use crate::agents::reports::{self, HubReport, TOO_LATE};
 use crate::agents::{before, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
@@ -21,6 +21,7 @@ use anyhow::Context;
 use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -323,13 +324,14 @@ impl<P: AgentProtocol> RunLoop<P> {
                     let (TrySendError::Full(Raising { request, .. })
                     | TrySendError::Closed(Raising { request, .. })) = error;
                     let why = "too many asks at once".to_owned();
-                    let effects = self.driver.handle(Event::NotRaised { request, why });
+                    let effects = self.driver.handle(AskNews::NotRaised { request, why }.into());
                     return Box::pin(self.carry_out(effects)).await;
                 }
             }
             Effect::Withdraw { ask, why } => {
                 self.flush_text().await;
-                self.report(HubReport::Withdraw { ask, why }).await;
+                let (what, otherwise) = (why.into(), TOO_LATE);
+                self.report(HubReport::Withdraw { ask, what, otherwise }).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
                 self.flush_text().await;
@@ -494,6 +496,9 @@ async fn write_agent<M: Send>(
     while let Some(Outgoing { message, delivers }) = messages.recv().await {
         let (receipt, evidence) = match writer.write(message).await {
             Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (Receipt::Undelivered, error.to_string())
+            }
             Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
         };
         if let Some((ask, awaited)) = delivers {

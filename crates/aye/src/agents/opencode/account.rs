@@ -1,6 +1,6 @@
 //! What OpenCode says and does, for the account of the run.
 
-use super::OpenCode;
+use super::driven::OpenCode;
 use super::translate::ToolCall;
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::trouble;

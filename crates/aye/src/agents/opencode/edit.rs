@@ -1,4 +1,7 @@
-//! What an edit will change. OpenCode first looks for exactly the text that it was given, and only then for something
+//! What a change of a file will do to it. A request has its own account of that, a diff, and the call that it is about
+//! has another; a change is clear only where both say the same.
+//!
+//! Of an edit, OpenCode first looks for exactly the text that it was given, and only then for something
 //! like it. So the text counts where the file has it as it is, and the diff that OpenCode shows must say the same: its
 //! lines have lost some of their indentation, so nothing can be read back from it.
 
@@ -37,8 +40,25 @@ pub fn of_diff(
         (2.., Some(Value::Bool(true))) => before.replace(old, new),
         (_, _) => return None,
     };
-    let hunks = diff.split_at(diff.find("\n@@ ")? + 1).1;
-    (changed(hunks) == difference(&before, &after)).then(given)
+    (changed(hunks(diff)?) == difference(&before, &after)).then(given)
+}
+
+/// Whether the request is for writing exactly this file.
+pub fn is_of_write(metadata: &Value, input: &Map<String, Value>) -> bool {
+    let text = |field: &str| input.get(field).and_then(Value::as_str);
+    let (Some(path), Some(diff)) = (metadata["filepath"].as_str(), metadata["diff"].as_str()) else {
+        return false;
+    };
+    let (Some(named), Some(content)) = (text("filePath"), text("content")) else { return false };
+    let path = Path::new(path);
+    let before = if path.exists() { contents(path) } else { Some(String::new()) };
+    let same =
+        before.is_some_and(|before| changed(hunks(diff).unwrap_or_default()) == difference(&before, content));
+    path.ends_with(named) && same
+}
+
+fn hunks(diff: &str) -> Option<&str> {
+    Some(diff.split_at(diff.find("\n@@ ")? + 1).1)
 }
 
 fn contents(path: &Path) -> Option<String> {
@@ -129,6 +149,24 @@ mod tests {
     fn a_new_file_is_what_was_given() {
         let (tool, input) = change("", "@@ -0,0 +1,1 @@\n+x\n", "", "x\n", false).unwrap();
         assert_eq!((tool.as_str(), &input["content"]), ("Write", &json!("x\n")));
+    }
+
+    #[test]
+    fn a_file_is_written_as_its_request_says_or_it_is_not_clear() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let diff = |hunks: &str| format!("Index: /a\n=====\n--- /a\n+++ /a\n{hunks}");
+        let is_clear = |file: &str, content: &str, hunks: &str| {
+            let input = json!({"filePath": file, "content": content});
+            is_of_write(&json!({"filepath": path, "diff": diff(hunks)}), input.as_object().unwrap())
+        };
+        assert!(is_clear("a", "x\n", "@@ -0,0 +1,1 @@\n+x\n"));
+        assert!(!is_clear("a", "other\n", "@@ -0,0 +1,1 @@\n+x\n"));
+        assert!(!is_clear("b", "x\n", "@@ -0,0 +1,1 @@\n+x\n"));
+        std::fs::write(&path, "x\n").unwrap();
+        assert!(is_clear("a", "y", "@@ -1,1 +1,1 @@\n-x\n+y\n\\ No newline at end of file\n"));
+        assert!(is_clear("a", "x\n", ""));
+        assert!(!is_clear("a", "y\n", ""));
     }
 
     #[test]

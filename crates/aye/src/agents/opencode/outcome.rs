@@ -1,8 +1,9 @@
 //! How an ask ended, as OpenCode is told it, and what it must then show.
 
 use super::requests::{REJECT, dismissed};
+use super::translate::{self, ToolCall};
 use crate::protocol::Resolution;
-use aye_core::{Answer, Choice, Receipt, Reply, Verdict};
+use aye_core::{Answer, Choice, Questions, Receipt, Reply, Verdict};
 use serde_json::{Value, json};
 
 /// What OpenCode must show of the call that was answered.
@@ -24,6 +25,7 @@ pub struct Answered {
     pub ends_turn: bool,
 }
 
+const ONCE: &str = "once";
 /// Without words a refusal ends the turn.
 const REFUSED: &str = "The user refused this.";
 
@@ -31,16 +33,18 @@ const REFUSED: &str = "The user refused this.";
 /// what OpenCode would keep reaches further than what was shown.
 pub fn decision(resolution: &Resolution) -> Answered {
     match &resolution.outcome.answer {
-        Some(Answer::Permission(Verdict::Allow { input: None, .. })) => {
-            let (body, told) = (json!({ "reply": "once" }), json!("once"));
-            Answered { by: "reply", body, told, expected: Expected::Allowed, ends_turn: false }
-        }
+        Some(Answer::Permission(Verdict::Allow { input: None, .. })) => once(),
         Some(Answer::Permission(Verdict::Deny { interrupt: true, message })) => {
             let words = message.as_ref().map(|message| message.as_str());
             Answered { ends_turn: words.is_some(), ..refusal(words) }
         }
         _ => refusal(Some(resolution.outcome.message.as_deref().unwrap_or(REFUSED))),
     }
+}
+
+pub fn once() -> Answered {
+    let (body, told) = (json!({ "reply": ONCE }), json!(ONCE));
+    Answered { by: "reply", body, told, expected: Expected::Allowed, ends_turn: false }
 }
 
 pub fn refusal(words: Option<&str>) -> Answered {
@@ -52,14 +56,21 @@ pub fn refusal(words: Option<&str>) -> Answered {
 }
 
 /// The reply to questions. Nothing is made up for a question that nobody answered.
-pub fn answers(questions: usize, answer: Option<&Answer>) -> Answered {
+pub fn answers(asked: &Questions, call: Option<&ToolCall>, answer: Option<&Answer>) -> Answered {
     let given: Vec<_> = match answer {
         Some(Answer::Question(Reply::Each { answers })) => answers.iter().map(in_words).collect(),
-        Some(Answer::Question(Reply::Skip { .. })) => vec![Vec::new(); questions],
+        Some(Answer::Question(Reply::Skip { .. })) => vec![Vec::new(); asked.questions.len()],
         _ => return turned_away(),
     };
+    let expected = match translate::leaves_plan(asked, call).then(|| given.concat()) {
+        None => Expected::Answers(json!(given)),
+        Some(picked) if picked == [translate::YES] => Expected::Allowed,
+        Some(picked) if picked == [translate::NO] => Expected::Refused,
+        // OpenCode takes whatever is not exactly its "No" for a yes.
+        Some(_) => return turned_away(),
+    };
     let (given, body) = (json!(given), json!({ "answers": given }));
-    Answered { by: "reply", body, told: given.clone(), expected: Expected::Answers(given), ends_turn: false }
+    Answered { by: "reply", body, told: given, expected, ends_turn: false }
 }
 
 /// Ends the turn.
@@ -105,4 +116,34 @@ pub fn judge(expected: &Expected, state: &Value) -> Option<(Receipt, String)> {
         }
         Expected::Allowed | Expected::Refused | Expected::Answers(_) => (Receipt::Disputed, seen),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aye_core::Body;
+
+    fn told(custom: bool, tool: &str, answer: Value) -> (Value, Expected) {
+        let question = json!({"question": "Switch?", "header": "Build Agent", "custom": custom,
+            "options": [{"label": "Yes", "description": "."}, {"label": "No", "description": "."}]});
+        let Ok(body) = translate::questions(&json!({"questions": [question]})) else { panic!() };
+        let Body::Question(asked) = &body else { panic!() };
+        let call = ToolCall { tool: tool.into(), input: Default::default() };
+        let answered = answers(asked, Some(&call), Some(&Answer::read(&body, answer).unwrap()));
+        (answered.told, answered.expected)
+    }
+
+    #[test]
+    fn a_plan_is_approved_by_yes_alone() {
+        let yes = json!({"answers": [{"selected": ["Yes"]}]});
+        let no = json!({"answers": [{"selected": ["No"]}]});
+        let plan = |answer: &Value| told(false, "plan_exit", answer.clone());
+        assert_eq!(plan(&yes), (json!([["Yes"]]), Expected::Allowed));
+        assert_eq!(plan(&no), (json!([["No"]]), Expected::Refused));
+        for skipped in [json!({"skip": true}), json!({"answers": [{"skip": true}]})] {
+            assert_eq!(plan(&skipped), (dismissed(), Expected::Refused));
+            let unanswered = json!([[]]);
+            assert_eq!(told(true, "question", skipped), (unanswered.clone(), Expected::Answers(unanswered)));
+        }
+    }
 }

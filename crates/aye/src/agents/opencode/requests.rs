@@ -12,6 +12,7 @@ pub struct Requests {
 
 struct KnownRequest {
     is_question: bool,
+    call: Option<String>,
     answer: Given,
 }
 
@@ -43,8 +44,8 @@ pub fn dismissed() -> Value {
 
 impl Requests {
     /// Whether the id is new.
-    pub fn asked(&mut self, id: &str, is_question: bool) -> bool {
-        let standing = KnownRequest { is_question, answer: Given::None };
+    pub fn asked(&mut self, id: &str, is_question: bool, call: Option<String>) -> bool {
+        let standing = KnownRequest { is_question, call, answer: Given::None };
         !self.all.contains_key(id) && self.all.insert(id.to_owned(), standing).is_none()
     }
 
@@ -52,6 +53,11 @@ impl Requests {
         if let Some(standing) = self.all.get_mut(id) {
             standing.answer = Given::Ours(answer);
         }
+    }
+
+    /// The call that a request is about.
+    pub fn call(&self, id: &str) -> Option<&str> {
+        self.all.get(id)?.call.as_deref()
     }
 
     /// Whether it asks questions, of each request that nobody has answered.
@@ -79,7 +85,11 @@ mod tests {
     #[test]
     fn an_answer_is_ours_once_and_only_if_it_is_what_we_said() {
         let mut requests = Requests::default();
-        assert!(requests.asked("a", false) && requests.asked("b", true) && !requests.asked("a", true));
+        assert!(
+            requests.asked("a", false, None)
+                && requests.asked("b", true, None)
+                && !requests.asked("a", true, None)
+        );
         assert_eq!(requests.told("c", &json!("once")), ReportedAnswer::NeverAsked);
         requests.answered("a", json!("once"));
         assert_eq!(requests.open(), [("b".to_owned(), true)]);
@@ -92,7 +102,7 @@ mod tests {
     fn a_refusal_by_somebody_else_approves_nothing_and_an_approval_against_ours_is_noticed() {
         let mut requests = Requests::default();
         for id in ["a", "b", "c"] {
-            requests.asked(id, false);
+            requests.asked(id, false, None);
         }
         requests.answered("a", json!(REJECT));
         assert_eq!(requests.told("a", &json!("always")), ReportedAnswer::NotOurs);

@@ -28,6 +28,8 @@ const TOOLS: [OwnTool; 8] = [
 ];
 /// Tools that change files; all of them ask for the same permission.
 const CHANGES: [&str; 3] = ["write", "edit", "apply_patch"];
+/// The tool by which models ask.
+const QUESTION: &str = "question";
 /// Asked for first where a call reaches outside of its folder, whatever it does there.
 const OUTSIDE: &str = "external_directory";
 /// Where a command runs, if not in the agent's folder.
@@ -74,9 +76,29 @@ pub fn can_permit() -> Can {
 }
 
 /// What it takes of an answer to questions.
-pub fn can_answer() -> Can {
-    let why = "OpenCode takes picks and words of your own for each question, and nothing else";
-    Can { response: false, notes: false, reason: false, why: Some(why.into()), ..Can::default() }
+pub fn can_answer(asked: &Result<Body, String>) -> Can {
+    let (response, notes, reason) = (false, false, false);
+    match asked {
+        Ok(Body::Question(asked)) if leaves_plan(asked, None) => {
+            let why = "OpenCode takes its plan for approved unless the answer is No";
+            Can { skip: false, response, notes, reason, why: Some(why.into()), ..Can::default() }
+        }
+        _ => {
+            let why = "OpenCode takes picks and words of your own for each question, and nothing else";
+            Can { response, notes, reason, why: Some(why.into()), ..Can::default() }
+        }
+    }
+}
+
+/// How a plan is approved, and how it is not.
+pub const YES: &str = "Yes";
+pub const NO: &str = "No";
+
+/// Whether this is the question that comes when OpenCode wants to leave plan mode.
+pub fn leaves_plan(asked: &Questions, call: Option<&ToolCall>) -> bool {
+    let [only] = asked.questions.as_slice() else { return false };
+    let labels = only.options.iter().map(|offer| offer.label.as_str());
+    call.is_none_or(|call| call.tool != QUESTION) && !only.free_text && labels.eq([YES, NO])
 }
 
 pub fn questions(asked: &Value) -> Result<Body, String> {
@@ -112,6 +134,8 @@ fn understood(asked: &Value, call: &ToolCall, place: &RunContext) -> Option<(Str
     let input = |field: &str| call.input.get(field).and_then(Value::as_str);
     match call.tool.as_str() {
         "bash" if metadata["command"].as_str() != input("command") => None,
+        "webfetch" if metadata["url"].as_str() != input("url") => None,
+        "write" if is_change && !edit::is_of_write(metadata, &call.input) => None,
         "edit" if is_change => {
             edit::of_diff(metadata, &call.input, || call.in_vocabulary(place.kind, place.cwd))
         }
@@ -164,9 +188,11 @@ mod tests {
             shown(asks("bash", json!({"command": "ls"})), "bash", elsewhere.clone()),
             ("Bash".into(), elsewhere)
         );
-        let file = json!({"filePath": "/a", "content": "x"});
-        let write = ("Write".to_owned(), json!({"file_path": "/a", "content": "x"}));
-        assert_eq!(shown(asks("edit", json!({})), "write", file.clone()), write);
+        let file = json!({"filePath": "/no/such/file", "content": "x"});
+        let write = ("Write".to_owned(), json!({"file_path": "/no/such/file", "content": "x"}));
+        let diff = |line: &str| json!({"filepath": "/no/such/file", "diff": format!("\n@@ -0,0 +1,1 @@\n+{line}\n")});
+        assert_eq!(shown(asks("edit", diff("x")), "write", file.clone()), write);
+        assert_eq!(shown(asks("edit", diff("y")), "write", file.clone()).0, "Unclear");
         assert_eq!(shown(asks("doom_loop", json!({})), "write", file.clone()).0, "Unclear");
         assert_eq!(shown(asks("edit", json!({})), "read", file).0, "Unclear");
         let url = json!({"url": "http://x", "format": "text"});

@@ -1,6 +1,7 @@
 //! The driver as what it is: events in, effects out, and nothing else.
 
 use super::ClaudeCode;
+use crate::agents::driven::asks::AskNews;
 use crate::agents::driven::{Driver, Event, RunEvent};
 use crate::agents::lines::Line;
 use crate::config::AsksBy;
@@ -33,14 +34,14 @@ fn recorded(driver: &mut Driver<ClaudeCode>, effects: &[Effect]) -> Vec<Effect> 
         "digest": format!("sha256:{}", "0".repeat(64)), "created_at": "2026-01-01T00:00:00Z", "state": "open",
     }))
     .unwrap();
-    driver.handle(Event::Raised { request: request.clone(), ask: Box::new(ask) })
+    driver.handle(AskNews::Raised { request: request.clone(), ask: Box::new(ask) }.into())
 }
 
 fn resolve(driver: &mut Driver<ClaudeCode>, request: &str, resolution: Value) -> Vec<Effect> {
     let body = json!({"tool": "Bash", "input": {"command": "ls"}});
     let body = Body::decode(Kind::Permission, body).unwrap();
     let resolution = Resolution::read(&body, resolution);
-    driver.handle(Event::Resolved { request: request.into(), resolution })
+    driver.handle(AskNews::Resolved { request: request.into(), resolution }.into())
 }
 
 fn allowed() -> Value {
@@ -112,7 +113,8 @@ fn nobody_in_time_and_an_answer_that_cannot_be_read_are_refusals() {
 fn what_the_hub_never_records_is_refused() {
     let mut driver = driver();
     ask_for(&mut driver, "r1", "ls");
-    let effects = driver.handle(Event::NotRaised { request: "r1".into(), why: "the hub is full".into() });
+    let effects =
+        driver.handle(AskNews::NotRaised { request: "r1".into(), why: "the hub is full".into() }.into());
     let told = replies(&effects);
     assert_eq!(told[0]["response"]["behavior"], "deny");
     assert!(told[0]["response"]["message"].as_str().unwrap().contains("the hub is full"));

@@ -1,4 +1,4 @@
-//! The way to `opencode serve`: calls over HTTP with a password of their own, and its events, which it sends for as long
+//! The way to OpenCode's server: calls over HTTP with a password of their own, and its events, which it sends for as long
 //! as it runs. What a call returned comes back among the events, because only they are read.
 
 use crate::agents::driven::{Pipes, Writer};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, BufReader};
 use tokio::sync::mpsc;
@@ -26,6 +27,8 @@ pub const USER: &str = "opencode";
 /// What it prints once it listens.
 const LISTENS: &str = "opencode server listening on ";
 const LONGEST_GREETING: usize = 4096;
+/// How long it may take to begin to tell of events.
+const LONGEST_GREETING_TIME: Duration = Duration::from_secs(5);
 /// A server that does not reply in this time will not.
 const LONGEST_CALL: Duration = Duration::from_secs(30);
 const LONGEST_REPLY: usize = 16 * 1024 * 1024;
@@ -111,25 +114,17 @@ pub async fn connect(
     let url = HubUrl::try_from(url).map_err(anyhow::Error::msg).context("OpenCode named no address")?;
     let is_here = url.address().0.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     anyhow::ensure!(is_here, "OpenCode listens on {url}, which other machines may reach");
-    let basic = format!("Basic {}", BASE64.encode(format!("{USER}:{password}").as_bytes()));
-    let mut authorization = HeaderValue::from_str(&basic)?;
-    authorization.set_sensitive(true);
+    let server = Server::at(url, password)?;
+    let events = server.events().await?;
     let replies = inputs.downgrade();
-    let caller = Caller { transport: Transport::tcp(url)?, authorization, replies };
-    let (status, events) = caller.transport.stream(caller.request(Method::GET, "/event", None)?).await?;
-    anyhow::ensure!(status == StatusCode::OK, "OpenCode does not tell what happens: {status}");
     tasks.spawn(follow(events, inputs));
-    Ok(caller)
+    Ok(Caller { server, replies })
 }
 
-/// An event is one line that begins with `data:`; what else there is between events says nothing.
 async fn follow(mut events: impl AsyncBufRead + Unpin, inputs: mpsc::Sender<Line>) {
-    while let Ok(Some(line)) = next_line(&mut events, LONGEST).await {
-        let line = match line {
-            Line::Whole(line) => match line.strip_prefix(b"data:") {
-                Some(event) => Line::Whole([&[EVENT], event].concat()),
-                None => continue,
-            },
+    while let Some(event) = next_event(&mut events).await {
+        let line = match event {
+            Line::Whole(event) => Line::Whole([&[EVENT], event.as_slice()].concat()),
             too_long @ Line::TooLong { .. } => too_long,
         };
         if inputs.send(line).await.is_err() {
@@ -139,14 +134,70 @@ async fn follow(mut events: impl AsyncBufRead + Unpin, inputs: mpsc::Sender<Line
     drop(inputs.send(Line::Whole(vec![ENDED])).await);
 }
 
-/// Calls the server. The run ends with its events, so it holds on to them loosely.
+/// An event is one line that begins with `data:`; what else there is between events says nothing.
+pub async fn next_event(events: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
+    loop {
+        match next_line(events, LONGEST).await.ok()?? {
+            Line::Whole(line) => match line.strip_prefix(b"data:") {
+                Some(event) => return Some(Line::Whole(event.to_vec())),
+                None => continue,
+            },
+            too_long @ Line::TooLong { .. } => return Some(too_long),
+        }
+    }
+}
+
+/// Calls the server of a run. The run ends with its events, so it holds on to them loosely.
 pub struct Caller {
-    transport: Transport,
-    authorization: HeaderValue,
+    server: Server,
     replies: mpsc::WeakSender<Line>,
 }
 
-impl Caller {
+impl Writer<Call> for Caller {
+    async fn write(&mut self, call: Call) -> io::Result<()> {
+        let Then::Read(to) = call.then else { return self.server.write(call).await };
+        let reply = self.server.exchange(&call).await;
+        let result = reply.map_err(|error| format!("{error:#}")).and_then(returned);
+        let mut line = vec![RETURNED];
+        line.extend(json!((to, result)).to_string().into_bytes());
+        if let Some(replies) = self.replies.upgrade() {
+            // Nobody reads any more once the run is over.
+            drop(replies.send(Line::Whole(line)).await);
+        }
+        Ok(())
+    }
+}
+
+/// The server in OpenCode's own process.
+#[derive(Clone)]
+pub struct Server {
+    transport: Arc<Transport>,
+    authorization: HeaderValue,
+}
+
+impl Server {
+    pub fn at(url: HubUrl, password: &str) -> anyhow::Result<Self> {
+        let basic = format!("Basic {}", BASE64.encode(format!("{USER}:{password}").as_bytes()));
+        let mut authorization = HeaderValue::from_str(&basic)?;
+        authorization.set_sensitive(true);
+        Ok(Self { transport: Arc::new(Transport::tcp(url)?), authorization })
+    }
+
+    /// What happens from now on.
+    pub async fn events(&self) -> anyhow::Result<impl AsyncBufRead + Send + Unpin + use<>> {
+        let request = self.request(Method::GET, "/event", None)?;
+        // While OpenCode starts, it may take a connection and never reply on it.
+        let reply = timeout(LONGEST_GREETING_TIME, self.transport.stream(request)).await;
+        let (status, events) = reply.context("OpenCode does not reply")??;
+        anyhow::ensure!(status == StatusCode::OK, "OpenCode does not tell what happens: {status}");
+        Ok(events)
+    }
+
+    pub async fn get(&self, path: String) -> anyhow::Result<Value> {
+        let call = Call { method: Method::GET, path, body: None, then: Then::IsTaken };
+        returned(self.exchange(&call).await?).map_err(anyhow::Error::msg)
+    }
+
     fn request(
         &self,
         method: Method,
@@ -166,23 +217,15 @@ impl Caller {
     }
 }
 
-impl Writer<Call> for Caller {
+impl Writer<Call> for Server {
     async fn write(&mut self, call: Call) -> io::Result<()> {
-        let reply = self.exchange(&call).await;
-        match call.then {
-            Then::IsTaken => match reply.map_err(io::Error::other)? {
-                (StatusCode::OK, body) if body.as_ref() == b"true" => Ok(()),
-                (status, _) => Err(io::Error::other(format!("it no longer waits for this ({status})"))),
-            },
-            Then::Read(to) => {
-                let result = reply.map_err(|error| format!("{error:#}")).and_then(returned);
-                let mut line = vec![RETURNED];
-                line.extend(json!((to, result)).to_string().into_bytes());
-                if let Some(replies) = self.replies.upgrade() {
-                    // Nobody reads any more once the run is over.
-                    drop(replies.send(Line::Whole(line)).await);
-                }
-                Ok(())
+        let reply = self.exchange(&call).await.map_err(io::Error::other)?;
+        match (call.then, reply) {
+            (Then::Read(_), _) => Ok(()),
+            (Then::IsTaken, (StatusCode::OK, body)) if body.as_ref() == b"true" => Ok(()),
+            (Then::IsTaken, (status, _)) => {
+                let words = format!("OpenCode no longer waited for this ({status})");
+                Err(io::Error::new(io::ErrorKind::NotFound, words))
             }
         }
     }

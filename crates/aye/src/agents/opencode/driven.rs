@@ -1,0 +1,394 @@
+//! OpenCode without its terminal: `opencode serve`, and what its events mean.
+
+use super::account::{self, Account};
+use super::calls::{Calls, WENT_AHEAD, Wanted, call_of, told_in};
+use super::outcome::{self, Answered};
+use super::requests::{ReportedAnswer, Requests, dismissed};
+use super::server::{self, Awaited, Call, Caller, Incoming, Then, USER};
+use super::translate;
+use super::{id_of, in_path, reply, rules};
+use crate::agents::driven::rpc::trouble;
+use crate::agents::driven::tools::RunContext;
+use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Written};
+use crate::agents::lines::Line;
+use crate::protocol::{Image, Resolution};
+use aye_core::{Body, Receipt};
+use hyper::Method;
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How a run is started.
+pub struct Start {
+    /// The kind of agent, as config.toml names it.
+    pub kind: String,
+    pub cwd: PathBuf,
+    pub places: aye_policy::OwnPlaces,
+    pub mode: Option<String>,
+    pub resume: Option<String>,
+}
+
+impl Start {
+    fn place(&self) -> RunContext<'_> {
+        RunContext { kind: &self.kind, cwd: &self.cwd, places: &self.places }
+    }
+}
+
+pub struct OpenCode {
+    start: Start,
+    password: String,
+    rules: Vec<rules::Rule>,
+    session: Option<String>,
+    /// What waits for the session to be there.
+    prompts: Vec<Value>,
+    in_turn: bool,
+    /// The turn is to end, or just did.
+    interrupted: bool,
+    requests: Requests,
+    /// The request whose refusal ends the turn, once OpenCode has taken it.
+    ends_turn: Option<String>,
+    calls: Calls,
+    account: Account,
+}
+
+/// What is needed of a request to answer it.
+pub struct Request {
+    is_question: bool,
+}
+
+type Meanings = Vec<Meaning<OpenCode>>;
+
+impl AgentProtocol for OpenCode {
+    type Message = Call;
+    type Request = Request;
+    type Writer = Caller;
+
+    const ENDS_WITH_INPUT: bool = false;
+
+    fn arguments(&self) -> Vec<OsString> {
+        ["serve", "--hostname", "127.0.0.1"].map(OsString::from).into()
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("OPENCODE_SERVER_USERNAME", USER.to_owned()),
+            ("OPENCODE_SERVER_PASSWORD", self.password.clone()),
+            ("OPENCODE_PERMISSION", rules::for_environment(&self.rules).to_string()),
+        ]
+    }
+
+    async fn connect(
+        &mut self,
+        pipes: Pipes,
+        inputs: mpsc::Sender<Line>,
+        tasks: &mut JoinSet<()>,
+    ) -> anyhow::Result<Caller> {
+        server::connect(pipes, &self.password, inputs, tasks).await
+    }
+
+    fn begin(&mut self) -> Vec<Call> {
+        vec![call(Method::GET, "/config".to_owned(), None, Awaited::Config)]
+    }
+
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<Call> {
+        let mut parts = vec![json!({ "type": "text", "text": text })];
+        parts.extend(image.map(|image| {
+            let url = format!("data:{};base64,{}", image.media_type, image.data);
+            json!({ "type": "file", "mime": image.media_type, "url": url })
+        }));
+        self.prompts.push(parts.into());
+        self.send_prompts()
+    }
+
+    fn interrupt(&mut self) -> Meanings {
+        let Some(abort) = self.abort() else { return Vec::new() };
+        self.interrupted = true;
+        self.calls.take_early();
+        // OpenCode would still run what is allowed after its turn was ended.
+        let open = self.requests.open().into_iter().flat_map(|(id, is_question)| {
+            let refused = if is_question { outcome::turned_away() } else { outcome::refusal(None) };
+            let reply = self.reply(&id, is_question, &refused);
+            [Meaning::Cancels { id }, Meaning::Write(reply)]
+        });
+        let open: Vec<_> = open.collect();
+        std::iter::once(Meaning::Write(abort)).chain(open).collect()
+    }
+
+    fn read(&mut self, input: Line) -> Meanings {
+        match Incoming::read(input) {
+            None => Vec::new(),
+            Some(Incoming::Returned { to, result }) => self.returned(to, result),
+            Some(Incoming::Event(event)) => match aye_core::json::parse(&event) {
+                Ok(event) => self.told(&event).unwrap_or_else(|why| vec![broken(&why)]),
+                Err(error) => vec![broken(&format!("it told of something that cannot be read: {error}"))],
+            },
+            Some(Incoming::TooLong(length)) => {
+                vec![broken(&format!("it told of something in {length} bytes, which is too long to be read"))]
+            }
+            Some(Incoming::Ended) if self.in_turn && !self.interrupted => {
+                vec![Meaning::Fails("OpenCode ended in the middle of its turn.".into())]
+            }
+            Some(Incoming::Ended) => Vec::new(),
+        }
+    }
+
+    fn outcome(&mut self, id: &str, request: Request, body: &Body, resolution: &Resolution) -> Written<Call> {
+        let answered = match body {
+            Body::Question(asked) => {
+                let call = self.calls.called(self.requests.call(id));
+                outcome::answers(asked, call, resolution.outcome.answer.as_ref())
+            }
+            Body::Permission(_) | Body::Plan(_) => outcome::decision(resolution),
+        };
+        self.ends_turn = answered.ends_turn.then(|| id.to_owned()).or(self.ends_turn.take());
+        let shown_by = self.calls.answered(self.requests.call(id), body, &answered);
+        Written { message: self.reply(id, request.is_question, &answered), shown_by }
+    }
+
+    fn refusal(&mut self, id: &str, request: &Request, why: &str) -> Call {
+        let refused = match request.is_question {
+            true => outcome::turned_away(),
+            false => outcome::refusal(Some(why)),
+        };
+        self.reply(id, request.is_question, &refused)
+    }
+
+    fn fault(&mut self, id: &str, why: &str) -> Call {
+        self.reply(id, false, &outcome::refusal(Some(why)))
+    }
+}
+
+impl OpenCode {
+    /// `password` protects the server from whoever is not told it.
+    pub fn new(start: Start, password: String) -> Self {
+        let cwd = start.cwd.to_string_lossy();
+        let nothing = Map::new();
+        let sees_own_files =
+            start.places.is_below(&cwd, &nothing, false) || start.places.is_named(&cwd, &nothing);
+        let rules = rules::of_mode(start.mode.as_deref(), sees_own_files);
+        Self {
+            start,
+            password,
+            rules,
+            session: None,
+            prompts: Vec::new(),
+            in_turn: false,
+            interrupted: false,
+            requests: Requests::default(),
+            ends_turn: None,
+            calls: Calls::default(),
+            account: Account::default(),
+        }
+    }
+
+    fn open_session(&mut self, config: &Value) -> Call {
+        let mut rules = self.rules.clone();
+        rules.extend(rules::refused_by(config));
+        let body = json!({ "permission": rules::for_session(&rules) });
+        match &self.start.resume {
+            Some(session) => {
+                call(Method::PATCH, format!("/session/{}", in_path(session)), Some(body), Awaited::Session)
+            }
+            None => call(Method::POST, "/session".to_owned(), Some(body), Awaited::Session),
+        }
+    }
+
+    fn send_prompts(&mut self) -> Vec<Call> {
+        let Some(session) = &self.session else { return Vec::new() };
+        let plans = self.start.mode.as_deref() == Some("plan");
+        let send = |parts: Value| {
+            let mut body = json!({ "parts": parts });
+            if plans {
+                body["agent"] = "plan".into();
+            }
+            let path = format!("/session/{}/prompt_async", in_path(session));
+            call(Method::POST, path, Some(body), Awaited::Prompt)
+        };
+        self.prompts.drain(..).map(send).collect()
+    }
+
+    fn abort(&self) -> Option<Call> {
+        let session = self.session.as_ref()?;
+        Some(call(Method::POST, format!("/session/{}/abort", in_path(session)), None, Awaited::Abort))
+    }
+
+    fn reply(&mut self, id: &str, is_question: bool, answered: &Answered) -> Call {
+        self.requests.answered(id, answered.told.clone());
+        reply(id, is_question, answered)
+    }
+
+    fn returned(&mut self, to: Awaited, result: Result<Value, String>) -> Meanings {
+        match (to, result) {
+            (Awaited::Config, Ok(config)) => vec![Meaning::Write(self.open_session(&config))],
+            (Awaited::Session, Ok(session)) => match session["id"].as_str() {
+                None => {
+                    vec![Meaning::Fails("OpenCode opened a session without a name. The run ends.".into())]
+                }
+                Some(id) => {
+                    self.session = Some(id.to_owned());
+                    let cwd = session["directory"].as_str().map(str::to_owned);
+                    let known = Meaning::Session { id: self.session.clone(), cwd };
+                    let prompts = self.send_prompts().into_iter().map(Meaning::Write);
+                    std::iter::once(known).chain(prompts).collect()
+                }
+            },
+            (Awaited::Config | Awaited::Session, Err(why)) => {
+                vec![Meaning::Fails(format!("OpenCode cannot open this session: {why}"))]
+            }
+            (Awaited::Prompt, Err(why)) => vec![self.account.failed(why)],
+            (Awaited::Abort, Err(why)) => vec![trouble(format!("OpenCode was not interrupted: {why}"))],
+            (Awaited::Prompt | Awaited::Abort, Ok(_)) => Vec::new(),
+        }
+    }
+
+    /// The error says how it breaks its protocol.
+    fn told(&mut self, event: &Value) -> Result<Meanings, String> {
+        let about = &event["properties"];
+        let ours = self.session.is_some() && about["sessionID"].as_str() == self.session.as_deref();
+        match event["type"].as_str().ok_or("an event of its has no type")? {
+            "permission.asked" => self.asked(about, false),
+            "question.asked" => self.asked(about, true),
+            "permission.replied" => self.answered(about, &about["reply"]),
+            "question.replied" => self.answered(about, &about["answers"]),
+            "question.rejected" => self.answered(about, &dismissed()),
+            "message.part.updated" if about["part"]["type"] == "tool" => {
+                Ok(self.call_told(&about["part"], ours))
+            }
+            "session.status" if ours && about["status"]["type"] == "busy" => {
+                if !std::mem::replace(&mut self.in_turn, true) {
+                    self.interrupted = false;
+                    self.account.turn_begins();
+                }
+                Ok(vec![Meaning::Works])
+            }
+            // It comes twice where the turn was interrupted.
+            "session.idle" if ours && std::mem::take(&mut self.in_turn) => {
+                let mut meanings = self.refuse_early();
+                meanings.push(self.account.turn_ended());
+                Ok(meanings)
+            }
+            // Every few seconds: a call that has not begun by now will not.
+            "server.heartbeat" => {
+                let early = self.calls.take_early();
+                Ok(early.iter().flat_map(|asked| self.asks_permission(asked)).collect())
+            }
+            kind if ours => Ok(self.account.told(kind, about)),
+            // Events come with every release, and about every session.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn asked(&mut self, asked: &Value, is_question: bool) -> Result<Meanings, String> {
+        let id = id_of(asked).ok_or("its request has no id")?;
+        if !self.requests.asked(id, is_question, call_of(asked)) {
+            return Err(format!("it made two requests under the id {id}"));
+        }
+        if is_question {
+            return Ok(self.asks(asked, translate::questions(asked)));
+        }
+        if self.calls.keep_early(asked) {
+            return Ok(Vec::new());
+        }
+        Ok(self.asks_permission(asked))
+    }
+
+    /// What nobody was shown is refused with the turn, because OpenCode would still run it.
+    fn refuse_early(&mut self) -> Meanings {
+        let early = self.calls.take_early();
+        let ids = early.iter().filter_map(id_of);
+        ids.map(|id| Meaning::Write(self.reply(id, false, &outcome::refusal(None)))).collect()
+    }
+
+    fn asks_permission(&mut self, asked: &Value) -> Meanings {
+        match self.calls.wanted(asked, &self.start.place()) {
+            None => {
+                let id = id_of(asked).unwrap_or_default();
+                vec![Meaning::Write(self.reply(id, false, &outcome::once()))]
+            }
+            Some(Wanted { body, confirms }) => {
+                let shown = confirms.map(|call| {
+                    let (receipt, evidence) = (Receipt::Confirmed, WENT_AHEAD.to_owned());
+                    Meaning::Shows { call, receipt, evidence }
+                });
+                shown.into_iter().chain(self.asks(asked, body)).collect()
+            }
+        }
+    }
+
+    fn asks(&mut self, asked: &Value, body: Result<Body, String>) -> Meanings {
+        let call = self.calls.called(call_of(asked).as_deref());
+        let is_question = asked["questions"].is_array();
+        let ours = asked["sessionID"].as_str() == self.session.as_deref();
+        let asked = Asked {
+            id: id_of(asked).unwrap_or_default().to_owned(),
+            cwd: call.and_then(|call| call.cwd(&self.start.cwd)),
+            request: Request { is_question },
+            can: if is_question { translate::can_answer(&body) } else { translate::can_permit() },
+            body,
+            tool_use_id: asked["tool"]["callID"].as_str().map(str::to_owned),
+            sub_agent: account::sub_agent(ours),
+            outlives_turn: false,
+        };
+        vec![Meaning::Works, Meaning::Asks(asked)]
+    }
+
+    fn answered(&mut self, about: &Value, answer: &Value) -> Result<Meanings, String> {
+        let id = about["requestID"].as_str().ok_or("it tells of an answer without a request")?.to_owned();
+        self.calls.forget_early(&id);
+        match self.requests.told(&id, answer) {
+            ReportedAnswer::Ours if self.ends_turn.take_if(|ends| *ends == id).is_some() => Ok(self.interrupt()),
+            ReportedAnswer::Ours => Ok(Vec::new()),
+            ReportedAnswer::Refused => {
+                self.calls.answered_elsewhere(self.requests.call(&id));
+                Ok(vec![Meaning::Cancels { id }])
+            }
+            ReportedAnswer::NeverAsked => Err(format!("it tells of an answer to {id}, which it never asked")),
+            ReportedAnswer::NotOurs => Ok(vec![
+                Meaning::WentAhead { id },
+                Meaning::Fails(
+                    "Somebody else answered a request of OpenCode: a program that it started may know the password \
+                     of its server. The run ends."
+                        .into(),
+                ),
+            ]),
+        }
+    }
+
+    fn call_told(&mut self, part: &Value, ours: bool) -> Meanings {
+        let (Some((key, call)), state) = (told_in(part), &part["state"]) else { return Vec::new() };
+        let id = part["callID"].as_str().unwrap_or_default().to_owned();
+        match state["status"].as_str() {
+            Some("running") => {
+                let started = account::started(id, &call, &self.start.place(), ours);
+                let Some(early) = self.calls.begin(&key, call) else { return Vec::new() };
+                let asks: Vec<_> = early.iter().flat_map(|asked| self.asks_permission(asked)).collect();
+                std::iter::once(Meaning::Tells(started)).chain(asks).collect()
+            }
+            Some("completed" | "error") => {
+                let ended = self.calls.end(&key, state);
+                let shows =
+                    ended.shows.map(|(receipt, evidence)| Meaning::Shows { call: key, receipt, evidence });
+                let tool = &call.tool;
+                let unasked = (!ended.asked
+                    && state["status"] == "completed"
+                    && rules::must_ask(&self.rules, tool))
+                .then(|| {
+                    trouble(format!("OpenCode did this without a request ({tool}): {}", call.in_words()))
+                });
+                let ended = Meaning::Tells(account::ended(id, state, ours));
+                std::iter::once(ended).chain(shows).chain(unasked).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn call(method: Method, path: String, body: Option<Value>, to: Awaited) -> Call {
+    Call { method, path, body, then: Then::Read(to) }
+}
+
+fn broken(why: &str) -> Meaning<OpenCode> {
+    Meaning::Fails(format!("OpenCode does not keep to its protocol: {why}. The run ends."))
+}

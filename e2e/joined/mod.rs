@@ -1,0 +1,4 @@
+//! Agents in a person's own terminal that take an answer from us as well, with the real programs.
+
+mod opencode;
+mod stage;
