@@ -151,7 +151,7 @@ fn permissions_and_plans_are_allowed_refused_or_paused() {
     let permission = json!({"tool": "Bash", "input": {"command": "make"}, "scopes": [
         {"scope": "once"}, {"scope": "session", "rule": "make, until this session ends"}]});
     let plan = json!({"plan": "1. All of it."});
-    let cases: [(&str, &Value, &[&str], Value, &str); 8] = [
+    let cases: [(&str, &Value, &[&str], Value, &str); 9] = [
         (
             "permission",
             &permission,
@@ -180,6 +180,7 @@ fn permissions_and_plans_are_allowed_refused_or_paused() {
             json!({"decision": "deny", "message": "not today", "interrupt": false}),
             "denied: not today",
         ),
+        ("permission", &permission, &["--deny"], json!({"decision": "deny", "interrupt": false}), "denied"),
         (
             "permission",
             &permission,

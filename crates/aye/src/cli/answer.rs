@@ -72,8 +72,8 @@ pub struct Answer {
     /// Approve this plan instead; implies --allow
     #[arg(long, value_name = "FILE", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "deny", "outline"])]
     plan: Option<PathBuf>,
-    /// Deny, and tell the agent why
-    #[arg(long, value_name = "WHY", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow"])]
+    /// Deny, and tell the agent why, if it can take that
+    #[arg(long, value_name = "WHY", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["picks", "text", "note", "reply", "skip", "allow"])]
     deny: Option<String>,
     /// Deny, and end the agent's turn
     #[arg(long, requires = "deny")]

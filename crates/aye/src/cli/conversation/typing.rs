@@ -92,12 +92,9 @@ pub fn hint(ask: &AskView) -> String {
         Some(Secret::BesideOthers) => return format!("This asks for a secret: aye answer {}.", ask.id),
         None => {}
     }
-    let deny = match (can.reason, can.deny_ends_turn) {
-        (true, false) => "deny [why]",
-        (false, false) => "deny",
-        (true, true) => "deny [why] (which ends the turn)",
-        (false, true) => "deny (which ends the turn)",
-    };
+    let ends_turn = if can.deny_ends_turn { " (which ends the turn)" } else { "" };
+    let why = if can.reason { " [why]" } else { "" };
+    let deny = format!("deny{why}{ends_turn}");
     let mut ways: Vec<String> = Vec::new();
     match &ask.body {
         Body::Question(questions) => {
@@ -105,24 +102,25 @@ pub fn hint(ask: &AskView) -> String {
                 [only] if only.options.is_empty() => {}
                 [only] if only.multi_select => ways.push("numbers (1,3)".into()),
                 [_] => ways.push("a number".into()),
-                _ => ways.push("a number for each question (1 2,3 -)".into()),
+                _ if can.skip => ways.push("a number for each question (1 2,3 -)".into()),
+                _ => ways.push("a number for each question (1 2,3)".into()),
             }
             let words = if questions.questions.len() == 1 { can.text } else { can.response };
             ways.extend((words && takes_words(&questions.questions)).then(|| "=your words".into()));
-            ways.extend(can.skip.then(|| "skip".into()));
+            ways.extend(can.skip.then(|| format!("skip{ends_turn}")));
         }
         Body::Permission(permission) => {
             if ask.proof == Proof::None {
                 ways.push("allow".into());
                 ways.extend(lasting(permission, ask).iter().map(|scope| format!("allow {scope}")));
             }
-            ways.push(deny.into());
+            ways.push(deny);
             // Where denying ends the turn anyway, there is nothing more to stop.
-            ways.extend((!can.deny_ends_turn && can.reason).then(|| "stop [why]".into()));
+            ways.extend((!can.deny_ends_turn).then(|| format!("stop{why}")));
         }
         Body::Plan(_) => {
             ways.extend((ask.proof == Proof::None).then(|| "allow".into()));
-            ways.push(deny.into());
+            ways.push(deny);
             ways.extend(can.outline.then(|| "outline".into()));
         }
     }
@@ -412,13 +410,38 @@ mod tests {
 
     #[test]
     fn only_what_the_agent_can_take_is_offered() {
-        let with = |ask: AskView, can: Value| AskView { can: serde_json::from_value(can).unwrap(), ..ask };
-        let question = || question_of(json!([one()]));
-        assert_eq!(hint(&question()), "Type a number, =your words, or skip.");
-        assert_eq!(hint(&with(question(), json!({"skip": false}))), "Type a number or =your words.");
-        assert_eq!(hint(&with(question(), json!({"skip": false, "text": false}))), "Type a number.");
-        let plan = ask(Kind::Plan, json!({"plan": "1. x"}));
-        let less = json!({"outline": false, "reason": false, "deny_ends_turn": true});
-        assert_eq!(hint(&with(plan, less)), "Type allow or deny (which ends the turn).");
+        let one_question = || question_of(json!([one()]));
+        let two_questions = || question_of(json!([one(), one()]));
+        let permission = || ask(Kind::Permission, json!({"tool": "Bash", "input": {"command": "ls"}}));
+        let plan = || ask(Kind::Plan, json!({"plan": "1. x"}));
+        let cases = [
+            (one_question(), json!({}), "a number, =your words, or skip"),
+            (one_question(), json!({"skip": false}), "a number or =your words"),
+            (one_question(), json!({"skip": false, "text": false}), "a number"),
+            (
+                one_question(),
+                json!({"text": false, "deny_ends_turn": true}),
+                "a number or skip (which ends the turn)",
+            ),
+            (two_questions(), json!({}), "a number for each question (1 2,3 -), =your words, or skip"),
+            (
+                two_questions(),
+                json!({"skip": false, "response": false}),
+                "a number for each question (1 2,3)",
+            ),
+            (permission(), json!({}), "allow, deny [why], or stop [why]"),
+            (permission(), json!({"reason": false}), "allow, deny, or stop"),
+            (permission(), json!({"deny_ends_turn": true}), "allow or deny [why] (which ends the turn)"),
+            (plan(), json!({}), "allow, deny [why], or outline"),
+            (
+                plan(),
+                json!({"outline": false, "reason": false, "deny_ends_turn": true}),
+                "allow or deny (which ends the turn)",
+            ),
+        ];
+        for (ask, can, ways) in cases {
+            let ask = AskView { can: serde_json::from_value(can.clone()).unwrap(), ..ask };
+            assert_eq!(hint(&ask), format!("Type {ways}."), "{can}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A half-filled answer, and what a press or a typed text makes of it. No I/O: the same steps after a restart.
 
-use aye_core::{AskId, Body, Question, Questions, Scope};
+use aye_core::{AskId, Body, Can, Question, Questions, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -124,6 +124,7 @@ pub enum FormStep {
 const MOVED_ON: &str = "That button belongs to an earlier question.";
 const NOTHING_PICKED: &str = "Nothing is selected yet. Select an option first, or skip.";
 const INCOMPLETE: &str = "A question has no answer yet. Answer it first, or skip it.";
+const NO_LONGER_TAKEN: &str = "This agent cannot take that any more. Please use the buttons.";
 pub const NO_LONGER: &str = "This button no longer works.";
 
 /// Whoever presses or types.
@@ -316,7 +317,7 @@ pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> FormSt
 }
 
 /// What a text makes of the form. A reply to the message counts even where nobody was asked to type.
-pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> FormStep {
+pub fn typed(body: &Body, can: &Can, mut draft: Draft, who: Who, text: &str) -> FormStep {
     let wanted = match (&draft.typing, body) {
         (Some(typing), _) if typing.user == who.user => typing.what,
         (_, Body::Question(_)) => TextKind::Words,
@@ -328,9 +329,13 @@ pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> FormStep {
     };
     let text = text.trim().to_owned();
     match (wanted, body) {
+        (TextKind::Reason, Body::Permission(_) | Body::Plan(_)) if !can.reason => {
+            FormStep::Stale(NO_LONGER_TAKEN)
+        }
         (TextKind::Reason, Body::Permission(_) | Body::Plan(_)) => {
             FormStep::Answer(json!({ "decision": "deny", "message": text }))
         }
+        (TextKind::Notes, Body::Question(_)) if !can.notes => FormStep::Stale(NO_LONGER_TAKEN),
         (TextKind::Notes, Body::Question(_)) => {
             draft.entry_mut(draft.at).notes = Some(text);
             draft.typing = None;
@@ -342,7 +347,7 @@ pub fn typed(body: &Body, mut draft: Draft, who: Who, text: &str) -> FormStep {
                     "All questions are answered. Send the answers with the button, or change one first.",
                 );
             };
-            if !question.free_text {
+            if !question.free_text || !can.text {
                 return FormStep::Stale("This question takes only its own options. Please use the buttons.");
             }
             let entry = draft.entry_mut(draft.at);

@@ -15,7 +15,7 @@ use super::render::Button;
 use super::runs::Task;
 use super::updates::Notice;
 use crate::hub::Problem;
-use aye_core::{AgentId, Ask, AskId, Body, Text};
+use aye_core::{AgentId, Ask, AskId, Body, Question, Surface, Text};
 use std::time::Duration;
 
 /// From this many waiting asks on, they are announced as a list.
@@ -278,8 +278,11 @@ impl BotLoop {
         let lists = self.memory.messages.values().filter(|list| list.chat == chat);
         let asks: Vec<_> = lists.flat_map(SentMessage::announced).cloned().collect();
         for (ask, _) in self.named(&asks).await? {
-            let is_question = matches!(ask.body, Body::Question(_)) && ask.state.is_open();
-            if is_question && agent.is_none_or(|agent| *agent == ask.agent) {
+            let takes_words = match &ask.body {
+                Body::Question(asked) => (0..asked.questions.len()).any(|at| words_for(&ask, at).is_some()),
+                Body::Permission(_) | Body::Plan(_) => false,
+            };
+            if takes_words && agent.is_none_or(|agent| *agent == ask.agent) {
                 return Ok(true);
             }
         }
@@ -322,13 +325,7 @@ impl BotLoop {
         let mut found = Vec::new();
         for (message, shown) in shown_in_chat {
             let Some(ask) = self.find_ask(&shown.ask).await? else { continue };
-            let Body::Question(asked) = &ask.body else { continue };
-            if ask.body.has_secret() {
-                continue;
-            }
-            let question = asked.questions.get(shown.draft.at).filter(|question| question.free_text);
-            if let Some(question) = question
-                && ask.state.is_open()
+            if let Some(question) = words_for(&ask, shown.draft.at)
                 && agent.is_none_or(|agent| *agent == ask.agent)
             {
                 found.push((message.id.clone(), label(&question.question, 100)));
@@ -339,4 +336,13 @@ impl BotLoop {
         }
         Ok(found)
     }
+}
+
+/// A question of an open ask that can be answered here in one's own words.
+fn words_for(ask: &Ask, at: usize) -> Option<&Question> {
+    let Body::Question(asked) = &ask.body else { return None };
+    let can = &ask.extras.can;
+    let here =
+        ask.state.is_open() && can.answer && can.text && ask.body.why_not_on(Surface::Telegram).is_none();
+    asked.questions.get(at).filter(|asked| asked.free_text && here)
 }

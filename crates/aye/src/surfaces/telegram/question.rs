@@ -29,7 +29,7 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) 
         head = head.text(&format!(" · {} of {of}", at + 1));
     }
     let head = waiting(head, ask, asker).line().line();
-    let tail = tail(RichText::default(), draft, asked, &entry);
+    let tail = tail(draft, asked, &entry, ask.extras.can.text);
     let body = body(asked, &head, &tail);
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);
@@ -122,7 +122,8 @@ fn names(asked: &Question) -> RichText {
     page.line()
 }
 
-fn tail(mut page: RichText, draft: &Draft, asked: &Question, entry: &Entry) -> RichText {
+fn tail(draft: &Draft, asked: &Question, entry: &Entry, takes_words: bool) -> RichText {
+    let mut page = RichText::default();
     if let Some(text) = &entry.text {
         page = page.line().dim("Your words: ").written(&label(text, ECHO)).line();
     }
@@ -132,7 +133,7 @@ fn tail(mut page: RichText, draft: &Draft, asked: &Question, entry: &Entry) -> R
     match (&draft.typing, asked.multi_select) {
         (Some(typing), _) => typing_hint(page, typing.what),
         (None, true) => page.line().dim("Tap all that apply, then Done."),
-        (None, false) if asked.options.is_empty() => {
+        (None, false) if asked.options.is_empty() && takes_words => {
             page.line().dim("Reply to this message with your answer.")
         }
         (None, false) => page,

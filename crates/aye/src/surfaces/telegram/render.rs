@@ -70,12 +70,15 @@ fn takeable(can: &Can, mut shown: MessageContent) -> MessageContent {
     };
     for row in &mut shown.rows {
         row.retain(|(_, action)| can.answer && can_take(action));
+        for (name, action) in row {
+            if can.deny_ends_turn && matches!(action, Action::Deny | Action::DenyWhy) {
+                name.push_str(" (ends the turn)");
+            }
+        }
     }
     shown.rows.retain(|row| !row.is_empty());
     if let Some(why) = can.why_not() {
         shown.page = shown.page.line().line().text("It cannot be answered here: ").written(&label(why, ECHO));
-    } else if can.deny_ends_turn {
-        shown.page = shown.page.line().dim("Denying also ends the agent's turn.");
     }
     shown
 }

@@ -179,7 +179,7 @@ impl BotLoop {
             self.say(person.chat, message_id, &format!("{} Your text was not used.", sentence(why)));
             return Ok(());
         }
-        match typed(&ask.body, shown.draft, person.as_who(), text) {
+        match typed(&ask.body, &ask.extras.can, shown.draft, person.as_who(), text) {
             FormStep::Stale(why) => {
                 self.say(person.chat, message_id, why);
                 Ok(())

@@ -8,7 +8,7 @@ use super::words;
 use anstyle::Style;
 use aye_core::visible::{one_line, visible};
 use aye_core::{
-    Answer, AskState, AskView, Body, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict,
+    Answer, AskState, AskView, Body, Can, Choice, Plan, PlanVerdict, Proof, Question, Receipt, Reply, Verdict,
 };
 use jiff::Timestamp;
 pub use permission::about;
@@ -105,7 +105,7 @@ pub fn body_text(ask: &AskView, place: AnswerInput) -> String {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;
             let each = questions.questions.iter().enumerate();
-            each.map(|(i, q)| question(q, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
+            each.map(|(i, q)| question(q, &ask.can, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
         }
         Body::Permission(permission) => permission::whole(ask, permission, place),
         Body::Plan(Plan { plan }) => {
@@ -114,7 +114,7 @@ pub fn body_text(ask: &AskView, place: AnswerInput) -> String {
     }
 }
 
-fn question(question: &Question, number: Option<usize>) -> String {
+fn question(question: &Question, can: &Can, number: Option<usize>) -> String {
     let mut out = String::new();
     let number = number.map(|number| format!("{number}. ")).unwrap_or_default();
     let header = if question.header.is_empty() {
@@ -144,7 +144,7 @@ fn question(question: &Question, number: Option<usize>) -> String {
             }
         }
     }
-    let hint = match (question.multi_select, question.free_text, question.options.is_empty()) {
+    let hint = match (question.multi_select, question.free_text && can.text, question.options.is_empty()) {
         (_, true, true) => "in your own words",
         (true, true, false) => "any of these, and your own words",
         (true, false, _) => "any of these",
@@ -164,13 +164,11 @@ pub fn how_to_answer(ask: &AskView) -> String {
     if let Some(why) = can.why_not() {
         return format!("It cannot be answered from here: {}", one_line(why));
     }
-    let skip = if can.skip { "   or --skip" } else { "" };
+    let ends_turn = if can.deny_ends_turn { " (which ends the agent's turn)" } else { "" };
+    let skip = if can.skip { format!("   or --skip{ends_turn}") } else { String::new() };
     let outline = if can.outline { "   or --outline" } else { "" };
     let deny = if can.reason { "--deny \"why\"" } else { "--deny" };
-    let deny = match can.deny_ends_turn {
-        true => format!("{deny} (which ends the agent's turn)"),
-        false => deny.to_owned(),
-    };
+    let deny = format!("{deny}{ends_turn}");
     match &ask.body {
         // The command asks for it, so that it stands in no list of processes and no history.
         Body::Question(questions) if ask.body.has_secret() => {

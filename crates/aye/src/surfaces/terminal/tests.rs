@@ -290,22 +290,50 @@ proptest! {
 
 #[test]
 fn only_what_the_agent_can_take_is_offered() {
-    let offer = |kind, body, can: Value| {
-        let ask = AskView { can: serde_json::from_value(can).unwrap(), ..view(kind, body) };
-        plain(&ask).lines().last().unwrap().to_owned()
-    };
-    let question =
-        json!({"questions": [{"question": "Go?", "options": [{"label": "yes"}], "free_text": true}]});
-    let none = json!({"skip": false, "text": false});
-    assert_eq!(offer(Kind::Question, question.clone(), none), "aye answer k3v9m2pqxx 1");
-    let there = json!({"answer": false, "why": "answer it in its terminal"});
-    assert_eq!(
-        offer(Kind::Question, question, there),
-        "It cannot be answered from here: answer it in its terminal"
-    );
-    let plan = json!({"outline": false, "reason": false, "deny_ends_turn": true});
-    let words = "aye answer k3v9m2pqxx --allow   or --deny (which ends the agent's turn)";
-    assert_eq!(offer(Kind::Plan, json!({"plan": "x"}), plan), words);
+    let ask =
+        |kind, body, can: Value| AskView { can: serde_json::from_value(can).unwrap(), ..view(kind, body) };
+    let option = json!({"question": "Go?", "options": [{"label": "yes"}], "free_text": true});
+    let (one, two) = (json!({"questions": [option]}), json!({"questions": [option, option]}));
+    let (permission, plan) = (json!({"tool": "Bash", "input": {"command": "ls"}}), json!({"plan": "x"}));
+    let cases = [
+        (Kind::Question, &one, json!({}), "1   or --text \"…\"   or --skip"),
+        (Kind::Question, &one, json!({"text": false}), "1   or --skip"),
+        (Kind::Question, &one, json!({"skip": false}), "1   or --text \"…\""),
+        (
+            Kind::Question,
+            &one,
+            json!({"text": false, "deny_ends_turn": true}),
+            "1   or --skip (which ends the agent's turn)",
+        ),
+        (Kind::Question, &two, json!({}), "1 1   (one for each question; - skips one, 1,2 picks two)"),
+        (Kind::Question, &two, json!({"skip": false}), "1 1   (one for each question; 1,2 picks two)"),
+        (Kind::Permission, &permission, json!({}), "--allow   or --deny \"why\""),
+        (Kind::Permission, &permission, json!({"reason": false}), "--allow   or --deny"),
+        (
+            Kind::Permission,
+            &permission,
+            json!({"deny_ends_turn": true}),
+            "--allow   or --deny \"why\" (which ends the agent's turn)",
+        ),
+        (Kind::Plan, &plan, json!({}), "--allow   or --deny \"why\"   or --outline"),
+        (Kind::Plan, &plan, json!({"outline": false}), "--allow   or --deny \"why\""),
+        (
+            Kind::Plan,
+            &plan,
+            json!({"outline": false, "reason": false, "deny_ends_turn": true}),
+            "--allow   or --deny (which ends the agent's turn)",
+        ),
+    ];
+    for (kind, body, can, words) in cases {
+        let shown = plain(&ask(kind, body.clone(), can.clone()));
+        assert_eq!(shown.lines().last().unwrap(), format!("aye answer k3v9m2pqxx {words}"), "{kind:?} {can}");
+    }
+    for (kind, body) in [(Kind::Question, &one), (Kind::Permission, &permission), (Kind::Plan, &plan)] {
+        let shown = plain(&ask(kind, body.clone(), json!({"answer": false, "why": "answer it there"})));
+        assert_eq!(shown.lines().last(), Some("It cannot be answered from here: answer it there"));
+    }
+    let own_words = |can| plain(&ask(Kind::Question, one.clone(), can)).contains("or your own words");
+    assert_eq!([own_words(json!({})), own_words(json!({"text": false}))], [true, false]);
 }
 
 #[test]

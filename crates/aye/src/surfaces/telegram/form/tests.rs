@@ -1,5 +1,5 @@
 use super::*;
-use aye_core::{Answer, Kind};
+use aye_core::{Answer, Can, Kind};
 
 fn body() -> Body {
     let options = json!([{"label": "a, b"}, {"label": "c"}, {"label": "d"}]);
@@ -27,16 +27,16 @@ fn a_form_is_filled_by_picks_toggles_texts_and_notes_and_fits_its_ask() {
     let body = body();
     let go = |draft: Draft, action: Action| press(&body, draft, &action, ANN);
     let draft = on(go(Draft::default(), Action::Notes { question: 0 }));
-    let draft = on(typed(&body, draft, ANN, "subtle "));
+    let draft = on(typed(&body, &Can::default(), draft, ANN, "subtle "));
     let draft = on(go(draft, Action::Pick { question: 0, option: 1 }));
     let draft = on(go(draft, Action::Toggle { question: 1, option: 2 }));
     let draft = on(go(draft, Action::Toggle { question: 1, option: 1 }));
     let draft = on(go(draft, Action::Toggle { question: 1, option: 1 }));
     let draft = on(go(draft, Action::Toggle { question: 1, option: 0 }));
     let draft = on(go(draft, Action::Words { question: 1 }));
-    let draft = on(typed(&body, draft, ANN, "and mine"));
+    let draft = on(typed(&body, &Can::default(), draft, ANN, "and mine"));
     let draft = on(go(draft, Action::Done { question: 1 }));
-    let draft = on(typed(&body, draft, ANN, "freely"));
+    let draft = on(typed(&body, &Can::default(), draft, ANN, "freely"));
     let draft = on(go(draft, Action::Skip { question: 3 }));
     assert_eq!(draft.at, 4, "all of it is shown before it is sent");
     let FormStep::Answer(answer) = go(draft, Action::Send) else { panic!("no answer") };
@@ -58,7 +58,7 @@ fn back_keeps_what_was_chosen_and_a_new_choice_replaces_it() {
     let draft = on(press(&body, draft, &Action::Back { question: 1 }, ANN));
     assert_eq!((draft.at, draft.entry(0).picks), (0, vec![1]));
     let draft = Draft { at: 0, ..draft };
-    let draft = on(typed(&body, draft, ANN, "other"));
+    let draft = on(typed(&body, &Can::default(), draft, ANN, "other"));
     assert_eq!(
         draft.entry(0),
         Entry { text: Some("other".into()), by: Some("Ann".into()), ..Entry::default() }
@@ -116,11 +116,11 @@ fn a_tap_instead_of_the_text_it_waited_for_ends_the_waiting() {
 #[test]
 fn words_alone_neither_allow_nor_deny() {
     let plan = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
-    assert!(matches!(typed(&plan, Draft::default(), ANN, "yes, go"), FormStep::Stale(_)));
+    assert!(matches!(typed(&plan, &Can::default(), Draft::default(), ANN, "yes, go"), FormStep::Stale(_)));
     let waiting = on(press(&plan, Draft::default(), &Action::DenyWhy, ANN));
-    assert!(matches!(typed(&plan, waiting.clone(), BOB, "mine"), FormStep::Stale(_)));
+    assert!(matches!(typed(&plan, &Can::default(), waiting.clone(), BOB, "mine"), FormStep::Stale(_)));
     assert_eq!(
-        typed(&plan, waiting, ANN, "smaller"),
+        typed(&plan, &Can::default(), waiting, ANN, "smaller"),
         FormStep::Answer(json!({"decision": "deny", "message": "smaller"}))
     );
 }
@@ -128,5 +128,5 @@ fn words_alone_neither_allow_nor_deny() {
 #[test]
 fn a_question_without_free_text_takes_none() {
     let draft = Draft { at: 3, ..Draft::default() };
-    assert!(matches!(typed(&body(), draft, ANN, "mine"), FormStep::Stale(_)));
+    assert!(matches!(typed(&body(), &Can::default(), draft, ANN, "mine"), FormStep::Stale(_)));
 }

@@ -230,7 +230,7 @@ proptest::proptest! {
         for (which, how) in moves {
             let buttons = actions(&open(&ask, &draft, &asker()));
             let next = match how {
-                0 => typed(&ask.body, draft.clone(), ANN, " words "),
+                0 => typed(&ask.body, &ask.extras.can, draft.clone(), ANN, " words "),
                 // A button of a message as it was before.
                 1 if !earlier.is_empty() => {
                     let old: &Action = &earlier[which % earlier.len()];
@@ -253,16 +253,74 @@ proptest::proptest! {
 
 #[test]
 fn only_what_the_agent_can_take_has_a_button() {
-    let mut asked = ask(Kind::Plan, json!({"plan": "1. x"}));
-    let buttons = |asked: &Ask| {
-        let shown = open(asked, &Draft::default(), &asker());
-        shown.rows.into_iter().flatten().map(|(_, action)| action).collect::<Vec<_>>()
-    };
-    assert!(buttons(&asked).contains(&Action::Outline));
-    asked.extras.can.outline = false;
-    assert_eq!(buttons(&asked), [Action::Approve, Action::Deny, Action::DenyWhy]);
+    let question =
+        json!({"questions": [{"question": "Go?", "options": [{"label": "yes"}], "free_text": true}]});
+    let permission = json!({"tool": "Bash", "input": {"command": "ls"}, "scopes": [{"scope": "once"}]});
+    let plan = json!({"plan": "1. x"});
+    let cases = [
+        (Kind::Question, &question, json!({}), "1. yes | Other… | Note… | Skip"),
+        (Kind::Question, &question, json!({"text": false}), "1. yes | Note… | Skip"),
+        (Kind::Question, &question, json!({"notes": false}), "1. yes | Other… | Skip"),
+        (Kind::Question, &question, json!({"skip": false}), "1. yes | Other… | Note…"),
+        // What is skipped here is one question after another, which ends no turn.
+        (Kind::Question, &question, json!({"deny_ends_turn": true}), "1. yes | Other… | Note… | Skip"),
+        (Kind::Question, &question, json!({"answer": false}), ""),
+        (Kind::Permission, &permission, json!({}), "✅ Allow once | ⛔ Deny | ⛔ Deny with reason…"),
+        (Kind::Permission, &permission, json!({"reason": false}), "✅ Allow once | ⛔ Deny"),
+        (
+            Kind::Permission,
+            &permission,
+            json!({"reason": false, "deny_ends_turn": true}),
+            "✅ Allow once | ⛔ Deny (ends the turn)",
+        ),
+        (
+            Kind::Permission,
+            &permission,
+            json!({"deny_ends_turn": true}),
+            "✅ Allow once | ⛔ Deny (ends the turn) | ⛔ Deny with reason… (ends the turn)",
+        ),
+        (Kind::Permission, &permission, json!({"answer": false}), ""),
+        (Kind::Plan, &plan, json!({}), "✅ Approve | ⛔ Deny | ⛔ Deny with reason… | ⏸ Pause and outline"),
+        (Kind::Plan, &plan, json!({"outline": false}), "✅ Approve | ⛔ Deny | ⛔ Deny with reason…"),
+        (Kind::Plan, &plan, json!({"reason": false}), "✅ Approve | ⛔ Deny | ⏸ Pause and outline"),
+        (
+            Kind::Plan,
+            &plan,
+            json!({"reason": false, "outline": false, "deny_ends_turn": true}),
+            "✅ Approve | ⛔ Deny (ends the turn)",
+        ),
+        (Kind::Plan, &plan, json!({"answer": false}), ""),
+    ];
+    for (kind, body, can, labels) in cases {
+        let mut asked = ask(kind, body.clone());
+        asked.extras.can = serde_json::from_value(can.clone()).unwrap();
+        let shown = open(&asked, &Draft::default(), &asker());
+        let shown: Vec<_> = shown.rows.into_iter().flatten().map(|(name, _)| name).collect();
+        assert_eq!(shown.join(" | "), labels, "{kind:?} {can}");
+    }
+    let mut asked = ask(Kind::Plan, plan);
     asked.extras.can = aye_core::Can::elsewhere("answer it in its terminal");
-    assert_eq!(buttons(&asked), []);
     let shown = open(&asked, &Draft::default(), &asker());
     assert!(shown.page.plain().ends_with("It cannot be answered here: answer it in its terminal"));
+}
+
+#[test]
+fn words_that_the_agent_cannot_take_are_not_taken() {
+    let form = json!({"questions": [{"question": "Name?", "free_text": true}, {"question": "Why?", "free_text": true}]});
+    let mut asked = ask(Kind::Question, form);
+    let hint = "Reply to this message with your answer.";
+    assert!(open(&asked, &Draft::default(), &asker()).page.plain().contains(hint));
+    asked.extras.can =
+        serde_json::from_value(json!({"text": false, "notes": false, "reason": false})).unwrap();
+    assert!(!open(&asked, &Draft::default(), &asker()).page.plain().contains(hint));
+    let typing = |what| Draft {
+        typing: Some(Typing { user: ANN.user, name: "Ann".into(), what }),
+        ..Draft::default()
+    };
+    let can = &asked.extras.can;
+    for what in [TextKind::Words, TextKind::Notes] {
+        assert!(matches!(typed(&asked.body, can, typing(what), ANN, "mine"), FormStep::Stale(_)), "{what:?}");
+    }
+    let plan = ask(Kind::Plan, json!({"plan": "1. x"})).body;
+    assert!(matches!(typed(&plan, can, typing(TextKind::Reason), ANN, "smaller"), FormStep::Stale(_)));
 }
