@@ -3,7 +3,7 @@
 use crate::body::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt::{self, Write};
 
@@ -14,8 +14,14 @@ pub struct Digest(String);
 
 impl Digest {
     pub fn of(cwd: &str, body: &Body) -> Self {
-        let shown = json!({ "kind": body.kind(), "cwd": cwd, "body": body.to_json() });
-        Self(format!("sha256:{}", sha256_hex(canonical(&shown).as_bytes())))
+        let mut shown = String::from("{\"body\":");
+        write_canonical(&body.to_json(), &mut shown);
+        shown.push_str(",\"cwd\":");
+        write_string(cwd, &mut shown);
+        shown.push_str(",\"kind\":");
+        write_string(body.kind().as_str(), &mut shown);
+        shown.push('}');
+        Self(format!("sha256:{}", sha256_hex(shown.as_bytes())))
     }
 
     pub fn as_str(&self) -> &str {
@@ -40,8 +46,13 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(*byte));
+    }
+    text
 }
 
 /// Canonical JSON (RFC 8785), except that integers beyond 2^53 are written in full: two commands that differ only in a
@@ -52,7 +63,7 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+pub(crate) fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
@@ -76,7 +87,10 @@ fn write_canonical(value: &Value, out: &mut String) {
         }
         Value::Object(fields) => {
             let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+            sorted.sort_unstable_by(|(a, _), (b, _)| match a.is_ascii() && b.is_ascii() {
+                true => a.cmp(b),
+                false => a.encode_utf16().cmp(b.encode_utf16()),
+            });
             out.push('{');
             for (i, (key, item)) in sorted.into_iter().enumerate() {
                 if i > 0 {
@@ -91,22 +105,29 @@ fn write_canonical(value: &Value, out: &mut String) {
     }
 }
 
-fn write_string(text: &str, out: &mut String) {
+pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        // Only ASCII is escaped, so this cuts no character in two.
+        let (plain, escaped) = rest.split_at(at);
+        out.push_str(plain);
+        let mut characters = escaped.chars();
+        match characters.next() {
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some('\r') => out.push_str("\\r"),
             // Writing to a String cannot fail.
-            c if c < ' ' => drop(write!(out, "\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+            Some(c) => drop(write!(out, "\\u{:04x}", u32::from(c))),
+            None => {}
         }
+        rest = characters.as_str();
     }
+    out.push_str(rest);
     out.push('"');
 }
 
