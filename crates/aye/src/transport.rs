@@ -7,6 +7,7 @@ use anyhow::Context;
 use futures_util::StreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{HOST, HeaderValue};
 use hyper::upgrade::Upgraded;
@@ -111,13 +112,13 @@ impl Transport {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let mut reply = connection.sender.send_request(request.clone()).await;
+        let mut reply = connection.sender.try_send_request(request).await;
         // A kept connection was closed before the request was seen: it is safe to send it again.
-        if reused && reply.as_ref().is_err_and(hyper::Error::is_canceled) {
+        if reused && let Some(request) = reply.as_mut().err().and_then(TrySendError::take_message) {
             connection = self.connect().await?;
-            reply = connection.sender.send_request(request).await;
+            reply = connection.sender.try_send_request(request).await;
         }
-        let reply = reply.map_err(|error| TransportError::Interrupted(error.into()))?;
+        let reply = reply.map_err(|error| TransportError::Interrupted(error.into_error().into()))?;
         let status = reply.status();
         let body = read_body(reply, most).await?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -141,24 +141,55 @@ impl Deref for AskView {
     }
 }
 
-/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub pass by.
+/// The same before its body and answer are read, which need to know the kind. Fields of a newer hub pass by. Its fields are
+/// named one by one because flattened ones would all be copied first.
 #[derive(Deserialize)]
 struct AskDraft {
-    #[serde(flatten)]
-    head: AskHead,
+    id: AskId,
+    key: Key,
+    agent: AgentId,
+    cwd: String,
+    tool_use_id: Option<String>,
+    sub_agent: Option<String>,
+    digest: Digest,
+    created_at: Timestamp,
+    deadline: Option<Timestamp>,
+    #[serde(default)]
+    proof: Proof,
+    #[serde(default)]
+    cwd_checked: bool,
     kind: Kind,
     #[serde(default)]
     can: Can,
     body: Value,
     display: Option<Value>,
-    #[serde(flatten)]
-    status: AskStatus<Value>,
+    state: AskState,
+    receipt: Option<Receipt>,
+    answer: Option<Value>,
+    by: Option<By>,
+    ended_at: Option<Timestamp>,
+    note: Option<String>,
 }
 
 impl AskView {
     pub fn from_json(value: Value) -> Result<Self, Invalid> {
-        let AskDraft { head, kind, can, body, display, status } = decode(value)?;
-        let AskStatus { state, receipt, answer, by, ended_at, note } = status;
+        let draft: AskDraft = decode(value)?;
+        let AskDraft { id, key, agent, cwd, tool_use_id, sub_agent, digest, created_at, .. } = draft;
+        let AskDraft { deadline, proof, cwd_checked, kind, can, body, display, .. } = draft;
+        let AskDraft { state, receipt, answer, by, ended_at, note, .. } = draft;
+        let head = AskHead {
+            id,
+            key,
+            agent,
+            cwd,
+            tool_use_id,
+            sub_agent,
+            digest,
+            created_at,
+            deadline,
+            proof,
+            cwd_checked,
+        };
         let answer = answer.map(|answer| Answer::decode(kind, answer)).transpose();
         let answer = answer.map_err(|invalid| invalid.under("answer"))?;
         let body = Body::decode(kind, body).map_err(|invalid| invalid.under("body"))?;

@@ -82,6 +82,12 @@ impl Reporter {
         match report {
             HubReport::Event(event) => self.gathered.events.push(json!(event)),
             HubReport::Receipt { ask, receipt, evidence, awaited: _ } => {
+                // What the agent shows of an outcome says as well that it got there.
+                if receipt == Receipt::Confirmed {
+                    let is_older =
+                        |older: &AskReceipt| older.ask == ask && older.receipt == Receipt::Delivered;
+                    self.gathered.receipts.retain(|older| !is_older(older));
+                }
                 self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence.into()) });
             }
             HubReport::Withdraw { ask, what, otherwise } => {

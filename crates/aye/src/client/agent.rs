@@ -1,12 +1,13 @@
 //! The hub as an adapter speaks to it for one agent. What a refusal means is decided here, once for all adapters.
 
-use super::{CallError, Client, Try};
+use super::{CallError, Client, LONGEST_CALL, Try, read};
 use crate::home::Home;
 use crate::protocol::{
-    AskReceipt, Command, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaisedAsk, Registration,
-    Reported, Resolution, WaitQuery, Withdraw, calls,
+    AskReceipt, Command, Commands, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaisedAsk,
+    Registration, Reported, Resolution, WaitQuery, Withdraw, calls,
 };
 use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,7 +78,10 @@ impl AgentClient {
         within: Option<Duration>,
     ) -> Result<Option<Resolution<Value>>, CallError> {
         let Some(within) = within else {
-            return self.client.resolution(ask, Waits::Alone).await.and_then(super::read).map(Some);
+            let resolution = self.client.resolution(ask, Waits::Alone).await?;
+            return serde_json::from_value(resolution)
+                .map(Some)
+                .map_err(|error| CallError::Garbled(error.to_string()));
         };
         let until = Instant::now() + within;
         loop {
@@ -180,10 +184,13 @@ impl AgentClient {
 
     /// Commands after this one, once there are some; those that this version does not know are skipped.
     pub async fn commands(&self, after: u64) -> Result<Vec<(u64, Option<Command>)>, CallError> {
-        let query = CommandsQuery { after, wait: Some(self.client.wait_for_commands()) };
-        let reply = self.client.call(&calls::COMMANDS, self.agent.as_str(), &query, &(), Try::Once).await?;
-        let read = |command| serde_json::from_value(command).ok();
-        Ok(reply.commands.into_iter().map(|numbered| (numbered.n, read(numbered.command))).collect())
+        let wait = self.client.wait_for_commands();
+        let path = calls::COMMANDS.path_with(self.agent.as_str(), &CommandsQuery { after, wait: Some(wait) });
+        let longest = LONGEST_CALL + Duration::from_secs(wait);
+        let reply = self.client.send_within(longest, Method::GET, &path, None).await?;
+        let reply: Commands = read(&reply)?;
+        let known = |command| serde_json::from_value(command).ok();
+        Ok(reply.commands.into_iter().map(|numbered| (numbered.n, known(numbered.command))).collect())
     }
 
     /// Reports the agent's end, after recording whatever a rule allowed and a crash lost.

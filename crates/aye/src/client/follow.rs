@@ -139,7 +139,7 @@ async fn connect(client: &Client, after: Option<u64>) -> Result<Socket, CallErro
     let upgrade = upgrade.map_err(|_| client.interrupted("no reply came"))?;
     match upgrade.map_err(|error| client.failed(error))? {
         Upgrade::Refused(status, body) => {
-            super::reply(status, &body)?;
+            super::reply(status, body)?;
             Err(CallError::Garbled(format!("{} instead of {status}", StatusCode::SWITCHING_PROTOCOLS)))
         }
         Upgrade::Done(headers, stream) => {

@@ -27,11 +27,13 @@ use std::time::Duration;
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 /// Seconds a single call waits at the hub; well below the silence that makes an agent lost.
 const WAIT: u64 = 25;
-/// For polling commands over the Unix socket, whose end is always noticed.
-const WAIT_HERE: u64 = 45;
+/// For commands over the Unix socket: both ends notice at once when the other is gone. An adapter that is stopped is
+/// missed after that time.
+const WAIT_HERE: u64 = 300;
 /// The same where another call is the sign of life.
 const LONG_WAIT: u64 = 600;
 const LARGEST_REPLY: usize = 256 * 1024 * 1024;
+const NULL: &[u8] = b"null";
 
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -165,18 +167,18 @@ impl Client {
         how: Try,
     ) -> Result<R, CallError> {
         let (method, path, body) = (call.method.clone(), call.path_with(id, query), written(body)?);
-        read(match how {
+        read(&match how {
             Try::Once => self.send(method, &path, body).await?,
             Try::UntilHeard => self.insist_for(LONGEST_CALL, method, &path, body).await?,
         })
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        read(self.send(Method::GET, path, None).await?)
+        read(&self.send(Method::GET, path, None).await?)
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, CallError> {
-        self.send(Method::POST, path, Some(body)).await
+        read(&self.send(Method::POST, path, written(&body)?).await?)
     }
 
     async fn insist_for(
@@ -184,8 +186,8 @@ impl Client {
         longest: Duration,
         method: Method,
         path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, CallError> {
+        body: Option<Bytes>,
+    ) -> Result<Bytes, CallError> {
         let mut pause = Duration::from_millis(50);
         loop {
             match self.send_within(longest, method.clone(), path, body.clone()).await {
@@ -212,7 +214,7 @@ impl Client {
         let path = calls::RESOLUTION.path_with(ask.as_str(), &WaitQuery { wait: Some(wait) });
         let longest = LONGEST_CALL + Duration::from_secs(wait);
         loop {
-            let resolution = self.insist_for(longest, Method::GET, &path, None).await?;
+            let resolution: Value = read(&self.insist_for(longest, Method::GET, &path, None).await?)?;
             if !resolution.is_null() {
                 return Ok(resolution);
             }
@@ -228,7 +230,7 @@ impl Client {
         if self.transport.is_local() { here } else { WAIT }
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+    async fn send(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Bytes, CallError> {
         self.send_within(LONGEST_CALL, method, path, body).await
     }
 
@@ -237,12 +239,12 @@ impl Client {
         longest: Duration,
         method: Method,
         path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, CallError> {
+        body: Option<Bytes>,
+    ) -> Result<Bytes, CallError> {
         let exchange = self.transport.exchange(self.request(method, path, body), LARGEST_REPLY);
         match tokio::time::timeout(longest, exchange).await {
             Err(_) => Err(self.interrupted("no reply came")),
-            Ok(Ok((status, bytes))) => reply(status, &bytes),
+            Ok(Ok((status, bytes))) => reply(status, bytes),
             Ok(Err(error)) => Err(self.failed(error)),
         }
     }
@@ -262,10 +264,9 @@ impl Client {
         CallError::Interrupted { at: self.transport.at(), source: why.into() }
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<Value>) -> Request<Full<Bytes>> {
+    fn request(&self, method: Method, path: &str, body: Option<Bytes>) -> Request<Full<Bytes>> {
         let has_body = body.is_some();
-        let text = body.map(|body| body.to_string()).unwrap_or_default();
-        let mut request = Request::new(Full::new(Bytes::from(text)));
+        let mut request = Request::new(Full::new(body.unwrap_or_default()));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().unwrap_or_default();
         let mut set = |name: header::HeaderName, value: &str| {
@@ -328,32 +329,35 @@ fn transport(home: &Home) -> anyhow::Result<Arc<Transport>> {
     }))
 }
 
-/// An empty reply is null.
-fn reply(status: StatusCode, bytes: &[u8]) -> Result<Value, CallError> {
-    let value = match serde_json::from_slice(bytes) {
-        Ok(value) => value,
-        // A proxy says in its own words that the hub is not there.
-        Err(_) if bytes.is_empty() || status.is_server_error() => Value::Null,
-        Err(error) => return Err(CallError::Garbled(error.to_string())),
-    };
+/// What a call that succeeded was told.
+fn reply(status: StatusCode, bytes: Bytes) -> Result<Bytes, CallError> {
     if status.is_success() {
-        return Ok(value);
+        return Ok(bytes);
     }
-    let error = match read::<Failed<Value>>(value) {
+    let error = match serde_json::from_slice::<Failed<Value>>(&bytes) {
         Ok(Failed { error, field: Some(field), .. }) if !field.is_empty() => format!("{field}: {error}"),
         Ok(Failed { error, .. }) => error,
-        Err(_) => format!("the hub answered {status}"),
+        // A proxy says in its own words that the hub is not there.
+        Err(_) if status.is_server_error() || is_json(&bytes) => format!("the hub answered {status}"),
+        Err(error) => return Err(CallError::Garbled(error.to_string())),
     };
     Err(CallError::Refused { status, error })
 }
 
-fn written(body: &impl Serialize) -> Result<Option<Value>, CallError> {
-    let body = serde_json::to_value(body).map_err(|error| CallError::Garbled(error.to_string()))?;
-    Ok(Some(body).filter(|body| !body.is_null()))
+/// Or nothing at all.
+fn is_json(bytes: &[u8]) -> bool {
+    bytes.is_empty() || serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, CallError> {
-    serde_json::from_value(value).map_err(|error| CallError::Garbled(error.to_string()))
+fn written(body: &impl Serialize) -> Result<Option<Bytes>, CallError> {
+    let body = serde_json::to_vec(body).map_err(|error| CallError::Garbled(error.to_string()))?;
+    Ok(Some(Bytes::from(body)).filter(|body| *body != NULL))
+}
+
+/// An empty reply is null.
+fn read<T: DeserializeOwned>(reply: &[u8]) -> Result<T, CallError> {
+    let reply = if reply.is_empty() { NULL } else { reply };
+    serde_json::from_slice(reply).map_err(|error| CallError::Garbled(error.to_string()))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use aye_core::{
     Expiry, FolderText, Invalid, Key, Kind, PlanVerdict, ShortText, State, Withdrawal,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
 
 /// An ask as an adapter raises it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +55,7 @@ impl NewAsk {
 }
 
 /// An ask that was raised just now, or earlier under the same key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RaisedAsk")]
 pub struct RaisedAsk<A = AskView> {
     #[serde(flatten)]
@@ -64,6 +64,16 @@ pub struct RaisedAsk<A = AskView> {
     /// receipt is reported, send this to `/api/asks/{id}/late` as it came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voucher: Option<Value>,
+}
+
+/// From one tree, which a flattened ask would copy.
+impl<'de> Deserialize<'de> for RaisedAsk {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(deserializer)?;
+        let voucher = fields.remove("voucher").filter(|voucher| !voucher.is_null());
+        let ask = AskView::from_json(Value::Object(fields)).map_err(de::Error::custom)?;
+        Ok(Self { ask, voucher })
+    }
 }
 
 /// A call that ran before its record was on disk.
