@@ -56,7 +56,8 @@ pub async fn export(State(app): State<App>, Params(query): Params<AsksQuery>) ->
         ExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"aye-history.csv\""),
     };
     let filter = filter(query, u32::MAX)?;
-    let export = Export { hub: app.hub, left: filter.limit, filter, format, begun: false, ended: false };
+    let export =
+        Export { hub: app.hub.clone(), left: filter.limit, filter, format, begun: false, ended: false };
     let parts = stream::try_unfold(export, |mut export| async move {
         Ok::<_, Problem>(export.next().await?.map(|part| (part, export)))
     });

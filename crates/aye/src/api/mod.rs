@@ -36,14 +36,17 @@ use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
 use snapshots::Snapshots;
+use std::ops::Deref;
 use std::sync::Arc;
 use table::{Needs, Table};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What every handler may use.
+/// What every handler may use. Every layer of every request holds it, so that there is one count to change for all.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<AppParts>);
+
+pub struct AppParts {
     pub hub: Hub,
     pub hosts: Arc<AllowedHosts>,
     /// Where a browser finds us; sign-in links begin with it, and cookies are made for it.
@@ -57,6 +60,14 @@ pub struct App {
     tasks: TaskTracker,
 }
 
+impl Deref for App {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
+}
+
 impl App {
     pub fn new(
         hub: Hub,
@@ -67,7 +78,18 @@ impl App {
     ) -> Self {
         let (attempts, snapshots, previews, mcp_calls, room) = Default::default();
         let (hosts, url) = (Arc::new(hosts), url.into());
-        Self { hub, hosts, url, attempts, snapshots, previews, mcp_calls, room, stop, tasks }
+        Self(Arc::new(AppParts {
+            hub,
+            hosts,
+            url,
+            attempts,
+            snapshots,
+            previews,
+            mcp_calls,
+            room,
+            stop,
+            tasks,
+        }))
     }
 
     /// A link that signs one browser in, and lets it add the first passkey.
