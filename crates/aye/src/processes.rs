@@ -16,7 +16,8 @@ pub fn host() -> String {
 
 pub struct Stat {
     pub name: String,
-    fields: Vec<String>,
+    /// What comes after the name, as it is written.
+    fields: String,
 }
 
 impl Stat {
@@ -25,27 +26,30 @@ impl Stat {
         // The program's name may itself contain spaces and parentheses.
         let (head, fields) = stat.rsplit_once(") ")?;
         let name = head.split_once('(')?.1.to_owned();
-        Some(Self { name, fields: fields.split_ascii_whitespace().map(str::to_owned).collect() })
+        Some(Self { name, fields: fields.to_owned() })
+    }
+
+    fn field(&self, n: usize) -> Option<&str> {
+        self.fields.split_ascii_whitespace().nth(n)
     }
 
     /// A process that has ended stays listed until its parent takes notice. One whose first thread has ended reads
     /// the same, but its other threads still work.
     fn has_ended(&self) -> bool {
-        let state = self.fields.first().map(String::as_str);
-        matches!(state, Some("Z" | "X")) && self.threads() == Some(1)
+        matches!(self.field(0), Some("Z" | "X")) && self.threads() == Some(1)
     }
 
     pub fn parent(&self) -> Option<u32> {
-        self.fields.get(1)?.parse().ok().filter(|parent| *parent != 0)
+        self.field(1)?.parse().ok().filter(|parent| *parent != 0)
     }
 
     /// The process that leads its session.
     pub fn session(&self) -> Option<u32> {
-        self.fields.get(3)?.parse().ok()
+        self.field(3)?.parse().ok()
     }
 
     pub fn has_terminal(&self) -> bool {
-        self.fields.get(4).is_some_and(|terminal| terminal != "0")
+        self.field(4).is_some_and(|terminal| terminal != "0")
     }
 
     pub fn is_shell(&self) -> bool {
@@ -53,12 +57,12 @@ impl Stat {
     }
 
     fn threads(&self) -> Option<u32> {
-        self.fields.get(17)?.parse().ok()
+        self.field(17)?.parse().ok()
     }
 
     /// In the system's own ticks; with the process id it names one process, even after its end.
     pub fn started(&self) -> Option<u64> {
-        self.fields.get(19)?.parse().ok()
+        self.field(19)?.parse().ok()
     }
 }
 

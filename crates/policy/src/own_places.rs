@@ -88,9 +88,12 @@ impl OwnPlaces {
         }
         let quoted = self.expand_user(&text);
         let text = self.expand_user(&unquoted(&text));
-        let written =
-            [squeeze(&text, false), squeeze(&text, true), squeeze(&quoted, false), squeeze(&quoted, true)];
-        if written.iter().any(|text| self.places.iter().any(|place| names(text, place))) {
+        // Most texts have no quotes and no parents in them, and are then looked at once.
+        let is_written_in = |text: &str| {
+            let is_named = |text: String| self.places.iter().any(|place| names(&text, place));
+            is_named(squeeze(text, false)) || (text.contains("..") && is_named(squeeze(text, true)))
+        };
+        if is_written_in(&text) || (quoted != text && is_written_in(&quoted)) {
             return true;
         }
         let ends_path = |c: char| c.is_whitespace() || "=:,;|&<>()`".contains(c);
@@ -100,7 +103,10 @@ impl OwnPlaces {
     }
 
     fn expand_user(&self, text: &str) -> String {
-        let Some(user) = &self.user else { return text.to_owned() };
+        // Every form of it begins with one of these.
+        let Some(user) = self.user.as_ref().filter(|_| text.contains(['~', '$'])) else {
+            return text.to_owned();
+        };
         let named = format!("~{}", user.rsplit('/').next().unwrap_or_default());
         ["${home}", "$home", named.as_str(), "~"]
             .iter()

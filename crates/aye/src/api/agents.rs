@@ -108,10 +108,13 @@ pub async fn report_events(
 pub async fn commands(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(peer): Extension<Peer>,
     PathId(id): PathId<AgentId>,
     Params(query): Params<CommandsQuery>,
 ) -> Result<Reply<Commands>, Failure> {
     caller.speaks_for(&id)?;
+    // The system tells when a process of this machine is gone; of others it may never.
+    let _present = matches!(peer, Peer::Unix { .. }).then(|| app.hub.stays_while_held(id.clone()));
     let commands = tokio::select! {
         commands = app.hub.commands(&id, query.after.min(LAST), wait(query.wait)) => commands?,
         () = app.stop.cancelled() => Vec::new(),

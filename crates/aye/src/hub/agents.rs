@@ -79,6 +79,12 @@ impl Hub {
         self.inner.store.write(work).await
     }
 
+    /// The agent is there until this is dropped.
+    pub fn stays_while_held(&self, agent: AgentId) -> Present {
+        self.inner.life.comes(&agent);
+        Present { hub: self.clone(), agent }
+    }
+
     /// The conversation as it goes, and what became of outcomes meanwhile. Returns the asks that nobody knows: they
     /// were answered before they were written, and then never were.
     pub async fn report(
@@ -152,6 +158,18 @@ impl Hub {
                 return Ok(commands);
             }
         }
+    }
+}
+
+/// An agent whose adapter waits at a connection whose end is noticed.
+pub struct Present {
+    hub: Hub,
+    agent: AgentId,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.hub.inner.life.leaves(&self.agent, self.hub.inner.clock.now());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a rule allows is answered before it is written. The agent that asks would otherwise wait for the disk
 //! on every call it is free to make anyway; the record follows at once, on the way that all changes take.
 
-use super::change::apply;
+use super::change::tell_change;
 use super::claims::Claim;
 use super::decide::{ByRule, PolicyReading};
 use super::raise::{Raise, enter, mark_working};
@@ -12,9 +12,10 @@ use jiff::Timestamp;
 
 /// An ask that the policy allows, and how it is to be recorded.
 pub struct Allowed {
-    open: Ask,
-    answer: ByRule,
-    ended: Ask,
+    /// As it ended in the moment it was asked.
+    ask: Ask,
+    rule: String,
+    who: String,
     now: Timestamp,
 }
 
@@ -30,12 +31,10 @@ impl Allowed {
         if agent.report == Report::Ended {
             return None;
         }
-        let answer = reading.allows(&raise.body)?;
+        let ByRule { rule, event, who } = reading.allows(&raise.body)?;
         let open = raise.clone().open(id.clone(), agent, reading, Proof::None, now);
-        match step(&open.state, open.deadline, answer.event.clone(), now) {
-            Ok(Step::Changed(state)) => {
-                Some(Self { ended: Ask { state, ..open.clone() }, open, answer, now })
-            }
+        match step(&open.state, open.deadline, event, now) {
+            Ok(Step::Changed(state)) => Some(Self { ask: Ask { state, ..open }, rule, who, now }),
             Ok(Step::Unchanged) | Err(_) => None,
         }
     }
@@ -46,12 +45,12 @@ impl Hub {
     /// should that fail. Returns the claim if the writer is busy or failing; the caller then waits for the commit.
     pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<(Ask, Voucher), Claim> {
         let Some(place) = self.inner.store.place() else { return Err(claim) };
-        let Allowed { open, answer, ended, now } = allowed;
+        let Allowed { ask, rule, who, now } = allowed;
         let meters = self.inner.meters.clone();
-        let id = open.id.clone();
-        let voucher = Voucher::of(&open, &answer.rule, self.inner.store.key());
-        let told = move |recorded: Result<Ask, Problem>| {
-            match recorded {
+        let (id, recorded) = (ask.id.clone(), ask.clone());
+        let voucher = Voucher::of(&ask, &rule, self.inner.store.key());
+        let told = move |result: Result<Ask, Problem>| {
+            match result {
                 Ok(ask) => meters.raised(&ask, None),
                 Err(error) => {
                     tracing::error!(ask = %id, %error, "what a rule allowed could not be recorded");
@@ -60,15 +59,18 @@ impl Hub {
             }
             drop(claim);
         };
-        place.write(move |tx: &mut Tx| record(tx, open, answer, now), told);
-        Ok((ended, voucher))
+        place.write(move |tx: &mut Tx| record(tx, recorded, &who, now), told);
+        Ok((ask, voucher))
     }
 }
 
-/// The same as if it had been waited for, of the agent as it was when it asked.
-fn record(tx: &mut Tx, open: Ask, answer: ByRule, now: Timestamp) -> Result<Ask, Problem> {
-    let agent = tx.agent(&open.agent)?.ok_or(Problem::NoSuchAgent)?;
-    mark_working(tx, &agent)?;
-    enter(tx, &open, now)?;
-    apply(tx, open, answer.event, &answer.who, now)
+/// The same lines as if it had been waited for, of the agent as it was when it asked.
+fn record(tx: &mut Tx, ask: Ask, who: &str, now: Timestamp) -> Result<Ask, Problem> {
+    if tx.has_ended(&ask.agent)?.ok_or(Problem::NoSuchAgent)? {
+        let agent = tx.agent(&ask.agent)?.ok_or(Problem::NoSuchAgent)?;
+        mark_working(tx, &agent)?;
+    }
+    enter(tx, &ask, now)?;
+    tell_change(tx, &ask, true, who, now)?;
+    Ok(ask)
 }

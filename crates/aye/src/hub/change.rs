@@ -37,10 +37,15 @@ pub fn apply(tx: &mut Tx, ask: Ask, event: AskEvent, who: &str, now: Timestamp) 
         tx.forget_secret(&ask.id)?;
     }
     let ask = Ask { state, extras: if ends { Extras::default() } else { ask.extras }, ..ask };
-    let (kind, detail) = audit_line(&ask, ends);
-    tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;
-    tx.publish_ask(&ask)?;
+    tell_change(tx, &ask, ends, who, now)?;
     Ok(ask)
+}
+
+/// The line of a change that was written just now, and what the surfaces are told of it.
+pub fn tell_change(tx: &mut Tx, ask: &Ask, ends: bool, who: &str, now: Timestamp) -> Result<(), Problem> {
+    let (kind, detail) = audit_line(ask, ends);
+    tx.audit(now, &kind, who, Some(&ask.agent), Some(&ask.id), detail)?;
+    Ok(tx.publish_ask(ask)?)
 }
 
 pub fn publish_agent(tx: &mut Tx, agent: &AgentId) -> Result<(), Problem> {

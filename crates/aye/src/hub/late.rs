@@ -55,6 +55,7 @@ impl Hub {
             return Err(Invalid::new("ask.kind", "only a permission can have been used").into());
         }
         self.heard(&raise.agent).await?;
+        self.inner.askers.uses(&raise.agent, &raise.key);
         let now = self.inner.clock.now();
         let key = self.inner.store.key().clone();
         let own_id = random_id()?;

@@ -3,9 +3,11 @@
 
 mod agents;
 mod alarms;
+mod alive;
 mod allow;
 mod ancestry;
 mod answer;
+mod askers;
 mod attendance;
 mod change;
 mod claims;
@@ -58,7 +60,9 @@ pub use raise::{Raise, Raised};
 
 use crate::home::Home;
 use crate::store::{self, CatchUp, Reader, Store};
+use alive::Processes;
 use anyhow::Context;
+use askers::Askers;
 use attendance::Attendance;
 use aye_core::{Agent, Ask, AskId};
 use claims::Claims;
@@ -87,12 +91,14 @@ struct Inner {
     feed: Arc<Feed>,
     clock: Clock,
     life: Life,
+    processes: tokio::sync::Mutex<Processes>,
     credentials: Credentials,
     policy: PolicyInForce,
     own_files: OwnFiles,
     attendance: Attendance,
     meters: Arc<Meters>,
     claims: Arc<Claims>,
+    askers: Askers,
     streams: Arc<Streams>,
     passkeys: Passkeys,
     /// What people should know of the database as it was found.
@@ -123,19 +129,21 @@ impl Hub {
         let (policy, attendance) = (PolicyInForce::read(home, last), Attendance::starting(clock.now()));
         let own_files =
             OwnFiles::watch(home.own_places()).context("cannot start the threads that look at files")?;
-        let (claims, streams) = (Arc::default(), Arc::default());
+        let (claims, streams, askers) = (Arc::default(), Arc::default(), Askers::default());
         let (passkeys, sooner) = (Passkeys::default(), Notify::new());
         let inner = Inner {
             store,
             feed,
             clock,
             life,
+            processes: tokio::sync::Mutex::default(),
             credentials,
             policy,
             own_files,
             attendance,
             meters,
             claims,
+            askers,
             streams,
             passkeys,
             doubt,

@@ -14,8 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -47,8 +46,52 @@ struct LookupRequest {
 
 /// The threads that look. They end when this is dropped; one that hangs is left to the system.
 pub struct OwnFiles {
-    looks: SyncSender<LookupRequest>,
+    queue: Arc<Queue>,
     patience: Duration,
+}
+
+/// What is to be looked at. Each look wakes one thread and no other.
+#[derive(Default)]
+struct Queue {
+    looks: Mutex<Looks>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct Looks {
+    waiting: VecDeque<LookupRequest>,
+    over: bool,
+}
+
+impl Queue {
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there was room.
+    fn put(&self, look: LookupRequest) -> bool {
+        let mut looks = self.looks();
+        let has_room = looks.waiting.len() < QUEUE;
+        if has_room {
+            looks.waiting.push_back(look);
+            self.came.notify_one();
+        }
+        has_room
+    }
+
+    /// None at the end.
+    fn next(&self) -> Option<LookupRequest> {
+        let idle = |looks: &mut Looks| looks.waiting.is_empty() && !looks.over;
+        let looks = self.came.wait_while(self.looks(), idle);
+        looks.unwrap_or_else(PoisonError::into_inner).waiting.pop_front()
+    }
+}
+
+impl Drop for OwnFiles {
+    fn drop(&mut self) {
+        self.queue.looks().over = true;
+        self.queue.came.notify_all();
+    }
 }
 
 impl OwnFiles {
@@ -59,13 +102,12 @@ impl OwnFiles {
     }
 
     fn with(look: impl Fn(&Names, &[String]) -> Option<String> + Send + Sync + 'static) -> io::Result<Self> {
-        let (looks, queue) = sync_channel(QUEUE);
-        let (queue, look) = (Arc::new(Mutex::new(queue)), Arc::new(look));
+        let (queue, look) = (Arc::<Queue>::default(), Arc::new(look));
         for _ in 0..THREADS {
             let (queue, look) = (queue.clone(), look.clone());
             std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &*look))?;
         }
-        Ok(Self { looks, patience: PATIENCE })
+        Ok(Self { queue, patience: PATIENCE })
     }
 
     /// Why a person must be asked, if one of these names leads to us or cannot be looked at. Relative names are meant
@@ -78,11 +120,8 @@ impl OwnFiles {
             return None;
         }
         let (reply, found) = oneshot::channel();
-        match self.looks.try_send(LookupRequest { names, folders, reply }) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                return Some(NOT_LOOKED_AT.to_owned());
-            }
+        if !self.queue.put(LookupRequest { names, folders, reply }) {
+            return Some(NOT_LOOKED_AT.to_owned());
         }
         match tokio::time::timeout(self.patience, found).await {
             Ok(Ok(found)) => found,
@@ -91,10 +130,8 @@ impl OwnFiles {
     }
 }
 
-fn work(queue: &Mutex<Receiver<LookupRequest>>, look: impl Fn(&Names, &[String]) -> Option<String>) {
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(LookupRequest { names, folders, reply }) = next else { return };
+fn work(queue: &Queue, look: impl Fn(&Names, &[String]) -> Option<String>) {
+    while let Some(LookupRequest { names, folders, reply }) = queue.next() {
         // A bug that one call meets must not cost everybody the thread.
         match catch_unwind(AssertUnwindSafe(|| look(&names, &folders))) {
             // Nobody waits any more if it took too long.

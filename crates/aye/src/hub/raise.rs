@@ -1,4 +1,5 @@
 use super::allow::Allowed;
+use super::askers::{MOST_READ, Use};
 use super::change::publish_agent;
 use super::decide::{Lookup, PolicyReading, decide};
 use super::problem::{on_another_thread, random_id};
@@ -160,13 +161,30 @@ impl Hub {
         on_another_thread(UNREAD, move || prepared.goes_to_a_person(&why, &places)).await
     }
 
-    /// Runs on a reader's thread, or, if evaluating the policy may take long, on one of its own.
+    /// Runs at once if all is known and it is quick, or on a reader's thread, or, if evaluating the policy may take long,
+    /// on one of its own.
     async fn prepare(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Prepared, Problem> {
         let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
         let quick = lookup.is_quick(&raise.body);
         let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
+        // Asked for before anything is read: it may be of an earlier commit, never of a later one.
+        let version = self.inner.store.version_of_what_stands();
+        let key_use = self.inner.askers.uses(&raise.agent, &raise.key);
+        if quick
+            && key_use == Use::New
+            && let Some(agent) = self.inner.askers.agent(&raise.agent, version)
+        {
+            return Ok(Prepared::new(raise, &id, (Some(agent), false), &lookup, now));
+        }
+        let hub = self.clone();
         let find = self.inner.store.read(move |db| {
             let found = db.asker(&raise.agent, &raise.key)?;
+            if key_use == Use::Unread {
+                hub.inner.askers.has_used(&raise.agent, db.keys_of(&raise.agent, MOST_READ)?);
+            }
+            if let Some(agent) = found.0.as_ref().filter(|agent| agent.ours) {
+                hub.inner.askers.is(version, agent.clone());
+            }
             Ok(match quick && is_ours(&found) {
                 true => Ok(Prepared::new(raise, &id, found, &lookup, now)),
                 false => Err((raise, id, found, lookup)),

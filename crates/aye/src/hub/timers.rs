@@ -1,10 +1,10 @@
 //! What happens because time passes: asks past their deadline end, silent agents are lost.
 
+use super::alive::Looked;
 use super::change::{change, publish_agent};
 use super::{Hub, Problem};
-use crate::processes::Process;
 use crate::store::{AgentRow, Reader, Tx};
-use aye_core::{AgentId, AskEvent, AskId, Expiry, Reach, Report};
+use aye_core::{AgentId, AskEvent, AskId, Expiry, Report};
 use aye_policy::WhenUnattended;
 use futures_util::future::join_all;
 use jiff::SignedDuration;
@@ -115,15 +115,20 @@ impl Hub {
 
     /// An agent whose process is gone has ended, whether or not its adapter could still say so.
     async fn end_dead_agents(&self) -> Result<(), Problem> {
-        let agents = self.inner.store.read(|db| db.agents(false)).await?;
-        let is_gone = |process: (u32, u64)| !Process::from(process).is_alive();
-        for agent in agents {
-            match agent.profile.process {
-                Some(process) if is_gone(process) => self.end_dead_agent(agent.profile.id, process).await?,
-                // Nobody speaks for it between two steps of its session; that its process is there must do.
-                Some(_) if agent.profile.reach == Reach::Hooked => self.heard(&agent.profile.id).await?,
-                Some(_) | None => {}
-            }
+        let mut processes = self.inner.processes.lock().await;
+        // Asked for before the agents are read: it may be of an earlier commit, never of a later one.
+        let version = self.inner.store.version_of_what_stands();
+        if processes.version != Some(version) {
+            let agents = self.inner.store.read(|db| db.agents(false)).await?;
+            processes.renew(version, agents);
+        }
+        let Looked { gone, joined } = processes.look();
+        drop(processes);
+        for agent in joined {
+            self.heard(&agent).await?;
+        }
+        for (agent, process) in gone {
+            self.end_dead_agent(agent, process).await?;
         }
         Ok(())
     }

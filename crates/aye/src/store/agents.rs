@@ -168,6 +168,12 @@ impl Tx<'_> {
 }
 
 impl Reader {
+    /// Whether an agent was reported to have ended; none if there is none by that id.
+    pub fn has_ended(&self, id: &AgentId) -> Result<Option<bool>, StoreError> {
+        let sql = "SELECT report FROM agents WHERE id = ?1";
+        self.connection.first(sql, params![id.as_str()], |row| Ok(row.get::<String>(0)? == "ended"))
+    }
+
     fn select_agents(&self) -> String {
         format!(
             "SELECT {}, outline_mac, outline_agent, outline,

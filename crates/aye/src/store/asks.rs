@@ -60,15 +60,17 @@ pub enum Decider {
 }
 
 impl Tx<'_> {
-    /// Takes the ask as it is raised, open.
+    /// Takes the ask as it is raised: open, or as a rule ended it in the same moment.
     pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
-        let has_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
+        let may_have_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
+        let has_extras = may_have_extras && ask.state.is_open();
         let extras = has_extras.then(|| serde_json::to_string(&ask.extras));
         let extras = extras.transpose().map_err(unreadable)?;
         let sql = "INSERT INTO asks (id, agent, key, cwd, tool_use_id, sub_agent, kind, body, digest, created_at, deadline, proof,
-                 extras, cwd_checked, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-        let mac = self.mac_of_ask(ask, &State::Open)?;
+                 extras, cwd_checked, state, answer, by, answer_key, why, ended_at, receipt, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+        let end = End::of(&ask.state)?;
+        let mac = self.mac_of_ask(ask, &end)?;
         let put = self.connection.execute(
             sql,
             params![
@@ -86,6 +88,13 @@ impl Tx<'_> {
                 proof_word(ask)?,
                 extras,
                 ask.cwd_checked,
+                end.state,
+                end.answer,
+                end.by,
+                end.key,
+                end.why,
+                end.ended_at,
+                ask.state.receipt().map(Receipt::as_str),
                 mac,
             ],
         )?;
@@ -95,24 +104,21 @@ impl Tx<'_> {
 
     /// Ends an open ask. One conditional write: whoever comes second changes nothing.
     pub fn end_ask(&self, ask: &Ask, state: &State) -> Result<bool, StoreError> {
-        let key = match state {
-            State::Open => return Ok(false),
-            State::Answered { key, .. } => key.as_ref().map(AnswerKey::as_str),
-            State::Expired { .. } | State::Withdrawn { .. } => None,
-        };
+        if state.is_open() {
+            return Ok(false);
+        }
         let sql = "UPDATE asks SET state = ?2, answer = ?3, by = ?4, answer_key = ?5, why = ?6, ended_at = ?7, receipt = ?8,
                  extras = NULL, mac = ?9
              WHERE id = ?1 AND state = 'open'";
-        let End { answer, by, why, ended_at } = End::of(state)?;
+        let end = End::of(state)?;
         let (id, receipt) = (ask.id.as_str(), state.receipt().map(Receipt::as_str));
-        let mac = self.mac_of_ask(ask, state)?;
-        let values = params![id, state.name(), answer, by, key, why, ended_at, receipt, mac];
+        let mac = self.mac_of_ask(ask, &end)?;
+        let values = params![id, end.state, end.answer, end.by, end.key, end.why, end.ended_at, receipt, mac];
         Ok(self.connection.execute(sql, values)? == 1)
     }
 
     /// The MAC of an ask in this state.
-    fn mac_of_ask(&self, ask: &Ask, state: &State) -> Result<String, StoreError> {
-        let End { answer, by, why, ended_at } = End::of(state)?;
+    fn mac_of_ask(&self, ask: &Ask, end: &End) -> Result<String, StoreError> {
         self.mac(
             &ASKS,
             params![
@@ -126,11 +132,11 @@ impl Tx<'_> {
                 ask.created_at.as_millisecond(),
                 ask.deadline.map(Timestamp::as_millisecond),
                 proof_word(ask)?,
-                state.name(),
-                answer,
-                by,
-                why,
-                ended_at,
+                end.state,
+                end.answer,
+                end.by,
+                end.why,
+                end.ended_at,
             ],
         )
     }
@@ -215,6 +221,13 @@ impl Reader {
         let sql = "SELECT 1 FROM asks WHERE agent = ?1 AND key = ?2";
         let is_used = self.connection.exists(sql, params![agent.as_str(), key.as_str()])?;
         Ok((self.agent(agent)?, is_used))
+    }
+
+    /// All keys that an agent has used, if they are no more than so many.
+    pub fn keys_of(&self, agent: &AgentId, most: u32) -> Result<Option<Vec<Key>>, StoreError> {
+        let sql = "SELECT key FROM asks WHERE agent = ?1 LIMIT ?2";
+        let keys = self.rows("asks", sql, params![agent.as_str(), most + 1], |row| name(row, "key"))?;
+        Ok(Some(keys).filter(|keys| keys.len() <= most as usize))
     }
 
     /// Those whose agent can be read.
@@ -336,17 +349,25 @@ impl Reader {
     }
 }
 
-/// What counts of how an ask ended, as it is written.
-struct End {
+/// How an ask stands, as it is written.
+struct End<'a> {
+    state: &'static str,
     answer: Option<String>,
     by: Option<String>,
+    /// Does not count.
+    key: Option<&'a str>,
     why: Option<String>,
     ended_at: Option<i64>,
 }
 
-impl End {
-    fn of(state: &State) -> Result<Self, StoreError> {
+impl<'a> End<'a> {
+    fn of(state: &'a State) -> Result<Self, StoreError> {
         Ok(Self {
+            state: state.name(),
+            key: match state {
+                State::Answered { key, .. } => key.as_ref().map(AnswerKey::as_str),
+                State::Open | State::Expired { .. } | State::Withdrawn { .. } => None,
+            },
             answer: state.answer().map(|answer| answer.to_json().to_string()),
             by: state.by().map(serde_json::to_string).transpose().map_err(unreadable)?,
             why: match state {

@@ -41,6 +41,7 @@ pub use passkeys::PasskeyRow;
 pub use reader::Reader;
 pub use sqlite::open_to_read;
 pub use standing::Doubt;
+use standing::Standing;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
@@ -131,6 +132,7 @@ pub struct Store {
     key: ChainKey,
     doubt: Option<Doubt>,
     names: Arc<AskNames>,
+    standing: Arc<Standing>,
     readers: Arc<Readers>,
 }
 
@@ -155,7 +157,8 @@ impl Store {
         // In doubt, any session may have been another agent's.
         let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
         let names = Arc::new(AskNames::new(sessions));
-        let known = (head.clone(), Arc::new(standing), names.clone());
+        let standing = Arc::new(standing);
+        let known = (head.clone(), standing.clone(), names.clone());
         let open_reader = |_| Reader::of_the_hub(sqlite::open_reader(path)?, key.clone(), known.clone());
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
         let writer = Reader::of_the_hub(connection, key.clone(), known.clone())?;
@@ -165,6 +168,7 @@ impl Store {
             key,
             doubt,
             names,
+            standing,
             readers: Arc::new(Readers {
                 idle: Mutex::new(readers),
                 permits: Arc::new(Semaphore::new(READERS)),
@@ -188,6 +192,11 @@ impl Store {
     /// A place in the queue for a change that nobody waits for; none when the writer is busy or failing, so that callers wait.
     pub fn place(&self) -> Option<Place> {
         self.writer.place()
+    }
+
+    /// A number that changes with each commit that changes agents, tokens, passkeys or grants.
+    pub fn version_of_what_stands(&self) -> u64 {
+        self.standing.version()
     }
 
     /// By which names agents called their asks, as far as this process knows.

@@ -12,6 +12,7 @@ use aye_core::trail::{Chain, ChainKey};
 use rusqlite::types::ValueRef;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Why what stands is not what the hub left.
@@ -33,6 +34,8 @@ pub const REVOKED: &str = "revoked";
 pub struct Standing {
     key: ChainKey,
     rows: Mutex<Rows>,
+    /// How many commits have changed them.
+    version: AtomicU64,
 }
 
 #[derive(Default)]
@@ -60,7 +63,7 @@ fn tables() -> [(&'static Marked, &'static str, &'static str); 5] {
 impl Standing {
     /// As the rows are now, whoever left them so.
     pub fn read(connection: &Connection, key: &ChainKey) -> Result<Self, StoreError> {
-        let standing = Self { key: key.clone(), rows: Mutex::default() };
+        let standing = Self { key: key.clone(), rows: Mutex::default(), version: AtomicU64::new(0) };
         for (marked, revoked, which) in tables() {
             standing.rows().tables.insert(marked.table, BTreeMap::new());
             let sql = format!("SELECT {}, {revoked} FROM {} WHERE {which}", marked.selected(), marked.table);
@@ -135,7 +138,16 @@ impl Standing {
 
     /// What was changed is on disk.
     pub fn keep(&self) {
-        self.rows().undo.clear();
+        let mut rows = self.rows();
+        if !rows.undo.is_empty() {
+            rows.undo.clear();
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Changes with every commit that changes one of these rows.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// What the database says of these rows as of this line.

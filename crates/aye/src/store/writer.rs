@@ -10,7 +10,8 @@ use aye_core::trail::{Chain, ChainKey};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Thread, park_timeout};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 const QUEUE: usize = 1024;
@@ -18,6 +19,9 @@ const LARGEST_GROUP: usize = 256;
 /// Changes that nobody waits for; whoever comes beyond them has to wait. Two groups: what a slow fsync holds up,
 /// and as many again.
 pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
+
+/// How long changes that nobody waits for are gathered: a commit takes as much of a processor as several of them.
+const GATHERING: Duration = Duration::from_millis(4);
 
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {
@@ -51,11 +55,19 @@ pub struct Commit {
 type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// Runs a change and says whether to keep it; without a transaction to run in, it only passes the error on.
-type Job = Box<dyn FnOnce(Result<&mut Tx, StoreError>) -> (bool, Tell) + Send>;
+type Run = Box<dyn FnOnce(Result<&mut Tx, StoreError>) -> (bool, Tell) + Send>;
+
+struct Job {
+    run: Run,
+    /// Whether somebody waits until it is on disk.
+    awaited: bool,
+}
 
 pub struct Writer {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// To wake it while it gathers.
+    awake: Thread,
     unawaited: Arc<Semaphore>,
     /// Whether the last commit succeeded.
     well: Arc<AtomicBool>,
@@ -87,7 +99,7 @@ impl Place {
             ended(result);
             drop(counted);
         };
-        jobs.send(job(work, ended));
+        jobs.send(Job { run: run(work, ended), awaited: false });
     }
 }
 
@@ -105,6 +117,7 @@ impl Writer {
             .spawn(move || write_groups(&reader, (&key, &head), receiver, &*committed, &goes_well))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
+            awake: thread.thread().clone(),
             thread: Mutex::new(Some(thread)),
             unawaited: Arc::new(Semaphore::new(MOST_UNAWAITED)),
             well,
@@ -137,10 +150,11 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         // A caller that went away does not need to know.
-        let job = job(work, move |result| drop(reply.send(result)));
+        let job = Job { run: run(work, move |result| drop(reply.send(result))), awaited: true };
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let jobs = jobs.ok_or(StoreError::Closed)?;
         jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        self.awake.unpark();
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -155,10 +169,10 @@ impl Writer {
     }
 }
 
-fn job<T, E>(
+fn run<T, E>(
     work: impl FnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
     ended: impl FnOnce(Result<T, E>) + Send + 'static,
-) -> Job
+) -> Run
 where
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
@@ -183,12 +197,16 @@ fn write_groups(
     // Whatever an earlier process deleted and left there.
     let mut log_is_empty = connection.empty_log();
     while let Some(first) = jobs.blocking_recv() {
+        // Whoever waits wakes it before that.
+        if !first.awaited {
+            park_timeout(GATHERING);
+        }
         let chain = match reader.begin_change() {
             Ok(chain) => chain,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
                 well.store(false, Ordering::Relaxed);
-                let (_, tell) = first(Err(error.clone()));
+                let (_, tell) = (first.run)(Err(error.clone()));
                 tell(Err(error));
                 continue;
             }
@@ -249,7 +267,7 @@ fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreEr
     let stood = standing.as_ref().map_or(0, |standing| standing.changes());
     let savepoint = tx.connection.run("SAVEPOINT job");
     let failed = savepoint.clone();
-    let (keep, tell) = job(savepoint.map(|()| &mut *tx));
+    let (keep, tell) = (job.run)(savepoint.map(|()| &mut *tx));
     waiting.push(tell);
     failed?;
     tx.connection.check_transaction()?;

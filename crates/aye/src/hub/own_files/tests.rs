@@ -179,8 +179,7 @@ fn an_agent_that_works_in_our_folder_is_asked_about_everything() {
 
 #[tokio::test]
 async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
-    let (looks, _nobody_looks) = sync_channel(QUEUE);
-    let hung = OwnFiles { looks, patience: Duration::from_millis(10) };
+    let hung = OwnFiles { queue: Arc::default(), patience: Duration::from_millis(10) };
     let names = Names { names: [Name { path: "x".into(), through: false }].into(), ..Names::default() };
     let why = hung.why_asked(names, vec!["/".into()]).await;
     assert_eq!(why.as_deref(), Some(NOT_LOOKED_AT));
@@ -192,7 +191,8 @@ async fn a_look_that_panics_leaves_it_to_a_person_and_the_thread_to_the_next() {
         true => panic!("a bug"),
         false => None,
     });
-    let files = OwnFiles { patience: Duration::from_secs(600), ..files.unwrap() };
+    let mut files = files.unwrap();
+    files.patience = Duration::from_secs(600);
     let look = |path: &str| {
         let names = Names { names: [Name { path: path.into(), through: false }].into(), ..Names::default() };
         files.why_asked(names, vec!["/".into()])
