@@ -47,7 +47,6 @@ test('a page whose hub is killed goes on at another within two seconds, with its
   await press(page, 'Submit');
   await expect(outcome(page)).toContainText('A file per note');
   expect((await second.ask(ask.id))['answer']).toEqual({ answers: [{ text: 'A file per note' }] });
-  await second.kill();
 });
 
 test('a try that something swallows is given up for the next', async ({ hub, page, balancer }) => {
@@ -63,7 +62,6 @@ test('a try that something swallows is given up for the next', async ({ hub, pag
   await isLive(page);
   await press(page, 'Submit');
   await expect(outcome(page)).toContainText('A file per note');
-  await second.kill();
 });
 
 test('pages come back soon, and not all at once', () => {

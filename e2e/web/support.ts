@@ -25,6 +25,7 @@ export class Hub {
   address = '';
   #child: ChildProcess | null = null;
   #port = '0';
+  #others: Hub[] = [];
 
   private constructor(
     readonly home: string,
@@ -38,9 +39,10 @@ export class Hub {
     return hub;
   }
 
-  /** Another hub on the same home, at a port of its own. */
+  /** Another hub on the same home, at a port of its own; it ends with this one. */
   async another(): Promise<Hub> {
     const hub = new Hub(this.home, this.more);
+    this.#others.push(hub);
     await hub.run();
     return hub;
   }
@@ -78,7 +80,7 @@ export class Hub {
   }
 
   async end(): Promise<void> {
-    await this.kill();
+    await Promise.all([this, ...this.#others].map((hub) => hub.kill()));
     rmSync(this.home, { recursive: true, force: true });
   }
 
