@@ -165,6 +165,12 @@ fn shown(call: &Value, fields: &[&str]) -> Map<String, Value> {
     fields.filter(|(_, value)| !empty(value)).collect()
 }
 
+/// Whether the agent's words for what it would allow from then on say what that is. "For this session" is every command
+/// of the same program for Gemini, so the hub keeps exactly what was shown instead.
+pub fn says_what_it_keeps(kind: &str) -> bool {
+    !matches!(kind, "gemini" | "kimi" | "copilot")
+}
+
 /// Whether the agent ends its turn when it is refused something.
 pub fn refusal_ends_turn(kind: &str) -> bool {
     matches!(kind, "qwen" | "copilot")

@@ -247,7 +247,7 @@ impl Acp {
 
     fn asks_permission(&mut self, id: String, params: &Value) -> Meanings {
         let (Start { kind, cwd, places, .. }, asked) = (&self.start, &params["toolCall"]);
-        let options = Options::read(&params["options"]);
+        let options = Options::read(&params["options"], dialects::says_what_it_keeps(kind));
         let call = Call { kind, version: &self.version, cwd, asked, told: self.calls.of(asked) };
         // Kimi may offer several ways to carry its plan out.
         let planned = Plan::of(kind, asked, cwd, places).filter(|_| kind != "kimi" || !options.differ());

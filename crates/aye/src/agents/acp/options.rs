@@ -2,9 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// Gemini offers to trust a whole server beside the one tool, which is more than the request is about.
-const TOO_WIDE: &str = "proceed_always_server";
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasts {
     Once,
@@ -25,12 +22,13 @@ pub struct Choice {
 pub struct Options(Vec<Choice>);
 
 impl Options {
-    pub fn read(options: &Value) -> Self {
+    /// `says_what_it_keeps`: whether the agent's words for what it would allow from then on say what that is.
+    pub fn read(options: &Value, says_what_it_keeps: bool) -> Self {
         let read = |option: &Value| {
             let (id, name) = (option["optionId"].as_str()?.to_owned(), option["name"].as_str()?.to_owned());
             let allows = match option["kind"].as_str()? {
-                _ if id == TOO_WIDE => return None,
                 "allow_once" => Some(Lasts::Once),
+                "allow_always" if !says_what_it_keeps => return None,
                 "allow_always" if name.to_lowercase().contains("session") => Some(Lasts::Session),
                 "allow_always" => Some(Lasts::Always),
                 "reject_once" => None,
@@ -99,7 +97,7 @@ mod tests {
     fn what_the_agent_offers_can_be_picked_and_nothing_else() {
         let offered = |kinds: &[(&str, &str)]| {
             let option = |(n, (kind, name)): (usize, &(&str, &str))| json!({"optionId": format!("o{n}"), "kind": kind, "name": name});
-            Options::read(&kinds.iter().enumerate().map(option).collect())
+            Options::read(&kinds.iter().enumerate().map(option).collect(), true)
         };
         let picked = |choice: Option<&Choice>| choice.map(|choice| choice.id.clone());
         for (kinds, expected) in [
@@ -121,8 +119,10 @@ mod tests {
         assert!(offered(&[("allow_once", "A"), ("allow_once", "B"), ("reject_once", "Skip")]).differ());
         assert!(!offered(&[("allow_once", "A"), ("allow_always", "B")]).differ());
         assert_eq!(offered(&[("allow_once", "A")]).refused(), cancelled());
-        let wide = json!([{"optionId": "proceed_always_server", "kind": "allow_always", "name": "All for this session"},
-            {"optionId": "proceed_always_tool", "kind": "allow_always", "name": "Tool for this session"}]);
-        assert_eq!(picked(Options::read(&wide).allowing(Lasts::Session)), Some("proceed_always_tool".into()));
+        let vague = Options::read(
+            &json!([{"optionId": "a", "kind": "allow_always", "name": "For this session"}]),
+            false,
+        );
+        assert_eq!(vague, Options::default());
     }
 }

@@ -159,3 +159,66 @@ impl Expected {
         matches!(self, Self::Refused | Self::PlanRefused)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_shows_confirms_our_answer_or_is_an_alarm() {
+        let said = |status: &str, words: &str| json!({"status": status, "content": [{"type": "content", "content": {"type": "text", "text": words}}]});
+        let kimi = |answers: Value| json!({"status": "completed", "rawOutput": json!({ "answers": answers }).to_string()});
+        let qwen =
+            |answer: &str| json!({"status": "completed", "rawOutput": {"answers": [{"answer": answer}]}});
+        let ours = || vec!["SQLite".to_owned()];
+        let copilot =
+            json!({"status": "failed", "rawOutput": {"message": "The user rejected this tool call."}});
+        let (yes, no) = (Some(Receipt::Confirmed), Some(Receipt::Disputed));
+        for (expected, update, receipt) in [
+            (Expected::Allowed, said("in_progress", ""), None),
+            (Expected::Allowed, said("completed", "it was canceled by the user"), yes),
+            (Expected::Allowed, said("failed", "exit code 1"), yes),
+            (Expected::Allowed, said("failed", "Tool \"x\" was canceled by the user."), no),
+            (Expected::Allowed, copilot.clone(), no),
+            (Expected::Refused, copilot, yes),
+            (Expected::Refused, said("completed", "it ran"), no),
+            (Expected::PlanApproved, said("completed", "Exited plan mode."), yes),
+            (Expected::PlanApproved, said("completed", "User requested revisions."), no),
+            (Expected::PlanRefused, said("completed", "User requested revisions."), yes),
+            (Expected::PlanRefused, said("completed", "Exited plan mode."), no),
+            (Expected::Answers(ours()), qwen("SQLite"), yes),
+            (Expected::Answers(ours()), qwen("PostgreSQL"), no),
+            (Expected::Form(ours()), kimi(json!({"Which?": "SQLite"})), yes),
+            (Expected::Form(ours()), kimi(json!({"Which?": "PostgreSQL"})), no),
+            (Expected::Form(Vec::new()), kimi(json!({})), yes),
+            (Expected::Form(Vec::new()), kimi(json!({"Which?": "SQLite"})), no),
+        ] {
+            let judged = judge(&expected, &update).map(|(receipt, _)| receipt);
+            assert_eq!(judged, receipt, "{expected:?} {update}");
+        }
+    }
+
+    #[test]
+    fn of_several_ways_to_approve_a_plan_the_one_is_picked_that_asks_for_each_change() {
+        let option = |id: &str, kind: &str| json!({"optionId": id, "kind": kind, "name": id});
+        let options = Options::read(
+            &json!([
+                option("restore_previous", "allow_once"),
+                option("proceed_always", "allow_always"),
+                option("proceed_once", "allow_once"),
+                option("cancel", "reject_once")
+            ]),
+            true,
+        );
+        let picked =
+            |answer: Option<Answer>| plan(&options, answer.as_ref()).0["outcome"]["optionId"].clone();
+        assert_eq!(picked(Some(Answer::Plan(PlanVerdict::Allow { plan: None }))), "proceed_once");
+        for answer in [
+            Some(Answer::Plan(PlanVerdict::Deny { message: None })),
+            Some(Answer::Plan(PlanVerdict::Outline)),
+            None,
+        ] {
+            assert_eq!(picked(answer), "cancel");
+        }
+    }
+}

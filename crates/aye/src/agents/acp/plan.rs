@@ -104,6 +104,21 @@ mod tests {
     }
 
     #[test]
+    fn plans_that_are_told_whole_need_no_file() {
+        let plan = |kind: &str, call: Value| {
+            let plan = Plan::of(kind, &call, Path::new("/src"), &OwnPlaces::new(&[], None));
+            plan.map(|plan| plan.map(|plan| plan.text))
+        };
+        let text = json!([{"type": "content", "content": {"type": "text", "text": "1. x"}}]);
+        assert_eq!(plan("kimi", json!({"title": "ExitPlanMode", "content": text})), Some(Ok("1. x".into())));
+        let qwen = |raw: Value| json!({"_meta": {"toolName": "exit_plan_mode"}, "rawInput": raw});
+        assert_eq!(plan("qwen", qwen(json!({"plan": "1. x"}))), Some(Ok("1. x".into())));
+        // It is still no permission that a rule could allow.
+        assert!(plan("qwen", qwen(json!({}))).unwrap().is_err());
+        assert_eq!(plan("other", json!({"title": "ExitPlanMode", "content": text})), None);
+    }
+
+    #[test]
     fn no_other_file_is_read_this_way() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
