@@ -97,3 +97,43 @@ fn a_question_takes_words_and_no_refusal() {
     stage.confirmed(&ask);
     assert!(run.wait_with_output().unwrap().status.success());
 }
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_secret_reaches_the_model_and_is_not_kept() {
+    let options =
+        [json!({"label": "none", "description": "."}), json!({"label": "later", "description": "."})];
+    let question =
+        json!({"id": "key", "question": "The key?", "header": "Key", "isSecret": true, "options": options});
+    let stage = stage(vec![tool("call_q", "request_user_input", json!({"questions": [question]}))]);
+    let run = stage.run(&[]);
+    let ask = stage.answer(json!({"answers": [{"text": "correct horse"}]}));
+    assert_eq!(ask["body"]["questions"][0]["secret"], true);
+    stage.told("call_q", "correct horse");
+    stage.confirmed(&ask);
+    let told = run.wait_with_output().unwrap();
+    assert!(
+        told.status.success() && !String::from_utf8_lossy(&told.stdout).contains("correct horse"),
+        "{told:?}"
+    );
+    let files = std::fs::read_dir(&stage.hub.home).unwrap().map(|file| file.unwrap().path());
+    let has_it = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.windows(13).any(|part| part == b"correct horse")
+    };
+    assert_eq!(files.filter(has_it).collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new());
+    assert!(stage.hub.aye(&["verify"]).status.success());
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn in_a_resumed_session_its_file_confirms_the_answer_to_a_question() {
+    let stage = stage(vec![aye_testkit::model::text("One."), (CODEX.asks.unwrap())("call_q")]);
+    assert!(stage.run(&[]).wait_with_output().unwrap().status.success());
+    let session = stage.agent()["session"].as_str().unwrap().to_owned();
+    let again = stage.command(&["--resume", &session], "go on").spawn().unwrap();
+    let ask = stage.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
+    stage.told("call_q", "SQLite");
+    stage.confirmed(&ask);
+    assert!(again.wait_with_output().unwrap().status.success());
+}

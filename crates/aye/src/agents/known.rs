@@ -9,7 +9,7 @@ pub enum Way {
     Acp,
     /// Its hooks ask in the person's own terminal.
     Hooks,
-    /// The command of its name (`aye opencode`) starts it in the person's own terminal, and answers beside it.
+    /// The command of its name (`aye codex`) starts it in the person's own terminal, and answers beside it.
     Joined,
     /// `aye watch` reads its screen in tmux and types the answers.
     Watched,
@@ -49,7 +49,12 @@ pub const LISTED: [Listed; 7] = [
         tested: Some("2.1.325"),
         ways: &[Way::Driven, Way::Hooks, Way::Watched, Way::Mcp],
     },
-    Listed { kind: "codex", name: "Codex", tested: Some("0.166.0"), ways: &[Way::Driven, Way::Mcp] },
+    Listed {
+        kind: "codex",
+        name: "Codex",
+        tested: Some("0.166.0"),
+        ways: &[Way::Driven, Way::Joined, Way::Mcp],
+    },
     Listed {
         kind: "opencode",
         name: "OpenCode",

@@ -72,7 +72,7 @@ pub async fn supervise(command: &Command) -> anyhow::Result<u8> {
 }
 
 /// The same command, to be started by [`become_bound`].
-fn bound(command: &Command) -> anyhow::Result<Command> {
+pub fn bound(command: &Command) -> anyhow::Result<Command> {
     let ourselves = std::env::current_exe().context("cannot find this program itself")?;
     let mut bound = Command::new(ourselves);
     bound.arg(BOUND).arg("--").arg(command.get_program()).args(command.get_args());

@@ -6,6 +6,7 @@ mod ask;
 mod attach;
 mod browser;
 mod claude;
+mod codex;
 mod completions;
 mod conversation;
 mod doctor;
@@ -83,6 +84,7 @@ enum Command {
     Ask(ask::Ask),
     Mcp(mcp::Mcp),
     Claude(claude::Claude),
+    Codex(codex::Codex),
     #[command(name = "opencode")]
     OpenCode(opencode::OpenCode),
     Run(run::Run),
@@ -173,6 +175,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             // What the person's own program creates is not ours.
             rustix::process::umask(usual);
             claude.run(&home, small()?)
+        }
+        Command::Codex(codex) => {
+            rustix::process::umask(usual);
+            small()?.block_on(codex.run(&home))
         }
         Command::OpenCode(opencode) => {
             rustix::process::umask(usual);

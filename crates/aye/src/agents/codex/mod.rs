@@ -3,11 +3,18 @@
 mod calls;
 mod command;
 mod diff;
+mod joined;
+#[cfg(test)]
+mod joined_tests;
 mod outcome;
-mod rollout;
+pub mod rollout;
+mod server;
 #[cfg(test)]
 mod tests;
 mod translate;
+
+pub use joined::{JoinedCodex, Terminal};
+pub use server::Server;
 
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
