@@ -35,6 +35,40 @@ struct File {
     projects: BTreeMap<String, PathBuf>,
     telegram: Option<TelegramSection>,
     history: HistorySection,
+    store: StoreSection,
+}
+
+/// Where everything is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSection {
+    /// A PostgreSQL database; without it, the file `aye.db`.
+    pub url: Option<String>,
+    /// Holds the password of the database, if its URL does not.
+    pub password_file: Option<PathBuf>,
+}
+
+impl StoreSection {
+    /// Of a file that is broken elsewhere it counts by itself. If it is broken too, nothing is taken in its place: answers
+    /// would be kept where nobody looks for them. Only where nothing can be read at all, an `aye.db` that is there says that
+    /// it is in use.
+    pub fn read(path: &Path, database: &Path) -> Result<Self, ConfigError> {
+        match Config::read(path).config {
+            Ok(config) => Ok(config.store),
+            Err(error) => {
+                let text = read(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+                let text = match text {
+                    None if database.exists() => return Ok(Self::default()),
+                    text => text.ok_or(error)?,
+                };
+                let mut off = Vec::new();
+                match section(&text, "store", "the database", &mut off) {
+                    Some(section) => Ok(section),
+                    None => off.pop().map_or_else(|| Ok(Self::default()), |why| Err(ConfigError(why))),
+                }
+            }
+        }
+    }
 }
 
 /// How long conversations are kept.
@@ -139,6 +173,7 @@ pub struct Config {
     pub projects: BTreeMap<String, PathBuf>,
     pub telegram: Option<TelegramSection>,
     pub history: HistorySection,
+    store: StoreSection,
 }
 
 /// Everything that is wrong with a file, a line each.
@@ -232,7 +267,8 @@ impl Config {
         };
         let policy = file.policy.check().map_err(problems)?;
         let (agents, projects) = (file.agents, file.projects);
-        Ok(Self { policy, hub: file.hub, agents, projects, telegram: file.telegram, history: file.history })
+        let File { hub, telegram, history, store, .. } = file;
+        Ok(Self { policy, hub, agents, projects, telegram, history, store })
     }
 
     /// Known kinds of agents need no entry; any other does.

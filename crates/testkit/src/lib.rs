@@ -7,5 +7,6 @@ pub mod agent;
 pub mod authenticator;
 pub mod model;
 pub mod patience;
+pub mod postgres;
 pub mod scenario;
 pub mod telegram;

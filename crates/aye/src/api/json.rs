@@ -137,7 +137,7 @@ impl From<Problem> for Failure {
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
-            Problem::Store(StoreError::Closed) => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Store(StoreError::Closed | StoreError::Away(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Store(_) | Problem::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status.is_server_error() {

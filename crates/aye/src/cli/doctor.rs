@@ -197,7 +197,7 @@ async fn telegram(home: &Home) -> Finding {
 /// Without one, what takes a passkey can only be refused.
 fn passkeys(home: &Home) -> Finding {
     let needed = Config::load(&home.config()).map(|config| config.policy.asks_for_proof());
-    let database = store::open_to_read(&home.database());
+    let database = store::open_to_look(home).ok().flatten();
     let there = database.map(|database| database.passkeys_to_check().unwrap_or_default().len());
     match (there.unwrap_or_default(), needed.as_ref().is_ok_and(|needed| *needed)) {
         (0, _) if needed.is_err() => Finding::fine("passkeys", "none; config.toml cannot be read"),
@@ -215,13 +215,14 @@ fn passkeys(home: &Home) -> Finding {
 }
 
 fn trail(home: &Home) -> Finding {
-    let path = home.database();
-    if !path.exists() {
-        return Finding::wrong("trail", "there is none yet", "aye up");
-    }
-    let verified = store::open_to_read(&path)
-        .map_err(anyhow::Error::from)
-        .and_then(|database| Ok(database.verify(&Against::in_home(home)?, |_, _| {})?));
+    let verified = match store::open_to_look(home) {
+        Ok(None) => return Finding::wrong("trail", "there is none yet", "aye up"),
+        Ok(Some(database)) => {
+            let against = Against::in_home(home).map_err(anyhow::Error::from);
+            against.and_then(|against| Ok(database.verify(&against, |_, _| {})?))
+        }
+        Err(error) => Err(error.into()),
+    };
     match verified {
         Ok(verified) if !verified.unchecked.is_empty() => Finding::wrong(
             "trail",

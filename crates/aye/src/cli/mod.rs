@@ -274,12 +274,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// The database to look at, beside a running hub or without one.
 fn open_database(home: &Home) -> anyhow::Result<crate::store::Reader> {
     let path = home.database();
-    anyhow::ensure!(
-        path.exists(),
-        "there is no {}: start a hub with `aye up`, or set AYE_HOME",
-        path.display()
-    );
-    Ok(crate::store::open_to_read(&path)?)
+    let missing = || format!("there is no {}: start a hub with `aye up`, or set AYE_HOME", path.display());
+    anyhow::Context::with_context(crate::store::open_to_look(home)?, missing)
 }
 
 /// Prints for people: colours only where they show.

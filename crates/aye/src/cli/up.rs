@@ -71,7 +71,11 @@ impl Up {
         let listeners = Listeners::bind(self.reach.listen, reach.tls.clone(), &home.socket()).await?;
         let listening = listeners.address()?;
         let url = reach.url(listening);
-        let hub = Hub::open(&home, Clock::system()).await?;
+        let hub = tokio::select! {
+            hub = Hub::open(&home, Clock::system()) => hub?,
+            // Another hub may have the database, for as long as it likes.
+            _ = signals.wait() => return Ok(ExitCode::SUCCESS),
+        };
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
         let address = reach.address(listening);

@@ -76,7 +76,7 @@ use passkeys::Passkeys;
 use policy::{LastTime, PolicyInForce};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -117,7 +117,13 @@ impl Hub {
             count.commit(commit.group);
             tell.publish(commit.changes);
         };
-        let store = Store::open(home, clock.now(), committed)?;
+        let (opened, store) = oneshot::channel();
+        let (place, now) = (home.clone(), clock.now());
+        // Detached: a hub that is told to stop while it waits for another one to end does not wait for this thread.
+        std::thread::Builder::new()
+            .name("aye-open".into())
+            .spawn(move || drop(opened.send(Store::open(&place, now, committed))))?;
+        let store = store.await.context("the database could not be opened")??;
         let doubt = doubt::end_what_stood(&store, clock.now()).await?;
         let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
         let agents = store.read(|db| db.agents(false)).await?;

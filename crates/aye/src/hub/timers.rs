@@ -3,6 +3,7 @@
 use super::alive::Looked;
 use super::change::{change, publish_agent};
 use super::{Hub, Problem};
+use crate::processes::host;
 use crate::store::{AgentRow, Reader, Tx};
 use aye_core::{AgentId, AskEvent, AskId, Expiry, Report};
 use aye_policy::WhenUnattended;
@@ -119,7 +120,11 @@ impl Hub {
         // Asked for before the agents are read: it may be of an earlier commit, never of a later one.
         let version = self.inner.store.version_of_what_stands();
         if processes.version != Some(version) {
-            let agents = self.inner.store.read(|db| db.agents(false)).await?;
+            let mut agents = self.inner.store.read(|db| db.agents(false)).await?;
+            if self.inner.store.is_on_server() {
+                // The hub before may have run on another machine: its processes cannot be seen from here.
+                agents.retain(|agent| agent.profile.host == host());
+            }
             processes.renew(version, agents);
         }
         let Looked { gone, joined } = processes.look();

@@ -301,7 +301,7 @@ impl Reader {
 
     /// The next that is a time at all.
     pub fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
-        let sql = "SELECT deadline FROM asks WHERE state = 'open' AND deadline IS NOT NULL ORDER BY deadline";
+        let sql = "SELECT deadline FROM asks WHERE state = 'open' AND deadline IS NOT NULL ORDER BY deadline LIMIT 100";
         let mut next = None;
         self.connection.each(sql, params![], |row| {
             next = row.get(0).and_then(time).ok();

@@ -11,6 +11,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::ops::ControlFlow;
 
+/// Lines that are held in memory at once: a server sends all that it is asked for.
+const LINES_AT_ONCE: i64 = 1_000;
+
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub agent: Option<String>,
@@ -107,7 +110,7 @@ impl Reader {
         mut look: impl FnMut(&Line) -> Option<T>,
     ) -> Result<Option<T>, StoreError> {
         let Some(key) = self.key() else { return Ok(None) };
-        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq DESC";
+        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2";
         let mut found = None;
         let mut next: Option<(Line, String)> = None;
         let mut check = |line: &Line, hash: &str, previous: &str| {
@@ -119,14 +122,21 @@ impl Reader {
             Ok(if found.is_some() || begins { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let mut is_done = ControlFlow::Continue(());
-        self.connection.each(sql, params![], |row| {
-            let this = (read_line(row)?, row.get::<String>(7)?);
-            if let Some((line, hash)) = &next {
-                is_done = check(line, hash, &this.1)?;
-            }
-            next = Some(this);
-            Ok::<_, StoreError>(is_done)
-        })?;
+        let (mut last, mut is_more) = (i64::MAX, true);
+        while is_more && is_done.is_continue() {
+            let (mut read, from) = (0, last);
+            self.connection.each(sql, params![from, LINES_AT_ONCE], |row| {
+                read += 1;
+                last = row.get::<i64>(0)? - 1;
+                let this = (read_line(row)?, row.get::<String>(7)?);
+                if let Some((line, hash)) = &next {
+                    is_done = check(line, hash, &this.1)?;
+                }
+                next = Some(this);
+                Ok::<_, StoreError>(is_done)
+            })?;
+            is_more = read == LINES_AT_ONCE;
+        }
         if let (ControlFlow::Continue(()), Some((line, hash))) = (is_done, &next) {
             let _first = check(line, hash, GENESIS)?;
         }
@@ -143,11 +153,19 @@ impl Reader {
         &self,
         mut each: impl FnMut(Line, String) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq";
-        self.connection.each(sql, params![], |row| {
-            each(read_line(row)?, row.get(7)?)?;
-            Ok(ControlFlow::Continue(()))
-        })
+        let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let (mut last, mut is_more) = (i64::MIN, true);
+        while is_more {
+            let (mut read, from) = (0, last);
+            self.connection.each(sql, params![from, LINES_AT_ONCE], |row| {
+                read += 1;
+                last = row.get(0)?;
+                each(read_line(row)?, row.get(7)?)?;
+                Ok::<_, E>(ControlFlow::Continue(()))
+            })?;
+            is_more = read == LINES_AT_ONCE;
+        }
+        Ok(())
     }
 
     /// Calls `each` with the lines that fit, oldest first.

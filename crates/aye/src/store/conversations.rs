@@ -96,8 +96,8 @@ impl Reader {
     /// Conversations larger than this, each with the number of the last event that must go.
     pub fn conversations_over(&self, most_bytes: u64) -> Result<Vec<(AgentId, u64)>, StoreError> {
         let sql = "SELECT agent, max(seq) FROM (
-                 SELECT agent, seq, sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS newer FROM conversations
-                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING sum(bytes) > ?1)
+                 SELECT agent, seq, CAST(sum(bytes) OVER (PARTITION BY agent ORDER BY seq DESC) AS BIGINT) AS newer FROM conversations
+                 WHERE agent IN (SELECT agent FROM conversations GROUP BY agent HAVING CAST(sum(bytes) AS BIGINT) > ?1)
              ) AS sums WHERE newer > ?1 GROUP BY agent";
         self.rows("conversations", sql, params![most_bytes], |row| Ok((name(row, "agent")?, row.get(1)?)))
     }

@@ -9,6 +9,7 @@ use crate::home::{ChainKeyFile, Home, RowMarks};
 use aye_core::trail::{Chain, ChainKey, Line};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::io::Error;
 
 /// The line from which on the trail is keyed.
 pub const KEYED: &str = "chain.keyed";
@@ -68,6 +69,9 @@ fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<(Cha
         // Whoever took the key away may take the rest as it is.
         None => None,
     };
+    if connection.is_server() {
+        check_key_of_server(connection, home, found.as_ref(), missing.as_ref())?;
+    }
     let file = match found {
         Some(file) if is_marked(connection, &file)? => file,
         Some(file) => {
@@ -95,6 +99,41 @@ fn begin_in(connection: &Connection, home: &Home, now: Timestamp) -> Result<(Cha
         write(connection, CUT, json!({ "line": lines, "head": head }), &file.key, now)?;
     }
     Ok((file, missing.is_some()))
+}
+
+/// A trail on a server is not begun anew by a home that does not know it: the home may be the wrong one.
+fn check_key_of_server(
+    connection: &Connection,
+    home: &Home,
+    found: Option<&ChainKeyFile>,
+    missing: Option<&Chain>,
+) -> Result<(), OpenError> {
+    let refuse = |why: String| Err(OpenError::Key { path: home.chain_key_file(), why: Error::other(why) });
+    let written_with = last_key(connection)?;
+    match (found, written_with) {
+        (_, None) if audit::chain_head(connection)? != Chain::default() => {
+            refuse("the database has a trail without a key".to_owned())
+        }
+        (Some(file), None) if file.line > 1 || missing.is_some() => {
+            refuse("it belongs to another trail: an empty database takes an AYE_HOME of its own".to_owned())
+        }
+        (_, None) => Ok(()),
+        (found, Some(key)) if found.is_none_or(|file| file.key.id() != key) => refuse(format!(
+            "the trail in the database was written with the key {key}, and this is not it: bring chain.key, chain.head and \
+             agent.key from the home of the hub that wrote it"
+        )),
+        (Some(file), Some(_)) if !is_marked(connection, file)? => {
+            refuse("it names a line of the trail that is not there".to_owned())
+        }
+        (_, Some(_)) => match missing {
+            None => Ok(()),
+            Some(Chain { lines, .. }) => refuse(format!(
+                "the database is behind: this home has seen line {lines}, and it is not there. If you put back a backup, \
+                 remove {} to go on from there",
+                home.chain_head_file().display()
+            )),
+        },
+    }
 }
 
 /// What the hub is known to have written, if it is not in the trail.

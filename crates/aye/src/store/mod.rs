@@ -17,6 +17,7 @@ mod memory;
 mod outbox;
 mod outlines;
 pub mod passkeys;
+mod postgres;
 mod reader;
 mod row_mac;
 mod secrets;
@@ -39,6 +40,7 @@ pub use keying::DOUBTED;
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
 pub use passkeys::PasskeyRow;
 pub use reader::Reader;
+#[cfg(test)]
 pub use sqlite::open_to_read;
 pub use standing::Doubt;
 use standing::Standing;
@@ -47,6 +49,8 @@ pub use tokens::{Session, TokenRow};
 pub use writer::MOST_UNAWAITED;
 pub use writer::{Commit, Place, Tx};
 
+use self::postgres::{Database, Purpose};
+use crate::config::{ConfigError, StoreSection};
 use crate::home::Home;
 use aye_core::trail::ChainKey;
 use head::Head;
@@ -78,6 +82,10 @@ pub enum StoreError {
          state, or written by somebody else. Nothing is read or written; run `aye verify`"
     )]
     RolledBack { line: u64 },
+    #[error("the database refused: {0}")]
+    Postgres(String),
+    #[error("the database cannot be reached: {0}. Nothing was changed; it is tried again")]
+    Away(String),
     #[error("the store is closed")]
     Closed,
     #[error("a database operation panicked")]
@@ -121,6 +129,10 @@ pub enum OpenError {
     Key { path: PathBuf, why: std::io::Error },
     #[error("the trail cannot be read: {0}")]
     Trail(#[from] StoreError),
+    #[error("cannot use {place}: {why}")]
+    Postgres { place: String, why: String },
+    #[error("config.toml: {0}")]
+    Config(#[from] ConfigError),
     #[error("cannot open {path}: {why}")]
     Sqlite { path: PathBuf, why: rusqlite::Error },
 }
@@ -134,6 +146,8 @@ pub struct Store {
     names: Arc<AskNames>,
     standing: Arc<Standing>,
     readers: Arc<Readers>,
+    /// The server, if the database is on one.
+    server: Option<Arc<Database>>,
 }
 
 struct Readers {
@@ -142,16 +156,21 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens the database for the one hub that writes it. `committed` is called with each commit, in
+    /// Opens the database for the one hub that writes it, and waits while another one has it. To wait for a server is not
+    /// possible in an asynchronous context. `committed` is called with each commit, in
     /// order, after it is on disk.
     pub fn open(
         home: &Home,
         now: Timestamp,
         committed: impl Fn(Commit) + Send + 'static,
     ) -> Result<Self, OpenError> {
+        let server = Database::named_by(&StoreSection::read(&home.config(), &home.database())?)?;
         let path = &home.database();
         let io = |why| OpenError::Io { path: path.to_owned(), why };
-        let connection = sqlite::open(path)?;
+        let connection = match &server {
+            Some(server) => server.open()?,
+            None => sqlite::open(path)?,
+        };
         let Begun { key, newest, standing, doubt } = keying::begin(&connection, home, now)?;
         let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
         // In doubt, any session may have been another agent's.
@@ -159,7 +178,13 @@ impl Store {
         let names = Arc::new(AskNames::new(sessions));
         let standing = Arc::new(standing);
         let known = (head.clone(), standing.clone(), names.clone());
-        let open_reader = |_| Reader::of_the_hub(sqlite::open_reader(path)?, key.clone(), known.clone());
+        let open_reader = |_| {
+            let connection = match &server {
+                Some(server) => server.open_reader(Purpose::Read)?,
+                None => sqlite::open_reader(path)?,
+            };
+            Reader::of_the_hub(connection, key.clone(), known.clone())
+        };
         let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
         let writer = Reader::of_the_hub(connection, key.clone(), known.clone())?;
         let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
@@ -173,6 +198,7 @@ impl Store {
                 idle: Mutex::new(readers),
                 permits: Arc::new(Semaphore::new(READERS)),
             }),
+            server,
         })
     }
 
@@ -190,8 +216,14 @@ impl Store {
     }
 
     /// A place in the queue for a change that nobody waits for; none when the writer is busy or failing, so that callers wait.
+    /// None on a server either: nothing is answered there before it is written.
     pub fn place(&self) -> Option<Place> {
-        self.writer.place()
+        self.server.is_none().then(|| self.writer.place())?
+    }
+
+    /// Whether hubs on other machines may have used the same database before.
+    pub fn is_on_server(&self) -> bool {
+        self.server.is_some()
     }
 
     /// A number that changes with each commit that changes agents, tokens, passkeys or grants.
@@ -249,10 +281,25 @@ impl Store {
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
     /// and only the writer can.
     pub async fn close(&self) {
+        self.server.iter().for_each(|server| server.close());
         self.readers.permits.close();
         self.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.writer.close().await;
     }
+}
+
+/// Opens the database of a home only to look, beside a running hub or without one; none if there is no database yet.
+pub fn open_to_look(home: &Home) -> Result<Option<Reader>, OpenError> {
+    if let Some(server) = Database::named_by(&StoreSection::read(&home.config(), &home.database())?)? {
+        let open = || server.open_to_look();
+        // The caller may be in an asynchronous context, where nobody can wait for a server.
+        let opened = std::thread::scope(|scope| scope.spawn(open).join());
+        return opened
+            .unwrap_or(Err(StoreError::Panicked.into()))
+            .map(|opened| Some(Reader::to_look(opened)));
+    }
+    let path = home.database();
+    path.exists().then(|| sqlite::open_to_read(&path)).transpose()
 }
 
 /// Runs a caller's closure. If it panics, what it did is rolled back, and the connection and whoever shares it go on.

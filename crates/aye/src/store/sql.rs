@@ -1,6 +1,7 @@
 //! SQL as the files of the tables write it: text with parameters, rows with columns. What is called here does not depend
 //! on the database; the few words that do are methods of `Connection`.
 
+use super::postgres::{Postgres, values};
 use super::{OpenError, StoreError, sqlite};
 use crate::home::RowMarks;
 use aye_core::trail::ChainKey;
@@ -8,9 +9,16 @@ pub use rusqlite::params;
 use rusqlite::types::{FromSql, ToSql, ValueRef};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Changes that share a commit.
+pub const LARGEST_GROUP: usize = 256;
+const LARGEST_ON_A_SERVER: usize = 64;
+const LONGEST_ON_A_SERVER: Duration = Duration::from_millis(5);
 
 pub enum Connection {
     Sqlite(rusqlite::Connection),
+    Postgres(Box<Postgres>),
 }
 
 /// The parameters of a statement: `?1`, `?2`, … or by their names. Names that the statement does not have are left out.
@@ -81,23 +89,41 @@ pub fn containing(text: &str) -> String {
 /// One row of what was found.
 pub enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
+    Postgres(&'a postgres::Row),
 }
 
 /// A column by its name, or by its place, which is quicker.
-pub trait Column: rusqlite::RowIndex {}
-impl Column for &str {}
-impl Column for usize {}
+pub trait Column: rusqlite::RowIndex {
+    fn place(&self, row: &postgres::Row) -> Option<usize>;
+}
+
+impl Column for &str {
+    fn place(&self, row: &postgres::Row) -> Option<usize> {
+        row.columns().iter().position(|column| column.name() == *self)
+    }
+}
+
+impl Column for usize {
+    fn place(&self, _: &postgres::Row) -> Option<usize> {
+        Some(*self)
+    }
+}
 
 impl Row<'_> {
     pub fn get<T: FromSql>(&self, column: impl Column) -> Result<T, StoreError> {
         match self {
             Self::Sqlite(row) => Ok(row.get(column)?),
+            Self::Postgres(_) => Ok(T::column_result(self.value(column)?)?),
         }
     }
 
     pub fn value(&self, column: impl Column) -> Result<ValueRef<'_>, StoreError> {
         match self {
             Self::Sqlite(row) => Ok(row.get_ref(column)?),
+            Self::Postgres(row) => match column.place(row) {
+                Some(place) => values::column(row, place),
+                None => Err(StoreError::Unreadable("a column is missing".to_owned())),
+            },
         }
     }
 
@@ -108,6 +134,7 @@ impl Row<'_> {
                 Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
                 read => Ok(read?),
             },
+            Self::Postgres(_) => self.get(column),
         }
     }
 }
@@ -115,8 +142,10 @@ impl Row<'_> {
 impl Connection {
     #[cfg(test)]
     pub fn sqlite(&self) -> &rusqlite::Connection {
-        let Self::Sqlite(connection) = self;
-        connection
+        match self {
+            Self::Sqlite(connection) => connection,
+            Self::Postgres(_) => panic!("a test of SQLite"),
+        }
     }
 
     /// How many rows it changed.
@@ -127,6 +156,7 @@ impl Connection {
                 bind(&mut statement, params.into())?;
                 Ok(statement.raw_execute()?)
             }
+            Self::Postgres(connection) => connection.execute(sql, params.into()),
         }
     }
 
@@ -135,11 +165,14 @@ impl Connection {
         &self,
         sql: &str,
         params: impl Into<Params<'p>>,
-        _column: &str,
+        column: &str,
     ) -> Result<i64, StoreError> {
-        self.execute(sql, params)?;
         match self {
-            Self::Sqlite(connection) => Ok(connection.last_insert_rowid()),
+            Self::Sqlite(connection) => {
+                self.execute(sql, params)?;
+                Ok(connection.last_insert_rowid())
+            }
+            Self::Postgres(_) => self.one_value(&format!("{sql} RETURNING {column}"), params),
         }
     }
 
@@ -147,6 +180,7 @@ impl Connection {
     pub fn last_number(&self, table: &str) -> Result<u64, StoreError> {
         let sql = match self {
             Self::Sqlite(_) => "SELECT seq FROM sqlite_sequence WHERE name = ?1",
+            Self::Postgres(_) => "SELECT last FROM numbers WHERE name = ?1",
         };
         let last: Option<i64> = self.first(sql, params![table], |row| row.get(0))?;
         Ok(last.unwrap_or(0).cast_unsigned())
@@ -161,6 +195,8 @@ impl Connection {
                 connection.pragma_update(None, "secure_delete", false)?;
                 deleted
             }
+            // Where the server keeps what it deleted, and for how long, is its operator's to say.
+            Self::Postgres(_) => self.execute(sql, params),
         }
     }
 
@@ -168,12 +204,16 @@ impl Connection {
     pub fn empty_log(&self) -> bool {
         match self {
             Self::Sqlite(connection) => sqlite::empty_log(connection),
+            Self::Postgres(_) => true,
         }
     }
 
     /// A statement without parameters and without rows.
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
-        self.execute(sql, params![]).map(drop)
+        match self {
+            Self::Sqlite(_) => self.execute(sql, params![]).map(drop),
+            Self::Postgres(connection) => connection.run(sql),
+        }
     }
 
     /// Calls `each` with row after row until it has enough.
@@ -195,6 +235,7 @@ impl Connection {
                 }
                 Ok(())
             }
+            Self::Postgres(connection) => connection.each(sql, params.into(), each),
         }
     }
 
@@ -247,6 +288,7 @@ impl Connection {
     pub fn indexed_by(&self, index: &str) -> String {
         match self {
             Self::Sqlite(_) => format!("INDEXED BY {index}"),
+            Self::Postgres(_) => String::new(),
         }
     }
 
@@ -254,6 +296,7 @@ impl Connection {
     pub fn like(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "LIKE",
+            Self::Postgres(_) => "ILIKE",
         }
     }
 
@@ -261,12 +304,16 @@ impl Connection {
     pub fn json_field(&self, column: &str, field: &str) -> String {
         match self {
             Self::Sqlite(_) => format!("iif(json_valid({column}), {column} ->> '$.{field}', NULL)"),
+            Self::Postgres(_) => format!("json_field({column}, '{field}')"),
         }
     }
 
     /// Begins what is read of one moment. It ends when this is dropped.
     pub fn moment(&self) -> Result<Moment<'_>, StoreError> {
-        self.run("BEGIN")?;
+        match self {
+            Self::Sqlite(_) => self.run("BEGIN")?,
+            Self::Postgres(connection) => connection.begin_reading()?,
+        }
         Ok(Moment(self))
     }
 
@@ -274,6 +321,24 @@ impl Connection {
     pub fn begin(&self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(_) => self.run("BEGIN IMMEDIATE"),
+            Self::Postgres(connection) => connection.begin(),
+        }
+    }
+
+    /// Returns once the change that was begun will never be lost.
+    pub fn commit(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => self.run("COMMIT"),
+            Self::Postgres(connection) => connection.commit(),
+        }
+    }
+
+    /// Whether a group of so many changes, begun then, should take in no more. A disk is waited for once a group; a server
+    /// at every statement, while whoever is in the group waits for all of them.
+    pub fn is_full_group(&self, changes: usize, begun: Instant) -> bool {
+        match self {
+            Self::Sqlite(_) => changes >= LARGEST_GROUP,
+            Self::Postgres(_) => changes >= LARGEST_ON_A_SERVER || begun.elapsed() >= LONGEST_ON_A_SERVER,
         }
     }
 
@@ -286,6 +351,7 @@ impl Connection {
                     tracing::error!(%error, "a change could not be rolled back");
                 }
             }
+            Self::Postgres(connection) => connection.roll_back(),
         }
     }
 
@@ -295,6 +361,7 @@ impl Connection {
         match self {
             Self::Sqlite(connection) if connection.is_autocommit() => Err(sqlite::why_given_up(connection)),
             Self::Sqlite(_) => Ok(()),
+            Self::Postgres(connection) => connection.check(),
         }
     }
 
@@ -304,12 +371,25 @@ impl Connection {
         path: &Path,
         work: impl FnOnce() -> Result<T, OpenError>,
     ) -> Result<T, OpenError> {
-        let begun = match self {
-            Self::Sqlite(connection) => sqlite::begin_unchanged(connection, path)?,
-        };
-        let done = work()?;
-        begun.commit().map_err(StoreError::from)?;
-        Ok(done)
+        match self {
+            Self::Sqlite(connection) => {
+                let begun = sqlite::begin_unchanged(connection, path)?;
+                let done = work()?;
+                begun.commit().map_err(StoreError::from)?;
+                Ok(done)
+            }
+            Self::Postgres(connection) => {
+                connection.begin()?;
+                let done = work().inspect_err(|_| connection.roll_back())?;
+                connection.commit()?;
+                Ok(done)
+            }
+        }
+    }
+
+    /// Whether other hubs could use the same database.
+    pub fn is_server(&self) -> bool {
+        matches!(self, Self::Postgres(_))
     }
 
     /// Marks the rows that an earlier version did not mark, or not as now.
@@ -318,6 +398,8 @@ impl Connection {
             (Self::Sqlite(connection), RowMarks::None) => sqlite::marking::mark_all(connection, key),
             (Self::Sqlite(connection), RowMarks::Macs) => sqlite::marking::mark_more(connection, key),
             (Self::Sqlite(_), RowMarks::Standing) => Ok(()),
+            // Every hub that ever wrote to a server marked all that it wrote.
+            (Self::Postgres(_), _) => Ok(()),
         }
     }
 
@@ -325,6 +407,7 @@ impl Connection {
     pub fn schema_number(&self) -> Result<Option<i64>, StoreError> {
         match self {
             Self::Sqlite(_) => self.first("PRAGMA schema_version", params![], |row| row.get(0)),
+            Self::Postgres(_) => Ok(None),
         }
     }
 
@@ -332,12 +415,15 @@ impl Connection {
     pub fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Sqlite(connection) => sqlite::differences(connection),
+            // Who may change the schema there may do everything else as well.
+            Self::Postgres(_) => Ok(Vec::new()),
         }
     }
 
     pub fn has_table(&self, table: &str) -> Result<bool, StoreError> {
         match self {
             Self::Sqlite(connection) => Ok(connection.table_exists(None, table)?),
+            Self::Postgres(_) => Ok(true),
         }
     }
 
@@ -347,6 +433,7 @@ impl Connection {
             Self::Sqlite(connection) => {
                 Ok(sqlite::schema_version(connection)? <= sqlite::LAST_UNKEYED_SCHEMA)
             }
+            Self::Postgres(_) => Ok(false),
         }
     }
 
@@ -357,6 +444,7 @@ impl Connection {
                 let found: String = self.one_value("PRAGMA integrity_check(1)", params![])?;
                 Ok((found != "ok").then_some(found))
             }
+            Self::Postgres(_) => Ok(None),
         }
     }
 }
@@ -366,9 +454,7 @@ pub struct Moment<'a>(&'a Connection);
 
 impl Drop for Moment<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.0.run("ROLLBACK") {
-            tracing::error!(%error, "a transaction that only read could not be ended");
-        }
+        self.0.roll_back();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::head::Head;
 use super::outbox::Change;
-use super::sql::Connection;
+use super::sql::{Connection, LARGEST_GROUP};
 use super::standing::write_tag;
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
@@ -11,11 +11,10 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread, park_timeout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 const QUEUE: usize = 1024;
-const LARGEST_GROUP: usize = 256;
 /// Changes that nobody waits for; whoever comes beyond them has to wait. Two groups: what a slow fsync holds up,
 /// and as many again.
 pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
@@ -248,17 +247,18 @@ fn run_group(
     waiting: &mut Vec<Tell>,
 ) -> Result<(), StoreError> {
     let begun = tx.chain.lines;
-    let mut next = Some(first);
+    let (mut next, began) = (Some(first), Instant::now());
     while let Some(job) = next {
         run_job(tx, job, waiting)?;
-        next = if waiting.len() < LARGEST_GROUP { jobs.try_recv().ok() } else { None };
+        let is_full = tx.connection.is_full_group(waiting.len(), began);
+        next = if is_full { None } else { jobs.try_recv().ok() };
     }
     if let Some(standing) = tx.standing()
         && (tx.chain.lines != begun || standing.changes() > 0)
     {
         write_tag(tx.connection, standing, &tx.chain)?;
     }
-    tx.connection.run("COMMIT")
+    tx.connection.commit()
 }
 
 fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
@@ -268,14 +268,25 @@ fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreEr
     let savepoint = tx.connection.run("SAVEPOINT job");
     let failed = savepoint.clone();
     let (keep, tell) = (job.run)(savepoint.map(|()| &mut *tx));
-    waiting.push(tell);
-    failed?;
-    tx.connection.check_transaction()?;
-    if !keep {
-        tx.connection.run("ROLLBACK TO job")?;
+    if let Err(error) = failed.and_then(|()| tx.connection.check_transaction()) {
+        waiting.push(tell);
+        return Err(error);
+    }
+    // A server refuses to keep what follows a statement that failed, even if the change went on without it.
+    let kept = if keep { tx.connection.run("RELEASE job") } else { Ok(()) };
+    if !keep || kept.is_err() {
+        let undone = tx.connection.run("ROLLBACK TO job").and_then(|()| tx.connection.run("RELEASE job"));
+        if let Err(error) = undone {
+            waiting.push(tell);
+            return Err(error);
+        }
         tx.chain = chain;
         tx.changes.truncate(changes);
         standing.iter().for_each(|standing| standing.give_up(stood));
     }
-    tx.connection.run("RELEASE job")
+    waiting.push(match kept {
+        Ok(()) => tell,
+        failed => Box::new(move |committed| tell(committed.and(failed))),
+    });
+    Ok(())
 }

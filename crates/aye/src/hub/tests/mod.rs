@@ -15,6 +15,7 @@ mod older;
 mod passkeys;
 mod places;
 mod policy;
+mod postgres;
 mod rolled_back;
 mod secrets;
 mod sessions;

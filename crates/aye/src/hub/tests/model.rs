@@ -2,6 +2,7 @@
 //! crashes in between, it agrees with a small model about every ask.
 
 use super::*;
+use aye_testkit::postgres::Cluster;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -181,19 +182,31 @@ proptest! {
 
     #[test]
     fn the_hub_agrees_with_the_model_through_crashes(acts in acts()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let mut desk = Desk::new().await;
-            let mut model = BTreeMap::new();
-            for act in acts {
-                perform(&mut desk, &mut model, act).await;
-                agrees(&desk, &model).await;
-            }
-            let home = Home::at(desk.dir.path());
-            let database = store::open_to_read(&home.database()).unwrap();
-            let against = store::verify::Against::in_home(&home).unwrap();
-            let verified = database.verify(&against, |_, _| {}).unwrap();
-            assert_eq!(verified.asks, model.len() as u64);
-        });
+        on_a_runtime(async { check(Desk::new().await, acts).await });
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "needs PostgreSQL, which scripts/test installs"]
+    fn a_hub_on_postgresql_agrees_with_the_model_through_crashes(acts in acts()) {
+        let url = Cluster::shared().new_database();
+        on_a_runtime(async { check(Desk::on(&url).await, acts).await });
+    }
+}
+
+fn on_a_runtime(work: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work);
+}
+
+async fn check(mut desk: Desk, acts: Vec<Act>) {
+    let mut model = BTreeMap::new();
+    for act in acts {
+        perform(&mut desk, &mut model, act).await;
+        agrees(&desk, &model).await;
+    }
+    desk.hub.inner.store.catch_up().await.unwrap();
+    assert_eq!(desk.verified().unwrap().asks, model.len() as u64);
 }

@@ -109,7 +109,7 @@ impl Desk {
     }
 
     pub(super) fn verified(&self) -> Result<store::verify::Verified, store::verify::VerifyError> {
-        let database = store::open_to_read(&self.dir.path().join("aye.db")).unwrap();
+        let database = store::open_to_look(&Home::at(self.dir.path())).unwrap().unwrap();
         let against = store::verify::Against::in_home(&Home::at(self.dir.path())).unwrap();
         database.verify(&against, |_, _| {})
     }

@@ -1,0 +1,125 @@
+//! A PostgreSQL server of its own for tests, in a temporary folder. It ends with the process that started it, however that
+//! ends, and takes its folder along.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Starts the server, says where it is, and waits for the end of its input.
+const KEEP: &str = r#"
+set -eu
+folder=$(mktemp -d "${TMPDIR:-/tmp}/aye-postgres.XXXXXX")
+cd "$folder"
+"$1/initdb" -D data -U aye -A trust -E UTF8 --locale=C --no-sync >initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
+cat >>data/postgresql.conf <<END
+listen_addresses = ''
+unix_socket_directories = '$folder'
+max_connections = 400
+shared_buffers = 16MB
+fsync = off
+END
+"$1/pg_ctl" -D data -l server.log -w start >/dev/null || { cat server.log >&2; exit 1; }
+echo "$folder"
+cat >/dev/null
+"$1/pg_ctl" -D data -m immediate stop >/dev/null || true
+cd /
+rm -rf "$folder"
+"#;
+
+pub struct Cluster {
+    programs: PathBuf,
+    folder: PathBuf,
+    /// Its input ends when this process does.
+    _keeper: Child,
+    databases: AtomicU32,
+}
+
+static SHARED: LazyLock<Cluster> = LazyLock::new(Cluster::start);
+
+impl Cluster {
+    /// One for all tests of a process that only want databases.
+    pub fn shared() -> &'static Self {
+        &SHARED
+    }
+
+    pub fn start() -> Self {
+        let programs = programs();
+        let mut keeper = unprivileged("sh")
+            .args(["-c", KEEP, "sh"])
+            .arg(&programs)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut folder = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut folder).unwrap();
+        assert!(!folder.is_empty(), "PostgreSQL did not start");
+        let folder = PathBuf::from(folder.trim_end());
+        Self { programs, folder, _keeper: keeper, databases: AtomicU32::new(0) }
+    }
+
+    /// The URL of a new, empty database.
+    pub fn new_database(&self) -> String {
+        let name = format!("d{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        format!("postgres:///{name}?host={}&user=aye", self.folder.display())
+    }
+
+    /// What a statement returns, as `psql` prints it.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let mut psql = Command::new(self.programs.join("psql"));
+        let psql = psql.args(["-h", path(&self.folder), "-U", "aye", "-d", database, "-Atqc", sql]);
+        let done = psql.output().unwrap();
+        assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Ends every connection to it in the middle of whatever it does.
+    pub fn cut_connections(&self) {
+        self.sql(
+            "postgres",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aye'",
+        );
+    }
+
+    /// As a power cut would.
+    pub fn stop_at_once(&self) {
+        self.control(&["-m", "immediate", "stop"]);
+    }
+
+    pub fn start_again(&self) {
+        self.control(&["-l", path(&self.folder.join("server.log")), "-w", "start"]);
+    }
+
+    fn control(&self, what: &[&str]) {
+        let mut control = unprivileged(path(&self.programs.join("pg_ctl")));
+        let control = control.args(["-D", path(&self.folder.join("data"))]).args(what).current_dir("/");
+        assert!(control.stdout(Stdio::null()).status().unwrap().success(), "pg_ctl {what:?}");
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Where Debian and others put the newest version.
+fn programs() -> PathBuf {
+    let mut found: Vec<_> = std::fs::read_dir("/usr/lib/postgresql")
+        .map(|versions| versions.map(|version| version.unwrap().path().join("bin")).collect())
+        .unwrap_or_default();
+    found.retain(|folder| folder.join("initdb").exists());
+    found.sort();
+    found.pop().expect("PostgreSQL is not installed: apt-get install postgresql")
+}
+
+/// PostgreSQL refuses to run as root.
+fn unprivileged(program: &str) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--", program]);
+    command
+}
