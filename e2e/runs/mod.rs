@@ -131,7 +131,8 @@ fn a_run_is_started_from_afar_in_a_project_with_the_environment_its_owner_named(
     let scene = Scene::new(&config, json!([[text("Hello.")]]));
     let known = scene.hub.get("/api/projects", &scene.hub.operator()).body;
     assert_eq!(known["projects"], json!([{"name": "web", "path": scene.work.path()}]));
-    assert_eq!(known["modes"], json!(["default", "plan", "acceptEdits", "dontAsk"]));
+    let claude = json!({"kind": "claude", "modes": ["default", "plan", "acceptEdits", "dontAsk"]});
+    assert_eq!(known["agents"][0], claude);
     let started = scene.start(json!({"cwd": "web", "prompt": "--help", "mode": "plan"}));
     assert_eq!(started.status, 201, "{}", started.body);
     let id = started.body["id"].as_str().unwrap();

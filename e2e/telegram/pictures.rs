@@ -64,9 +64,18 @@ fn every_kind_of_message_can_be_looked_at() {
     phone.raise("again", "plan", json!({"plan": "# Storage\n1. all of it"}));
     println!("{}", phone.shown("A plan came").picture());
     println!("{}", phone.shown("Still waiting").picture());
-    for command in
-        ["/help", "/status", "/agents", "/project", "/project web", "/new", "/stop", "/cancel", "/nonsense"]
-    {
+    for command in [
+        "/help",
+        "/status",
+        "/agents",
+        "/project",
+        "/project web",
+        "/agent",
+        "/new",
+        "/stop",
+        "/cancel",
+        "/nonsense",
+    ] {
         let before = phone.bot.messages(ANN).last().unwrap().id;
         phone.bot.say(ANN, ANN, command);
         println!(

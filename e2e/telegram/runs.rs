@@ -15,7 +15,10 @@ pub struct RunHost {
 impl RunHost {
     pub fn new(telegram: &str, projects: &[&str], steps: Value) -> Self {
         let work = tempfile::tempdir().unwrap();
-        let mut config = format!("[agents.claude]\ncommand = {:?}\n[projects]\n", scripted_agent());
+        let agent = scripted_agent();
+        let mut config = format!(
+            "[agents.claude]\ncommand = {agent:?}\n[agents.other]\ncommand = {agent:?}\n[projects]\n"
+        );
         for name in projects {
             let folder = work.path().join(name);
             fs::create_dir(&folder).unwrap();
@@ -157,6 +160,29 @@ fn a_reply_to_the_message_of_a_run_goes_to_that_run() {
         (host.prompts("web"), host.prompts("api")),
         (vec!["first".into(), "third".into()], vec!["second".into()])
     );
+}
+
+#[test]
+fn a_chat_chooses_the_agent_of_its_runs() {
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "/agent nowhere");
+    let listed = host.phone.shown("No agent nowhere is installed here");
+    assert!(listed.text.contains("claude ← current") && listed.text.contains("other"), "{}", listed.text);
+    bot.say(ANN, ANN, "first");
+    host.phone.shown("web · done");
+    bot.say(ANN, ANN, "/agent other");
+    host.phone.shown("New runs from this chat are now with other");
+    bot.say(ANN, ANN, "second");
+    bot.message_where(ANN, "the second run", |message| {
+        message.text.contains("web · done") && host.agents().len() == 2
+    });
+    let mut kinds: Vec<_> =
+        host.agents().iter().map(|agent| agent["kind"].as_str().unwrap().to_owned()).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["claude", "other"]);
+    bot.say(ANN, ANN, "/status");
+    host.phone.shown("Agent: other");
 }
 
 #[test]

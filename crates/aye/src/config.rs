@@ -10,6 +10,7 @@ pub use protocol::{AsksFor, KNOWN_AGENTS, KnownAgent, ProtocolName};
 pub use stamp::{Stamp, WatchedFiles};
 pub use telegram::{Span, TelegramSection};
 
+use crate::processes::find_program;
 use crate::url::HubUrl;
 use aye_core::digest::sha256_hex;
 use aye_policy::{Policy, PolicyFile};
@@ -17,7 +18,7 @@ use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File as OpenFile;
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -142,6 +143,11 @@ impl AgentProfile {
     pub fn program(&self, kind: &str) -> PathBuf {
         let named = KnownAgent::of(kind).and_then(|known| std::env::var_os(known.variable));
         named.map(PathBuf::from).or_else(|| self.command.clone()).unwrap_or_else(|| kind.into())
+    }
+
+    /// Where that program is, if it is installed.
+    pub fn find(&self, kind: &str) -> Option<PathBuf> {
+        find_program(&self.program(kind))
     }
 
     pub fn speaks(&self) -> ProtocolName {
@@ -269,6 +275,18 @@ impl Config {
         let (agents, projects) = (file.agents, file.projects);
         let File { hub, telegram, history, store, .. } = file;
         Ok(Self { policy, hub, agents, projects, telegram, history, store })
+    }
+
+    /// The agents that a run can be of: the one it is of unless it says otherwise, and all others that are installed.
+    pub fn startable(&self) -> Vec<(&str, AgentProfile)> {
+        let known = KNOWN_AGENTS.iter().map(|known| known.kind);
+        let others: BTreeSet<_> = known.chain(self.agents.keys().map(String::as_str)).collect();
+        let others = others.into_iter().filter(|kind| *kind != DEFAULT_KIND);
+        std::iter::once(DEFAULT_KIND)
+            .chain(others)
+            .filter_map(|kind| Some((kind, self.agent(kind).ok()?)))
+            .filter(|(kind, profile)| *kind == DEFAULT_KIND || profile.find(kind).is_some())
+            .collect()
     }
 
     /// Known kinds of agents need no entry; any other does.

@@ -1,17 +1,28 @@
 //! What the system tells of a process, where it tells: `/proc/PID/stat`. Whether a process is alive is decided here
 //! and nowhere else.
 
+use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 
 /// What this machine is called.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Where a program is, as the system would look for it.
+pub fn find_program(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<_> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
+    if program.components().count() > 1 {
+        places = vec![program.to_path_buf()];
+    }
+    places.into_iter().find(|place| place.is_file() && rustix::fs::access(place, Access::EXEC_OK).is_ok())
 }
 
 pub struct Stat {

@@ -1,10 +1,10 @@
 use super::Done;
 use crate::agents::claude::settings::{self, HookCommand};
-use crate::agents::driven::process::find;
 use crate::agents::{random_name, supervise};
 use crate::client::{Client, Try};
 use crate::config::{Config, DEFAULT_KIND};
 use crate::home::Home;
+use crate::processes::find_program;
 use crate::protocol::calls;
 use crate::surfaces::terminal::style::{HEAD, paint};
 use anyhow::Context;
@@ -62,7 +62,7 @@ impl Claude {
             )
         };
         if supervise::IS_KNOWN {
-            find(&program).with_context(cannot_start)?;
+            find_program(&program).with_context(cannot_start)?;
             let code = runtime.block_on(supervise::supervise(&command))?;
             return Ok(ExitCode::from(code));
         }

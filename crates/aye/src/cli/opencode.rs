@@ -1,11 +1,11 @@
 use super::{Done, claude};
-use crate::agents::driven::process::find;
 use crate::agents::joined::{self, Session};
 use crate::agents::opencode::{JoinedOpenCode, Server, Terminal, USER, follow};
 use crate::agents::random_name;
 use crate::agents::supervise::{Supervised, supervise};
 use crate::config::Config;
 use crate::home::Home;
+use crate::processes::find_program;
 use crate::random::random_hex;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -45,7 +45,7 @@ impl OpenCode {
         let given: Vec<_> = std::env::args_os().skip(2).collect();
         let profile = Config::load(&home.config()).context("config.toml")?.agent(KIND)?;
         let program = profile.program(KIND);
-        find(&program).with_context(|| {
+        find_program(&program).with_context(|| {
             format!(
                 "cannot start {}; is it installed? AYE_OPENCODE or `command` in config.toml names another",
                 program.display()

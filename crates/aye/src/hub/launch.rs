@@ -54,7 +54,15 @@ pub(super) fn run_subject(run: &NewRun) -> Value {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Projects {
     pub projects: Vec<Project>,
-    /// Permission modes that a run of the default agent may be started in.
+    /// The first is the one that a run is of unless it says otherwise.
+    pub agents: Vec<StartableAgent>,
+}
+
+/// An agent that a run can be of.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StartableAgent {
+    pub kind: String,
+    /// The permission modes that such a run may be started in.
     pub modes: Vec<&'static str>,
 }
 
@@ -67,11 +75,14 @@ pub struct Project {
 impl Hub {
     pub fn projects(&self) -> Result<Projects, Problem> {
         let config = self.config()?;
-        let modes = profile(&config, DEFAULT_KIND)?.modes();
+        let agents = config.startable().into_iter();
+        let agents =
+            agents.map(|(kind, profile)| StartableAgent { kind: kind.to_owned(), modes: profile.modes() });
+        let agents = agents.collect();
         let projects = config.projects.into_iter();
         let projects =
             projects.map(|(name, path)| Project { name, path: path.to_string_lossy().into_owned() });
-        Ok(Projects { projects: projects.collect(), modes })
+        Ok(Projects { projects: projects.collect(), agents })
     }
 
     /// Starts a run and waits until it is registered.

@@ -5,8 +5,9 @@ use crate::agents::DRIVEN;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
+use crate::processes::find_program;
 use anyhow::Context;
-use rustix::fs::{Access, OFlags, fcntl_setfl};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -160,19 +161,9 @@ pub async fn run_aside(program: &OsStr, arguments: &[OsString]) -> anyhow::Resul
     supervise(&command).await.with_context(|| format!("cannot run {}", program.display()))
 }
 
-/// Where a program is, as the system would look for it.
-pub fn find(program: &Path) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<_> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
-    if program.components().count() > 1 {
-        places = vec![program.to_path_buf()];
-    }
-    places.into_iter().find(|place| place.is_file() && rustix::fs::access(place, Access::EXEC_OK).is_ok())
-}
-
 /// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
 pub fn spawn(start: &Launch) -> anyhow::Result<Agent> {
-    let program = find(start.program).with_context(|| {
+    let program = find_program(start.program).with_context(|| {
         let variable = start.variable.map(|name| format!("{name} or ")).unwrap_or_default();
         format!(
             "cannot start {}; is it installed? {variable}`command` in config.toml names another",

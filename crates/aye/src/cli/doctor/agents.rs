@@ -1,6 +1,5 @@
 //! Which agents are here, and how each can be reached.
 
-use crate::agents::driven::process::find;
 use crate::agents::known::{LISTED, Listed};
 use crate::config::Config;
 use crate::home::Home;
@@ -33,7 +32,7 @@ pub async fn look(home: &Home) -> Vec<FoundAgent> {
 }
 
 async fn look_for(listed: Listed, config: &Config) -> FoundAgent {
-    let program = find(&config.agent(listed.kind).unwrap_or_default().program(listed.kind));
+    let program = config.agent(listed.kind).unwrap_or_default().find(listed.kind);
     let version = match &program {
         Some(program) => version_of(program).await,
         None => None,

@@ -15,6 +15,7 @@ use aye_core::{Agent, AgentId, Surface};
 pub enum Slash {
     New,
     Project,
+    Agent,
     Agents,
     Stop,
     Status,
@@ -28,6 +29,7 @@ a photo. Further messages go to the same run.
 
 /new [task] – start a new run
 /project [name] – choose the folder for runs
+/agent [name] – choose the agent for runs
 /agents – list your agents
 /status – see what is waiting, and answer it
 /stop – end this chat's run
@@ -39,9 +41,10 @@ Reply to a run's message to write to that run. Reply to a question to answer it 
 const MOST_AGENTS: usize = 20;
 
 /// What people find in their menus.
-pub const MENU: [(&str, &str); 7] = [
+pub const MENU: [(&str, &str); 8] = [
     ("new", "start a new run"),
     ("project", "choose the folder for runs"),
+    ("agent", "choose the agent for runs"),
     ("agents", "list your agents"),
     ("status", "see what is waiting, and answer it"),
     ("stop", "end this chat's run"),
@@ -78,6 +81,7 @@ pub fn parse<'a>(text: &'a str, me: &str) -> Parsed<'a> {
     let slash = match word {
         "new" => Slash::New,
         "project" => Slash::Project,
+        "agent" => Slash::Agent,
         "agents" => Slash::Agents,
         "stop" => Slash::Stop,
         "status" => Slash::Status,
@@ -100,6 +104,7 @@ impl BotLoop {
             Slash::Help => self.say(person.chat, message_id, HELP),
             Slash::New => return self.new_run(said.update, person, rest, message_id).await,
             Slash::Project => return self.project(person, rest, message_id).await,
+            Slash::Agent => return self.agent(person, rest, message_id).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
                 self.say_page(person.chat, message_id, page);
@@ -142,8 +147,9 @@ impl BotLoop {
         let note = self.note_of(person.chat);
         if projects.iter().any(|project| project.name == name) {
             // Another folder is another run.
-            let agent = note.agent.filter(|_| note.project.as_deref() == Some(name));
-            let memo = self.memory.put_chat(person.chat, ChatNote { project: Some(name.to_owned()), agent });
+            let agent = note.agent.clone().filter(|_| note.project.as_deref() == Some(name));
+            let memo =
+                self.memory.put_chat(person.chat, ChatNote { project: Some(name.to_owned()), agent, ..note });
             self.save(vec![memo]).await?;
             self.say(person.chat, message_id, &format!("Runs from this chat now work in {name}."));
             return Ok(());
@@ -161,6 +167,38 @@ impl BotLoop {
         for project in &projects {
             let mark = if note.project.as_ref() == Some(&project.name) { " ← current" } else { "" };
             page = page.line().bold(&project.name).text(&format!("  {}{mark}", label(&project.path, 100)));
+        }
+        self.say_page(person.chat, message_id, page);
+        Ok(())
+    }
+
+    async fn agent(&mut self, person: &Person, name: &str, message_id: Option<i64>) -> Result<(), Problem> {
+        let agents = match self.hub.projects() {
+            Ok(projects) => projects.agents,
+            Err(problem) => {
+                self.say(person.chat, message_id, &problem.to_string());
+                return Ok(());
+            }
+        };
+        let note = self.note_of(person.chat);
+        let current = note.kind.clone().or_else(|| agents.first().map(|agent| agent.kind.clone()));
+        if agents.iter().any(|agent| agent.kind == name) {
+            // Another agent is another run.
+            let agent = note.agent.clone().filter(|_| current.as_deref() == Some(name));
+            let note = ChatNote { kind: Some(name.to_owned()), agent, ..note };
+            let memo = self.memory.put_chat(person.chat, note);
+            self.save(vec![memo]).await?;
+            self.say(person.chat, message_id, &format!("New runs from this chat are now with {name}."));
+            return Ok(());
+        }
+        let mut page = RichText::default();
+        if !name.is_empty() {
+            page = page.text(&format!("No agent {} is installed here. ", label(name, 60)));
+        }
+        page = page.text("Choose one with /agent NAME:");
+        for agent in &agents {
+            let mark = if current.as_ref() == Some(&agent.kind) { " ← current" } else { "" };
+            page = page.line().bold(&agent.kind).text(mark);
         }
         self.say_page(person.chat, message_id, page);
         Ok(())
@@ -195,6 +233,7 @@ impl BotLoop {
             Some(project) => format!("Project: {project}"),
             None => "No project chosen yet: /project".to_owned(),
         });
+        lines.extend(note.kind.as_ref().map(|kind| format!("Agent: {kind}")));
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
             None => None,

@@ -236,7 +236,10 @@ impl SentMessage {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatNote {
     pub project: Option<String>,
+    /// The run that further messages go to.
     pub agent: Option<AgentId>,
+    /// The kind of agent that new runs are of, if somebody chose one.
+    pub kind: Option<String>,
 }
 
 /// The chat that a run was started from: its asks are shown nowhere else on Telegram.

@@ -60,8 +60,12 @@ impl BotLoop {
             Some(agent) if agent.state != AgentState::Ended && agent.reach == Reach::Driven => {
                 self.prompt(agent.id, task).await
             }
-            // A run that has ended is resumed.
-            ended => self.start(task, note, ended.and_then(|agent| agent.session)).await,
+            // A run that has ended is resumed, by the same agent.
+            Some(ended) => {
+                let note = ChatNote { kind: Some(ended.kind), ..note };
+                self.start(task, note, ended.session).await
+            }
+            None => self.start(task, note, None).await,
         }
     }
 
@@ -126,6 +130,7 @@ impl BotLoop {
         // Stored first: after a crash the run is not started twice, and the person is told.
         memos.extend(self.memory.put_handled(update));
         memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
+        let kind = note.kind.clone();
         memos.push(self.memory.put_chat(person.chat, ChatNote { project: Some(chosen.clone()), ..note }));
         if let Err(problem) = self.save(memos).await {
             self.starting.remove(&person.chat);
@@ -133,7 +138,7 @@ impl BotLoop {
         }
         let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
         self.starts.spawn(async move {
-            let run = NewRun { cwd, prompt, image, mode: None, agent: None, resume, assertion: None };
+            let run = NewRun { cwd, prompt, image, mode: None, agent: kind, resume, assertion: None };
             Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
         });
         Ok(())
@@ -168,7 +173,8 @@ impl BotLoop {
                 };
                 self.put_reaction(chat, Job::Message(message.id.clone()));
                 memos.push(self.memory.put(message));
-                let note = ChatNote { project: Some(project.clone()), agent: Some(agent.id.clone()) };
+                let note = self.note_of(chat);
+                let note = ChatNote { project: Some(project.clone()), agent: Some(agent.id.clone()), ..note };
                 memos.push(self.memory.put_chat(chat, note));
                 memos.push(
                     self.memory.put_started_from(agent.id, StartedFrom { chat, name: project, at: now }),
