@@ -43,6 +43,12 @@ impl Terminal {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
+    /// Whether it shows this now; what has scrolled away does not count.
+    pub fn shows(&self, words: &str) -> bool {
+        let shown = self.run(&["capture-pane", "-p"]);
+        String::from_utf8_lossy(&shown.stdout).contains(words)
+    }
+
     pub fn sees(&self, words: &str) {
         eventually(&format!("{words:?} on the screen"), || self.screen().contains(words).then_some(()));
     }

@@ -111,6 +111,9 @@ enum Command {
     /// Run another program in a session of its own, and keep all that it starts below this process
     #[command(name = process::ASIDE, hide = true)]
     Aside {
+        /// End it when the program that started this one is gone
+        #[arg(long)]
+        with_parent: bool,
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
@@ -220,11 +223,11 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
         Command::Completions(completions) => completions.run(),
-        Command::Aside { command } => match command.split_first() {
+        Command::Aside { with_parent, command } => match command.split_first() {
             Some((program, arguments)) => {
                 // What the agent creates is not ours either.
                 rustix::process::umask(usual);
-                let code = small()?.block_on(process::run_aside(program, arguments))?;
+                let code = small()?.block_on(process::run_aside(program, arguments, with_parent))?;
                 Ok(ExitCode::from(code))
             }
             None => anyhow::bail!("name the program"),

@@ -3,8 +3,8 @@
 
 use super::joined::Input;
 use crate::agents::driven::Writer;
+use crate::agents::driven::process::{ASIDE, WITH_PARENT};
 use crate::agents::lines::{LONGEST, Line, next_line};
-use crate::agents::supervise;
 use crate::processes::Process;
 use crate::random::random_hex;
 use anyhow::Context;
@@ -14,7 +14,6 @@ use hyper::header::{AUTHORIZATION, HeaderValue};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -56,14 +55,13 @@ impl Server {
     /// Starts it with these arguments, and waits until it listens.
     pub async fn start(program: &Path, arguments: &[OsString]) -> anyhow::Result<Self> {
         let token = random_hex::<32>()?;
-        let mut command = Command::new(program);
-        command.arg("app-server").args(arguments);
+        let ourselves = std::env::current_exe().context("cannot find this program itself")?;
+        let mut command = Command::new(ourselves);
+        command.args([ASIDE, WITH_PARENT, "--"]).arg(program).arg("app-server").args(arguments);
         command.args(["--listen", "ws://127.0.0.1:0", "--ws-auth", "capability-token"]);
         command.args(["--ws-token-sha256", &sha256_hex(token.as_bytes())]).env_remove("AYE_TOKEN");
-        let mut bound = supervise::bound(&command)?;
-        // What is typed in the terminal is not for it.
-        bound.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-        let mut child = bound.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let process = Process::now(child.id());
         let errors = child.stderr.take().context("its output cannot be read")?;
         let errors = pipe::Receiver::from_owned_fd(errors.into())?;

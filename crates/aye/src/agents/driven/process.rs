@@ -8,7 +8,7 @@ use crate::config::Stdin;
 use crate::processes::find_program;
 use anyhow::Context;
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::ffi::{OsStr, OsString};
@@ -22,9 +22,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long a supervisor may take to end its agent by force.
 const LONGEST_END: Duration = Duration::from_secs(2);
@@ -152,13 +153,37 @@ impl Drop for AgentProcess {
 /// The command that [`run_aside`] serves.
 pub const ASIDE: &str = "aside";
 
+/// With it, the program ends when whoever started [`run_aside`] is gone. A launcher is asked to end and passes that on to
+/// the program that it started; being killed along with its parent, as what is bound is, it could not.
+pub const WITH_PARENT: &str = "--with-parent";
+
 /// Runs the program that is named in a session of its own: a program that shares our terminal could type answers
 /// into it.
-pub async fn run_aside(program: &OsStr, arguments: &[OsString]) -> anyhow::Result<u8> {
+pub async fn run_aside(program: &OsStr, arguments: &[OsString], with_parent: bool) -> anyhow::Result<u8> {
     rustix::process::setsid().context("cannot leave this session")?;
     let mut command = std::process::Command::new(program);
     command.args(arguments);
-    supervise(&command).await.with_context(|| format!("cannot run {}", program.display()))
+    let supervised =
+        async { supervise(&command).await.with_context(|| format!("cannot run {}", program.display())) };
+    if !with_parent {
+        return supervised.await;
+    }
+    let mut told_to_end = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot be bound to its parent")?;
+    let too_late = async {
+        told_to_end.recv().await;
+        // A server may wait for a turn that never ends.
+        sleep(LONGEST_END).await;
+    };
+    tokio::select! {
+        code = supervised => code,
+        () = too_late => {
+            kill_process_group(getpid(), Signal::KILL)?;
+            anyhow::bail!("{} did not end by itself", program.display())
+        }
+    }
 }
 
 /// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
