@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { violations } from './axe';
-import { Hub, command, database, expect, outcome, press, test } from './support';
+import { command, database, expect, outcome, press, test } from './support';
 
 test('the list shows who works, who waits and who has ended', async ({ hub, page }) => {
   const busy = await hub.agent('busy', { kind: 'claude', reach: 'driven', title: 'Add a parser' });
@@ -121,33 +123,29 @@ test('a run that cannot be started says why and keeps what was typed', async ({ 
   await expect(page.getByRole('textbox', { name: 'Prompt' })).toHaveValue('do it');
 });
 
-test('a run is started with the chosen agent, in a mode that this agent has', async ({ page }) => {
-  const hub = await Hub.start('[agents.codex]\ncommand = "/bin/sh"\n');
-  try {
-    const sent: unknown[] = [];
-    await page.route('**/api/agents', async (route) => {
-      if (route.request().method() !== 'POST') return route.fallback();
-      sent.push(route.request().postDataJSON());
-      await route.fulfill({ status: 422, json: { error: 'not now' } });
-    });
-    await hub.open(page, '#/start');
-    await page.getByRole('combobox', { name: 'Folder' }).fill('/');
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('do it');
-    await page.getByRole('combobox', { name: 'Mode' }).selectOption('plan');
-    await page.getByRole('button', { name: 'Start' }).click();
-    await expect(page.getByRole('alert')).toHaveText('not now');
-    await page.getByRole('combobox', { name: 'Agent' }).selectOption('codex');
-    await expect(page.getByRole('combobox', { name: 'Mode' })).toHaveValue('default');
-    await expect(page.getByRole('combobox', { name: 'Mode' }).locator('option[value="plan"]')).toHaveCount(0);
-    await page.getByRole('combobox', { name: 'Mode' }).selectOption('on-request');
-    await page.getByRole('button', { name: 'Start' }).click();
-    await expect.poll(() => sent).toEqual([
-      { cwd: '/', prompt: 'do it', mode: 'plan' },
-      { cwd: '/', prompt: 'do it', mode: 'on-request', agent: 'codex' },
-    ]);
-  } finally {
-    await hub.end();
-  }
+test('a run is started with the chosen agent, in a mode that this agent has', async ({ hub, page }) => {
+  writeFileSync(join(hub.home, 'config.toml'), '[agents.codex]\ncommand = "/bin/sh"\n');
+  const sent: unknown[] = [];
+  await page.route('**/api/agents', async (route) => {
+    if (route.request().method() !== 'POST') return route.fallback();
+    sent.push(route.request().postDataJSON());
+    await route.fulfill({ status: 422, json: { error: 'not now' } });
+  });
+  await hub.open(page, '#/start');
+  await page.getByRole('combobox', { name: 'Folder' }).fill('/');
+  await page.getByRole('textbox', { name: 'Prompt' }).fill('do it');
+  await page.getByRole('combobox', { name: 'Mode' }).selectOption('plan');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await expect(page.getByRole('alert')).toHaveText('not now');
+  await page.getByRole('combobox', { name: 'Agent' }).selectOption('codex');
+  await expect(page.getByRole('combobox', { name: 'Mode' })).toHaveValue('default');
+  await expect(page.getByRole('combobox', { name: 'Mode' }).locator('option[value="plan"]')).toHaveCount(0);
+  await page.getByRole('combobox', { name: 'Mode' }).selectOption('on-request');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await expect.poll(() => sent).toEqual([
+    { cwd: '/', prompt: 'do it', mode: 'plan' },
+    { cwd: '/', prompt: 'do it', mode: 'on-request', agent: 'codex' },
+  ]);
 });
 
 test('what was decided before is a line that opens, and only one request at a time can be decided on', async ({ hub, page }) => {
