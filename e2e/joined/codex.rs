@@ -55,8 +55,8 @@ fn start_with(stage: &Stage, hub: &Path) {
     });
 }
 
-/// Answers a dialog in the terminal. Codex drops a key that comes while it draws the dialog, so a key after which the
-/// dialog stays is pressed again.
+/// Answers a dialog in the terminal. Codex takes no notice of some keys that come right when it shows the dialog, so a
+/// key after which the dialog stays is pressed again.
 fn press_in(stage: &Stage, dialog: &str, key: &str) {
     stage.terminal.sees(dialog);
     let mut pressed: Option<Instant> = None;

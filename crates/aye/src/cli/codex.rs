@@ -1,18 +1,16 @@
+use super::own_terminal::OwnTerminal;
 use super::{Done, claude};
 use crate::agents::codex::{JoinedCodex, Server, Terminal, rollout};
 use crate::agents::joined::{self, Session};
 use crate::agents::random_name;
 use crate::agents::supervise::{Supervised, supervise};
-use crate::config::Config;
 use crate::home::Home;
-use crate::processes::find_program;
 use crate::surfaces::terminal::style::{HEAD, paint};
-use anyhow::Context;
 use aye_core::AgentId;
 use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -43,18 +41,7 @@ pub struct Codex {
 
 impl Codex {
     pub async fn run(self, home: &Home) -> Done {
-        // As they were typed: a `--` among them is for the other program.
-        let given: Vec<_> = std::env::args_os().skip(2).collect();
-        let profile = Config::load(&home.config()).context("config.toml")?.agent(KIND)?;
-        let program = profile.program(KIND);
-        find_program(&program).with_context(|| {
-            format!(
-                "cannot start {}; is it installed? AYE_CODEX or `command` in config.toml names another",
-                program.display()
-            )
-        })?;
-        let mut command = Command::new(&program);
-        command.args(profile.args).env_remove("AYE_TOKEN");
+        let OwnTerminal { program, mut command, given } = OwnTerminal::of(home, KIND)?;
         let Some(cwd) = folder_of_session(&given)? else {
             return Ok(ExitCode::from(supervise(command.args(given)).await?));
         };

@@ -19,6 +19,7 @@ mod named;
 mod open;
 mod opencode;
 mod outline;
+mod own_terminal;
 mod passkey;
 mod pending;
 mod policy;

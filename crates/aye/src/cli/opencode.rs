@@ -1,11 +1,10 @@
+use super::own_terminal::OwnTerminal;
 use super::{Done, claude};
 use crate::agents::joined::{self, Session};
 use crate::agents::opencode::{JoinedOpenCode, Server, Terminal, USER, follow};
 use crate::agents::random_name;
 use crate::agents::supervise::{Supervised, supervise};
-use crate::config::Config;
 use crate::home::Home;
-use crate::processes::find_program;
 use crate::random::random_hex;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -14,7 +13,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
 const KIND: &str = "opencode";
@@ -41,18 +40,7 @@ pub struct OpenCode {
 
 impl OpenCode {
     pub async fn run(self, home: &Home) -> Done {
-        // As they were typed: a `--` among them is for the other program.
-        let given: Vec<_> = std::env::args_os().skip(2).collect();
-        let profile = Config::load(&home.config()).context("config.toml")?.agent(KIND)?;
-        let program = profile.program(KIND);
-        find_program(&program).with_context(|| {
-            format!(
-                "cannot start {}; is it installed? AYE_OPENCODE or `command` in config.toml names another",
-                program.display()
-            )
-        })?;
-        let mut command = Command::new(&program);
-        command.args(profile.args).env_remove("AYE_TOKEN");
+        let OwnTerminal { mut command, given, .. } = OwnTerminal::of(home, KIND)?;
         let Some(cwd) = folder_of_session(&given)? else {
             return Ok(ExitCode::from(supervise(command.args(given)).await?));
         };
