@@ -240,8 +240,9 @@ async function servedFrom(folder: string, context: BrowserContext): Promise<void
 
 /** The card on show, once it takes presses: for a moment after it appears it takes none. */
 export async function ready(page: Page, name: string | RegExp = /./): Promise<Locator> {
-  const card = page.getByRole('article', { name }).first();
-  await expect(card).toHaveAttribute('data-armed', '');
+  // Each use of it looks again: the card of a moment ago is not the one that comes after it.
+  const card = page.getByRole('article', { name }).and(page.locator('[data-armed]')).first();
+  await expect(card).toBeVisible();
   return card;
 }
 
