@@ -54,7 +54,8 @@ pub async fn answer(
     Body(body): Body<NewAnswer>,
 ) -> Result<Reply<Ask>, Failure> {
     let NewAnswer { answer, digest, key, assertion } = body;
-    let call = AnswerCall { ask, answer, digest, key, by: caller.by(), assertion };
+    let token = Some(caller.credential.id.clone());
+    let call = AnswerCall { ask, answer, digest, key, by: caller.by(), token, assertion };
     Ok(ok(app.hub.answer(call).await?))
 }
 

@@ -106,7 +106,7 @@ impl Caller {
 pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     if needs == Needs::Cookie {
-        match cookie_only(&app, request.headers()) {
+        match cookie_only(&app, request.headers()).await {
             Ok(session) => request.extensions_mut().insert(session),
             Err(failure) => return failure.into_response(),
         };
@@ -140,7 +140,7 @@ async fn permit(
         Needs::AnyToken => None,
         Needs::Role(role) => Some(role),
     };
-    let caller = identify(app, peer, headers)?;
+    let caller = identify(app, peer, headers).await?;
     match (needed, caller.credential.role) {
         (Some(Role::Operator), _) => caller.acts_for_a_person(app).await?,
         (Some(needed), role) if !role.may_act_as(needed) => return Err(lacks(needed, role)),
@@ -168,15 +168,16 @@ fn same_user(peer: Option<Peer>) -> Result<(), Failure> {
     }
 }
 
-fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller, Failure> {
+async fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller, Failure> {
     let (credential, page_until) = match bearer(headers) {
         // A browser's session leaves the browser only by theft.
         Some(token) => {
-            let credential = app.hub.credential(token).filter(|credential| credential.session.is_none());
+            let credential = app.hub.credential(token).await?;
+            let credential = credential.filter(|credential| credential.session.is_none());
             (credential.ok_or_else(|| wrong(app, peer))?, None)
         }
         None => {
-            let credential = session(app, headers)?;
+            let credential = session(app, headers).await?;
             let lasts = app.hub.page_token_lasts(&credential, page_token(headers));
             let lasts = lasts.and_then(|lasts| Duration::try_from(lasts).ok()).ok_or_else(not_valid)?;
             (credential, Some(Instant::now() + lasts))
@@ -187,15 +188,15 @@ fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller
     Ok(Caller { credential, surface, page_until, peer })
 }
 
-fn cookie_only(app: &App, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
-    session(app, headers).map(CookieOnly)
+async fn cookie_only(app: &App, headers: &HeaderMap) -> Result<CookieOnly, Failure> {
+    session(app, headers).await.map(CookieOnly)
 }
 
 /// The session of a cookie. A token that is meant for a header does not become a session by being put there,
 /// and a session counts only where its browser signed in: at that origin, or for a read that names none, at its host.
 ///
 /// Wrong cookies are not counted: a page that must sign in again has to be told so, whatever others have tried.
-fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> {
+async fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> {
     let token = session_cookie(headers).ok_or_else(|| {
         Failure::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
     })?;
@@ -207,7 +208,7 @@ fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> {
             None => app.hosts.allows_origin(&session.origin, host),
         })
     };
-    app.hub.credential(token).filter(at_home).ok_or_else(not_valid)
+    app.hub.credential(token).await?.filter(at_home).ok_or_else(not_valid)
 }
 
 fn not_valid() -> Failure {

@@ -9,7 +9,7 @@ use crate::hub::{AnswerCall, AskReference, Problem};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use aye_core::{AnswerKey, Ask, By, Digest, Invalid, Question};
+use aye_core::{AnswerKey, Ask, Digest, Invalid, Question};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ pub async fn answer(
     let answers = body.answers.into_iter().enumerate();
     let answers =
         answers.map(|(i, answer)| entry(answer, &format!("answers[{i}]"))).collect::<Result<Vec<_>, _>>()?;
-    send(&app, &ask, wanted, answers, None, caller.by()).await?;
+    send(&app, &ask, wanted, answers, None, &caller).await?;
     Ok(ok(Success { success: true }))
 }
 
@@ -148,7 +148,7 @@ pub async fn answer_by_text(
     wanted: QuestionReference,
     mut answers: Map<String, Value>,
     key: Option<AnswerKey>,
-    by: By,
+    caller: &Caller,
 ) -> Result<Ask, Failure> {
     let (ask, questions) = find(app, &wanted).await?;
     let mut entries = Vec::new();
@@ -165,7 +165,7 @@ pub async fn answer_by_text(
     }
     match answers.keys().next() {
         Some(unknown) => Err(Invalid::new("answers", format!("{unknown:?} was not asked")).into()),
-        None => send(app, &ask, wanted, entries, key, by).await,
+        None => send(app, &ask, wanted, entries, key, caller).await,
     }
 }
 
@@ -175,10 +175,11 @@ async fn send(
     wanted: QuestionReference,
     answers: Vec<Value>,
     key: Option<AnswerKey>,
-    by: By,
+    caller: &Caller,
 ) -> Result<Ask, Failure> {
     let (answer, digest) = (json!({ "answers": answers }), ask.digest.clone());
-    let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by, assertion: None };
+    let (by, token) = (caller.by(), Some(caller.credential.id.clone()));
+    let call = AnswerCall { ask: ask.id.clone(), answer, digest, key, by, token, assertion: None };
     let QuestionReference { agent, tool_call, digest } = wanted;
     Ok(match digest {
         Some(_) => app.hub.answer(call).await?,

@@ -232,6 +232,7 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
                 digest: frame.digest,
                 key: frame.key,
                 by: caller.by(),
+                token: Some(caller.credential.id.clone()),
                 assertion: frame.assertion,
             };
             Ok(app.hub.answer(call).await?)
@@ -243,7 +244,7 @@ async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, 
                 tool_call: frame.tool_call_id,
                 digest: frame.digest,
             };
-            compat::answer_by_text(app, wanted, frame.answers, frame.key, caller.by()).await
+            compat::answer_by_text(app, wanted, frame.answers, frame.key, caller).await
         }
         _ => {
             Err(Failure::new(StatusCode::BAD_REQUEST, "the type must be answer, ask_user_response or token"))

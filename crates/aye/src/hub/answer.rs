@@ -19,6 +19,8 @@ pub struct AnswerCall {
     pub digest: Digest,
     pub key: Option<AnswerKey>,
     pub by: By,
+    /// The id of the token that the caller showed; none for a surface of the hub itself.
+    pub token: Option<String>,
     /// By a passkey, for exactly this answer.
     pub assertion: Option<Assertion>,
 }
@@ -93,6 +95,10 @@ impl Hub {
         let proof = self.proof_now(&call.ask, &call.answer).await?;
         let presented = self.present(call.assertion.clone(), format!("#/asks/{}", call.ask));
         let work = move |tx: &mut Tx| {
+            // Another hub may have revoked it a moment ago.
+            if call.token.as_ref().is_some_and(|token| !tx.has_token(token)) {
+                return Err(Problem::NotAllowed("this token was revoked"));
+            }
             may(tx)?;
             record(tx, call, (proof, presented), &places, now)
         };

@@ -15,6 +15,8 @@ const KEPT_IN_MEMORY: usize = 1024;
 pub enum FeedItem {
     Change(Arc<Change>),
     Piece(Arc<Piece>),
+    /// There were changes of other hubs that only the store has.
+    Skipped,
 }
 
 pub struct Feed {
@@ -52,6 +54,12 @@ impl Feed {
             // Nobody following is not an error.
             drop(self.changes.send(FeedItem::Change(Arc::new(change))));
         }
+    }
+
+    /// Other hubs changed more than is told one by one: whoever follows or waits looks for themselves.
+    pub fn skip(&self) {
+        drop(self.changes.send(FeedItem::Skipped));
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub fn pass_on(&self, pieces: Vec<Piece>) {

@@ -78,7 +78,14 @@ impl Follower {
     }
 
     fn take(&mut self, told: FeedItem) {
-        let FeedItem::Change(change) = told else { return self.ready.push_back(told) };
+        let change = match told {
+            FeedItem::Change(change) => change,
+            FeedItem::Piece(_) => return self.ready.push_back(told),
+            FeedItem::Skipped => {
+                self.behind = true;
+                return;
+            }
+        };
         match change.subject {
             // Between a snapshot and the first change, some may come twice.
             _ if self.seq.is_some_and(|seq| change.seq <= seq) => {}
@@ -101,7 +108,7 @@ impl Follower {
                     return Ok(Some(Followed::Change(change)));
                 }
                 Some(FeedItem::Piece(piece)) => return Ok(Some(Followed::Piece(piece))),
-                None => {}
+                Some(FeedItem::Skipped) | None => {}
             }
             if !self.behind {
                 return Ok(None);

@@ -29,6 +29,7 @@ mod life;
 mod memory;
 mod meters;
 mod names;
+mod others;
 mod outline;
 mod own_files;
 mod passkeys;
@@ -67,7 +68,7 @@ use attendance::Attendance;
 use aye_core::{Agent, Ask, AskId};
 use claims::Claims;
 use conversations::Streams;
-use credentials::Credentials;
+use credentials::{Credentials, InForce};
 use feed::Feed;
 use life::Life;
 use meters::Meters;
@@ -112,20 +113,18 @@ impl Hub {
     pub async fn open(home: &Home, clock: Clock) -> anyhow::Result<Self> {
         let feed = Arc::new(Feed::new());
         let meters = Arc::new(Meters::default());
-        let (tell, count) = (feed.clone(), meters.clone());
-        let committed = move |commit: store::Commit| {
-            count.commit(commit.group);
-            tell.publish(commit.changes);
-        };
+        let in_force = Arc::new(InForce::default());
+        let tell = others::tell(feed.clone(), meters.clone(), in_force.clone());
         let (opened, store) = oneshot::channel();
         let (place, now) = (home.clone(), clock.now());
-        // Detached: a hub that is told to stop while it waits for another one to end does not wait for this thread.
+        // Detached: a hub that is told to stop while it waits for a server does not wait for this thread.
         std::thread::Builder::new()
             .name("aye-open".into())
-            .spawn(move || drop(opened.send(Store::open(&place, now, committed))))?;
+            .spawn(move || drop(opened.send(Store::open(&place, now, tell))))?;
         let store = store.await.context("the database could not be opened")??;
         let doubt = doubt::end_what_stood(&store, clock.now()).await?;
-        let credentials = Credentials::open(home, &store, &clock).await.context("cannot read the tokens")?;
+        let credentials =
+            Credentials::open(home, &store, &clock, in_force).await.context("cannot read the tokens")?;
         let agents = store.read(|db| db.agents(false)).await?;
         let life = Life::starting_now(&agents, clock.now());
         let last = LastTime {

@@ -169,7 +169,11 @@ impl Hub {
         let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
         // Asked for before anything is read: it may be of an earlier commit, never of a later one.
         let version = self.inner.store.version_of_what_stands();
-        let key_use = self.inner.askers.uses(&raise.agent, &raise.key);
+        let key_use = match self.inner.store.is_on_server() {
+            // Another hub may have been asked.
+            true => Use::Possible,
+            false => self.inner.askers.uses(&raise.agent, &raise.key),
+        };
         if quick
             && key_use == Use::New
             && let Some(agent) = self.inner.askers.agent(&raise.agent, version)

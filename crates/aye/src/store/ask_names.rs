@@ -1,6 +1,7 @@
 //! By which names agents called their asks. An answer that says neither which ask nor what was shown counts only if the name
 //! can mean nothing else: the agent registered with this very process of the hub, which so has seen every name that it
-//! ever used. The database is not asked, because somebody could have changed there what an ask was called.
+//! ever used. The database is not asked, because somebody could have changed there what an ask was called. What other hubs
+//! on the same server were told is not known here.
 
 use aye_core::{AgentId, Ask, AskId, Kind};
 use std::collections::{HashMap, HashSet};
@@ -82,6 +83,13 @@ impl AskNames {
         if let Some(names) = self.known().agents.get_mut(&ask.agent) {
             names.unanswered.remove(&ask.id);
         }
+    }
+
+    /// Other hubs had to do with these agents: not all names that they used are known here any more, nor who has which session.
+    pub fn others_wrote(&self, agents: &HashSet<AgentId>) {
+        let mut known = self.known();
+        known.other_sessions = None;
+        known.agents.retain(|agent, _| !agents.contains(agent));
     }
 
     /// Whether an agent's id or session, and a tool call if one is named, can mean this ask alone.
@@ -210,6 +218,16 @@ mod tests {
         assert_eq!(names.means(&new, "a", Some("t")), Ok(()));
         names.has_session(&old.agent, "a");
         assert_eq!(names.means(&new, "a", Some("t")), Err(Unsure::Unknown));
+    }
+
+    #[test]
+    fn of_agents_that_other_hubs_had_to_do_with_no_name_is_certain_nor_any_session() {
+        let (one, other) = (ask("a", "k", Some("t")), ask("b", "k", Some("u")));
+        let names = names(&["a", "b"], &[&one, &other]);
+        names.others_wrote(&HashSet::from([one.agent.clone()]));
+        assert_eq!(names.means(&one, "a", Some("t")), Err(Unsure::Unknown));
+        assert_eq!(names.means(&other, "b", Some("u")), Ok(()));
+        assert_eq!(names.means(&other, "s", Some("u")), Err(Unsure::Unknown));
     }
 
     #[test]

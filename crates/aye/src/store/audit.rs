@@ -85,6 +85,42 @@ pub fn chain_head(connection: &Connection) -> Result<Chain, StoreError> {
     Ok(connection.first(sql, params![], read)?.unwrap_or_default())
 }
 
+/// The chain with all lines after this one, each of which must have been written with the key. `each` is called with them
+/// before it is known that all of them are good.
+pub(super) fn go_on_from(
+    connection: &Connection,
+    chain: &Chain,
+    key: &ChainKey,
+    mut each: impl FnMut(Line),
+) -> Result<Chain, StoreError> {
+    let not_ours = || StoreError::RolledBack { line: chain.lines };
+    let sql = "SELECT seq, at, kind, who, agent, ask, detail, hash FROM audit WHERE seq >= ?1 ORDER BY seq LIMIT ?2";
+    let (mut newest, mut is_found) = (chain.clone(), chain.lines == 0);
+    loop {
+        let (from, mut read) = (newest.clone(), 0);
+        connection.each(sql, params![from.lines, LINES_AT_ONCE], |row| {
+            read += 1;
+            let (line, hash) = (read_line(row)?, row.get::<String>(7)?);
+            if line.seq == from.lines {
+                is_found |= hash == from.head;
+                return Ok(ControlFlow::Continue(()));
+            }
+            let is_next = is_found && line.seq == newest.lines + 1;
+            if !is_next || line.hash(&newest.head, Some(key)) != hash {
+                return Err(not_ours());
+            }
+            newest = Chain { lines: line.seq, head: hash };
+            each(line);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        match (is_found, read == LINES_AT_ONCE) {
+            (false, _) => return Err(not_ours()),
+            (true, false) => return Ok(newest),
+            (true, true) => {}
+        }
+    }
+}
+
 /// Whether the newest line of this chain is in the trail.
 pub(super) fn has_line(connection: &Connection, chain: &Chain) -> Result<bool, StoreError> {
     connection.exists("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2", params![chain.lines, chain.head])

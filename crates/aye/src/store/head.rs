@@ -39,7 +39,7 @@ impl Head {
         }
     }
 
-    /// The trail that the next line goes on from: none but the one that the hub itself left.
+    /// The trail that the next line goes on from: none but the one that the hub left, or learned of.
     pub fn is_newest(&self, found: Chain) -> Result<Chain, StoreError> {
         let newest = self.newest();
         match found == newest {

@@ -24,6 +24,10 @@ pub const DOUBTED: &str = "rows.doubted";
 pub struct Begun {
     pub key: ChainKey,
     pub newest: Chain,
+    /// The number of this change, on a server.
+    pub group: u64,
+    /// The number of the last change that the surfaces were told of.
+    pub seq: u64,
     pub standing: Standing,
     /// Until the hub has ended what stands, the tag over it stays as it was: a hub that is killed before does it at its
     /// next start.
@@ -50,8 +54,9 @@ pub fn begin(connection: &Connection, home: &Home, now: Timestamp) -> Result<Beg
         if doubt.is_none() {
             standing::write_tag(connection, &standing, &newest)?;
         }
-        let key = file.key.clone();
-        Ok((file, Begun { key, newest, standing, doubt }))
+        let (key, group) = (file.key.clone(), connection.group());
+        let seq = connection.last_number("outbox")?;
+        Ok((file, Begun { key, newest, group, seq, standing, doubt }))
     })?;
     // After the rows: a hub that is killed in between marks them again.
     if file.marks != RowMarks::Standing {

@@ -9,6 +9,7 @@ pub mod by_hand;
 mod commands;
 mod conversations;
 mod counts;
+mod following;
 mod grants;
 mod head;
 mod history;
@@ -34,6 +35,7 @@ pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use conversations::EventPage;
 pub use counts::AskCount;
+pub use following::{FromOthers, News};
 pub use grants::grant_digest;
 pub use history::RuleCount;
 pub use keying::DOUBTED;
@@ -43,16 +45,16 @@ pub use reader::Reader;
 #[cfg(test)]
 pub use sqlite::open_to_read;
 pub use standing::Doubt;
-use standing::Standing;
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
-pub use writer::{Commit, Place, Tx};
+pub use writer::{Place, Tx};
 
-use self::postgres::{Database, Purpose};
+use self::postgres::{Database, Listener, Purpose};
 use crate::config::{ConfigError, StoreSection};
 use crate::home::Home;
 use aye_core::trail::ChainKey;
+use following::{Following, Shared};
 use head::Head;
 use jiff::Timestamp;
 use keying::Begun;
@@ -141,13 +143,18 @@ pub enum OpenError {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
-    key: ChainKey,
     doubt: Option<Doubt>,
-    names: Arc<AskNames>,
-    standing: Arc<Standing>,
+    shared: Arc<Shared>,
     readers: Arc<Readers>,
-    /// The server, if the database is on one.
-    server: Option<Arc<Database>>,
+    /// If the database is on a server.
+    server: Option<Server>,
+}
+
+#[derive(Clone)]
+struct Server {
+    database: Arc<Database>,
+    /// Follows what other hubs write.
+    listener: Arc<Listener>,
 }
 
 struct Readers {
@@ -156,13 +163,12 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens the database for the one hub that writes it, and waits while another one has it. To wait for a server is not
-    /// possible in an asynchronous context. `committed` is called with each commit, in
-    /// order, after it is on disk.
+    /// Opens the database for a hub. On a server there may be others. To wait for a server is not
+    /// possible in an asynchronous context. `tell` is called with each commit, in order, after it is on disk.
     pub fn open(
         home: &Home,
         now: Timestamp,
-        committed: impl Fn(Commit) + Send + 'static,
+        tell: impl Fn(News) + Send + 'static,
     ) -> Result<Self, OpenError> {
         let server = Database::named_by(&StoreSection::read(&home.config(), &home.database())?)?;
         let path = &home.database();
@@ -171,29 +177,32 @@ impl Store {
             Some(server) => server.open()?,
             None => sqlite::open(path)?,
         };
-        let Begun { key, newest, standing, doubt } = keying::begin(&connection, home, now)?;
-        let head = Arc::new(Head::open(&home.chain_head_file(), newest).map_err(io)?);
+        let Begun { key, newest, group, seq, standing, doubt } = keying::begin(&connection, home, now)?;
+        let head = Head::open(&home.chain_head_file(), newest).map_err(io)?;
         // In doubt, any session may have been another agent's.
         let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
-        let names = Arc::new(AskNames::new(sessions));
-        let standing = Arc::new(standing);
-        let known = (head.clone(), standing.clone(), names.clone());
-        let open_reader = |_| {
+        let (names, following) = (AskNames::new(sessions), Following::new(group, seq, Box::new(tell)));
+        let shared = Arc::new(Shared { key, head, standing, names, following });
+        let open_reader = |purpose| {
             let connection = match &server {
-                Some(server) => server.open_reader(Purpose::Read)?,
+                Some(server) => server.open_reader(purpose)?,
                 None => sqlite::open_reader(path)?,
             };
-            Reader::of_the_hub(connection, key.clone(), known.clone())
+            Reader::of_the_hub(connection, shared.clone())
         };
-        let readers = (0..READERS).map(open_reader).collect::<Result<Vec<_>, StoreError>>()?;
-        let writer = Reader::of_the_hub(connection, key.clone(), known.clone())?;
-        let writer = Writer::start(writer, (key.clone(), head), Box::new(committed)).map_err(io)?;
+        let readers =
+            (0..READERS).map(|_| open_reader(Purpose::Read)).collect::<Result<Vec<_>, StoreError>>()?;
+        let writer = Reader::of_the_hub(connection, shared.clone())?;
+        let writer = Writer::start(writer, shared.clone()).map_err(io)?;
+        let listen = |database: &Arc<Database>| {
+            let listener = Listener::start(open_reader(Purpose::Listen)?, shared.clone()).map_err(io)?;
+            Ok::<_, OpenError>(Server { database: database.clone(), listener: Arc::new(listener) })
+        };
+        let server = server.as_ref().map(listen).transpose()?;
         Ok(Self {
             writer: Arc::new(writer),
-            key,
             doubt,
-            names,
-            standing,
+            shared,
             readers: Arc::new(Readers {
                 idle: Mutex::new(readers),
                 permits: Arc::new(Semaphore::new(READERS)),
@@ -221,19 +230,19 @@ impl Store {
         self.server.is_none().then(|| self.writer.place())?
     }
 
-    /// Whether hubs on other machines may have used the same database before.
+    /// Whether other hubs may use the same database.
     pub fn is_on_server(&self) -> bool {
         self.server.is_some()
     }
 
     /// A number that changes with each commit that changes agents, tokens, passkeys or grants.
     pub fn version_of_what_stands(&self) -> u64 {
-        self.standing.version()
+        self.shared.standing.version()
     }
 
     /// By which names agents called their asks, as far as this process knows.
     pub fn ask_names(&self) -> &AskNames {
-        &self.names
+        &self.shared.names
     }
 
     /// Why what stood at the start is not what the hub had left. The first change then ends it.
@@ -243,7 +252,12 @@ impl Store {
 
     /// The key of the trail, with which the hub also marks what it says before it is written.
     pub fn key(&self) -> &ChainKey {
-        &self.key
+        &self.shared.key
+    }
+
+    /// Whether this token counts, as far as this hub knows.
+    pub fn has_token(&self, id: &str) -> bool {
+        self.shared.standing.has_token(id)
     }
 
     /// Whether changes are under way that nobody waits for.
@@ -281,7 +295,10 @@ impl Store {
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
     /// and only the writer can.
     pub async fn close(&self) {
-        self.server.iter().for_each(|server| server.close());
+        if let Some(server) = &self.server {
+            server.database.close();
+            server.listener.close().await;
+        }
         self.readers.permits.close();
         self.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.writer.close().await;

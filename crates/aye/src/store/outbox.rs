@@ -41,6 +41,19 @@ pub enum Subject {
     Large(Large),
 }
 
+impl Subject {
+    /// In its place, that there is such a change.
+    fn held_back(self) -> Self {
+        Self::Large(match self {
+            Self::Ask(ask) => Large::Ask { ended: !ask.state.is_open(), id: ask.id.clone() },
+            Self::Agent(agent) => Large::Agent(agent.id),
+            Self::Event(agent, _) => Large::Event(agent),
+            Self::Notice(_) => Large::Notice,
+            Self::Large(large) => large,
+        })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Large {
     Ask { id: AskId, ended: bool },
@@ -67,6 +80,14 @@ pub enum CatchUp {
     /// Events that are no longer kept are left out.
     Missed { changes: Vec<Change>, through: u64, more: bool },
     /// The number is not one we can continue from.
+    Unknown,
+}
+
+/// Changes that other hubs made, as they are held in memory.
+pub enum Missed {
+    /// All up to this number.
+    Known { changes: Vec<Change>, through: u64 },
+    /// They are not kept any more.
     Unknown,
 }
 
@@ -194,20 +215,41 @@ impl Reader {
         if after > last || after + 1 < first {
             return Ok(CatchUp::Unknown);
         }
-        let sql = "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let (changes, through, more) = self.changes_after(after, i64::MAX.cast_unsigned(), |whole| whole)?;
+        Ok(CatchUp::Missed { changes, through, more })
+    }
+
+    /// The changes after a number up to another, at most as many as are read at once.
+    pub(super) fn missed(&self, after: u64, last: u64) -> Result<Missed, StoreError> {
+        let (changes, through, _) = self.changes_after(after, last, |(subject, length)| {
+            let is_small = length <= LARGEST_HELD;
+            (if is_small { subject } else { subject.held_back() }, length.min(LARGEST_HELD))
+        })?;
+        let is_whole = self.connection.exists("SELECT 1 FROM outbox WHERE seq = ?1", params![after + 1])?;
+        Ok(if is_whole { Missed::Known { changes, through } } else { Missed::Unknown })
+    }
+
+    /// Also up to which number that is, and whether there may be more.
+    fn changes_after(
+        &self,
+        after: u64,
+        last: u64,
+        as_held: impl Fn((Subject, usize)) -> (Subject, usize),
+    ) -> Result<(Vec<Change>, u64, bool), StoreError> {
+        let sql = "SELECT seq, type, subject, detail FROM outbox WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
         let (mut changes, mut read) = (Vec::new(), 0);
         let (mut bytes, mut through) = (0, after);
-        self.connection.each(sql, params![after, CATCH_UP_AT_ONCE], |row| {
+        self.connection.each(sql, params![after, last, CATCH_UP_AT_ONCE], |row| {
             (read, through) = (read + 1, row.get(0)?);
-            if let Some((subject, length)) = pass_by("outbox", self.read_subject(through, row))?.flatten() {
+            let read = pass_by("outbox", self.read_subject(through, row))?.flatten();
+            if let Some((subject, length)) = read.map(&as_held) {
                 bytes += length;
                 changes.push(Change::new(through, subject));
             }
             let is_enough = bytes >= CATCH_UP_BYTES;
             Ok::<_, StoreError>(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let more = bytes >= CATCH_UP_BYTES || read == CATCH_UP_AT_ONCE;
-        Ok(CatchUp::Missed { changes, through, more })
+        Ok((changes, through, bytes >= CATCH_UP_BYTES || read == CATCH_UP_AT_ONCE))
     }
 
     /// What changed, and how many bytes that has; none if it was forgotten since.

@@ -2,7 +2,7 @@
 //! the tables they are about.
 
 use super::ask_names::AskNames;
-use super::head::Head;
+use super::following::{Shared, Telling};
 use super::row_mac::{self, Marked, pass_by};
 use super::sql::{Connection, Row};
 use super::standing::{self, Standing};
@@ -12,7 +12,7 @@ use crate::home::RowMarks;
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::ToSql;
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Reads the database, inside a change or beside it.
 pub struct Reader {
@@ -26,19 +26,26 @@ pub struct Reader {
 struct Known {
     /// SQLite's number of the schema that was found to be ours.
     schema: Cell<Option<i64>>,
-    head: Arc<Head>,
-    key: ChainKey,
-    standing: Arc<Standing>,
-    names: Arc<AskNames>,
+    /// On a server, the group after which the moment is that is being read.
+    moment: Cell<Option<u64>>,
+    shared: Arc<Shared>,
 }
 
+/// A change that was begun.
+pub struct BegunChange<'a> {
+    /// The trail that it goes on from.
+    pub chain: Chain,
+    /// Its number, on a server.
+    pub group: Option<u64>,
+    pub telling: MutexGuard<'a, Telling>,
+}
+
+/// Who is further behind learns of the others' groups before it begins one of its own: others would have to wait meanwhile.
+const FAR_BEHIND: u64 = 32;
+
 impl Reader {
-    pub(super) fn of_the_hub(
-        connection: Connection,
-        key: ChainKey,
-        (head, standing, names): (Arc<Head>, Arc<Standing>, Arc<AskNames>),
-    ) -> Result<Self, StoreError> {
-        let known = Known { schema: Cell::new(None), head, key, standing, names };
+    pub(super) fn of_the_hub(connection: Connection, shared: Arc<Shared>) -> Result<Self, StoreError> {
+        let known = Known { schema: Cell::new(None), moment: Cell::new(None), shared };
         let reader = Self { connection, known: Some(known) };
         reader.at_one_moment(|_| Ok::<_, StoreError>(()))?;
         Ok(reader)
@@ -50,15 +57,24 @@ impl Reader {
 
     /// The key of the trail; none for somebody who only looks.
     pub(super) fn key(&self) -> Option<&ChainKey> {
-        self.known.as_ref().map(|known| &known.key)
+        self.shared().map(|shared| &shared.key)
     }
 
-    pub(super) fn standing(&self) -> Option<&Arc<Standing>> {
-        self.known.as_ref().map(|known| &known.standing)
+    pub(super) fn shared(&self) -> Option<&Shared> {
+        self.known.as_ref().map(|known| &*known.shared)
+    }
+
+    pub(super) fn standing(&self) -> Option<&Standing> {
+        self.shared().map(|shared| &shared.standing)
     }
 
     pub(super) fn ask_names(&self) -> Option<&AskNames> {
-        self.known.as_ref().map(|known| &*known.names)
+        self.shared().map(|shared| &shared.names)
+    }
+
+    /// On a server, the group after which the moment is that is being read.
+    pub(super) fn moment(&self) -> Option<u64> {
+        self.known.as_ref().and_then(|known| known.moment.get())
     }
 
     /// What these rows hold. One that cannot be read, or is not ours, holds up no other.
@@ -87,14 +103,37 @@ impl Reader {
         })
     }
 
-    /// Begins a change, and returns the trail that it goes on from.
-    pub(super) fn begin_change(&self) -> Result<Chain, StoreError> {
+    /// Begins a change: the next group of all there are. What others changed before is known then.
+    pub(super) fn begin_change<'a>(&self, shared: &'a Shared) -> Result<BegunChange<'a>, StoreError> {
+        if self.connection.is_server() {
+            return self.begin_group(shared);
+        }
         self.connection.begin()?;
         let begun = self.check_schema().and_then(|()| {
-            let found = audit::chain_head(&self.connection)?;
-            self.known.as_ref().map_or(Ok(found.clone()), |known| known.head.is_newest(found))
+            let chain = shared.head.is_newest(audit::chain_head(&self.connection)?)?;
+            Ok(BegunChange { chain, group: None, telling: shared.following.lock() })
         });
         begun.inspect_err(|_| self.connection.roll_back())
+    }
+
+    fn begin_group<'a>(&self, shared: &'a Shared) -> Result<BegunChange<'a>, StoreError> {
+        let (mut group, mut found) = self.connection.begin_group()?;
+        if group > shared.following.learned() + FAR_BEHIND {
+            self.connection.roll_back();
+            self.at_one_moment(|_| Ok::<_, StoreError>(()))?;
+            (group, found) = self.connection.begin_group()?;
+        }
+        let telling = shared.following.lock();
+        let begun = (|| {
+            shared.following.learn(self, shared, &telling, group - 1)?;
+            if shared.following.learned() != group - 1 {
+                return Err(StoreError::RolledBack { line: shared.head.newest().lines });
+            }
+            shared.head.is_newest(found)
+        })();
+        let chain = begun.inspect_err(|_| self.connection.roll_back())?;
+        shared.standing.begin(group);
+        Ok(BegunChange { chain, group: Some(group), telling })
     }
 
     /// Everything `work` sees is of one moment.
@@ -102,15 +141,25 @@ impl Reader {
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        // Asked for before the moment: it may be of a later commit, never of an earlier one.
-        let newest = self.known.as_ref().map(|known| known.head.newest());
+        let Some(Known { shared, moment, .. }) = &self.known else {
+            let _moment = self.connection.moment()?;
+            return work(self);
+        };
+        moment.set(None);
+        // Asked for before the moment: both may be of a later commit, never of an earlier one.
+        let (learned, newest) = (shared.following.learned(), shared.head.newest());
         let _moment = self.connection.moment()?;
         self.check_schema()?;
-        if let Some(newest) = newest
-            && !audit::has_line(&self.connection, &newest)?
-        {
+        let (group, has_line) = self.connection.look_at_head(&newest)?;
+        if !has_line || group.is_some_and(|group| group < learned) {
             return Err(StoreError::RolledBack { line: newest.lines }.into());
         }
+        if let Some(group) = group
+            && shared.following.is_behind(group)
+        {
+            shared.following.follow(self, shared, group)?;
+        }
+        moment.set(group);
         work(self)
     }
 

@@ -102,7 +102,7 @@ impl Marked {
         row: &Row,
         first: usize,
         key: &ChainKey,
-        standing: Option<&Standing>,
+        standing: Option<(&Standing, Option<u64>)>,
     ) -> Result<bool, StoreError> {
         let given = row.value(first)?.as_str_or_null().ok().flatten().unwrap_or_default();
         if given.is_empty() {
@@ -113,7 +113,9 @@ impl Marked {
         let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
         Ok(is_ours
             && match standing {
-                Some(standing) => standing.is_newest(self.table, &in_words(row.value(first + 1)?), given),
+                Some((standing, moment)) => {
+                    standing.is_newest(self.table, &in_words(row.value(first + 1)?), given, moment)
+                }
                 None => true,
             })
     }
@@ -138,7 +140,9 @@ impl Reader {
     /// Whether the hub wrote a row, and nobody put an earlier state of it back. Who only looks cannot know that.
     pub(super) fn is_ours(&self, marked: &Marked, row: &Row, first: usize) -> Result<bool, StoreError> {
         match self.key() {
-            Some(key) => marked.is_ours(row, first, key, self.standing().map(|standing| &**standing)),
+            Some(key) => {
+                marked.is_ours(row, first, key, self.standing().map(|standing| (standing, self.moment())))
+            }
             None => Ok(false),
         }
     }

@@ -1,12 +1,14 @@
 //! SQL as the files of the tables write it: text with parameters, rows with columns. What is called here does not depend
 //! on the database; the few words that do are methods of `Connection`.
 
+use super::asks::unreadable;
 use super::postgres::{Postgres, values};
-use super::{OpenError, StoreError, sqlite};
+use super::{OpenError, StoreError, audit, sqlite};
 use crate::home::RowMarks;
-use aye_core::trail::ChainKey;
+use aye_core::trail::{Chain, ChainKey};
 pub use rusqlite::params;
 use rusqlite::types::{FromSql, ToSql, ValueRef};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -321,7 +323,59 @@ impl Connection {
     pub fn begin(&self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(_) => self.run("BEGIN IMMEDIATE"),
+            Self::Postgres(connection) => connection.begin().map(drop),
+        }
+    }
+
+    /// Begins a group of changes on a server. Returns its number, and the trail as the group before left it.
+    pub fn begin_group(&self) -> Result<(u64, Chain), StoreError> {
+        match self {
+            Self::Sqlite(_) => Err(StoreError::Unreadable("groups have numbers only on a server".to_owned())),
             Self::Postgres(connection) => connection.begin(),
+        }
+    }
+
+    /// The number of the group that is under way; 0 where they have none.
+    pub fn group(&self) -> u64 {
+        match self {
+            Self::Sqlite(_) => 0,
+            Self::Postgres(connection) => connection.group(),
+        }
+    }
+
+    /// The last group that was committed, where they have numbers, and whether this line is in the trail.
+    pub fn look_at_head(&self, newest: &Chain) -> Result<(Option<u64>, bool), StoreError> {
+        let group = match self {
+            Self::Sqlite(_) => return Ok((None, audit::has_line(self, newest)?)),
+            Self::Postgres(_) => {
+                "SELECT n, EXISTS (SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2) FROM commits"
+            }
+        };
+        let read = |row: &Row| Ok((row.get::<i64>(0)?, row.get::<bool>(1)?));
+        let found = self.first(group, params![newest.lines, newest.head], read)?;
+        let (group, has_line) = found.unwrap_or_default();
+        Ok((Some(group.cast_unsigned()), has_line || newest.lines == 0))
+    }
+
+    /// Waits until another hub has committed, but no longer than this. Returns the number of the newest group that was heard of.
+    pub fn wait_for_news(&self, within: Duration) -> Result<Option<u64>, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(connection) => connection.wait_for_news(within),
+        }
+    }
+
+    /// Tells other hubs which of the rows that stand the group changed.
+    pub fn note_what_stood(&self, changed: &[Value]) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(connection) if !changed.is_empty() => {
+                let sql = "INSERT INTO stood (n, i, rows_of, name, mac)
+                     SELECT ?1, i, row ->> 0, row ->> 1, row ->> 2
+                     FROM json_array_elements(?2::TEXT::JSON) WITH ORDINALITY AS changed (row, i)";
+                let rows = serde_json::to_string(changed).map_err(unreadable)?;
+                self.execute(sql, params![connection.group(), rows]).map(drop)
+            }
+            Self::Sqlite(_) | Self::Postgres(_) => Ok(()),
         }
     }
 

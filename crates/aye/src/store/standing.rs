@@ -2,6 +2,9 @@
 //! wrote a row; it does not show that a row is missing, or that an earlier state of it came back. So the hub also holds
 //! the newest MAC of each of these rows in memory, and goes by no other. A tag over all of them is in the database,
 //! bound to the newest line of the trail, so that the next start finds them as they were left, or knows that it does not.
+//!
+//! On a server other hubs write them too. Each group says which rows it changed; whoever follows applies that, and the tag
+//! shows whether it was all.
 
 use super::row_mac::{AGENTS, GRANTS, Marked, OUTLINES, PASSKEYS, TOKENS, in_words};
 use super::sql::{Connection, Params, Row, params};
@@ -10,8 +13,8 @@ use aye_core::AgentId;
 use aye_core::digest::{canonical, hex};
 use aye_core::trail::{Chain, ChainKey};
 use rusqlite::types::ValueRef;
-use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +33,9 @@ const PROCESSES: &str = "processes";
 /// Of a token that stays so that it is never handed out again.
 pub const REVOKED: &str = "revoked";
 
+/// Earlier states that are remembered for those who read a moment that has just passed.
+const MOST_EARLIER: usize = 10_000;
+
 /// The newest MACs, by table and name.
 pub struct Standing {
     key: ChainKey,
@@ -45,7 +51,24 @@ struct Rows {
     /// other rows with the same sum.
     sum: [u8; 32],
     /// What to put back if the change under way is given up.
-    undo: Vec<(&'static str, String, Option<String>)>,
+    undo: Vec<Replaced>,
+    /// The number of the group that is under way, on a server.
+    group: u64,
+    /// States of rows that groups have replaced, each with the number of that group, in order.
+    earlier: HashMap<RowName, Vec<(u64, Option<String>)>>,
+    /// The same by age.
+    by_age: VecDeque<RowName>,
+}
+
+/// By its table and its name in it.
+type RowName = (&'static str, String);
+
+/// What a row was before a change.
+struct Replaced {
+    table: &'static str,
+    name: String,
+    before: Option<String>,
+    group: u64,
 }
 
 /// The tables with MACs of which rows stand, which of them do, and what is gone by of the others: `revoked_at` is read
@@ -95,10 +118,13 @@ impl Standing {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is how the hub last wrote the row. Rows of other tables are not known here.
-    pub fn is_newest(&self, table: &str, name: &str, mac: &str) -> bool {
+    /// Whether this is how the row was last written, or was at the moment after a group that has just passed. Rows of other
+    /// tables are not known here.
+    pub fn is_newest(&self, table: &'static str, name: &str, mac: &str, moment: Option<u64>) -> bool {
         let rows = self.rows();
-        rows.tables.get(table).is_none_or(|rows| rows.get(name).is_some_and(|newest| newest == mac))
+        let Some(newest) = rows.tables.get(table) else { return true };
+        newest.get(name).is_some_and(|newest| newest == mac)
+            || moment.and_then(|moment| rows.before(table, name, moment)).is_some_and(|then| then == mac)
     }
 
     pub fn has(&self, table: &str, name: &str) -> bool {
@@ -109,10 +135,78 @@ impl Standing {
         self.rows().tables.get("tokens").and_then(|rows| rows.get(token)).is_some_and(|mark| mark == REVOKED)
     }
 
+    /// Whether this token counts.
+    pub fn has_token(&self, token: &str) -> bool {
+        self.rows().tables.get("tokens").and_then(|rows| rows.get(token)).is_some_and(|mark| mark != REVOKED)
+    }
+
     fn set(&self, table: &'static str, name: &str, mac: Option<String>) {
         let mut rows = self.rows();
-        let before = rows.set(&self.key, table, name, mac);
-        rows.undo.push((table, name.to_owned(), before));
+        let (name, group) = (name.to_owned(), rows.group);
+        let before = rows.set(&self.key, table, &name, mac);
+        rows.undo.push(Replaced { table, name, before, group });
+    }
+
+    /// What changes from here on belongs to this group.
+    pub fn begin(&self, group: u64) {
+        self.rows().group = group;
+    }
+
+    /// What the group that is under way changed, for other hubs: the table, the name, and the MAC if there is such a row.
+    pub fn changed(&self) -> Vec<Value> {
+        let rows = self.rows();
+        let now = |it: &Replaced| rows.tables.get(it.table).and_then(|rows| rows.get(&it.name)).cloned();
+        rows.undo.iter().map(|it| json!([it.table, it.name, now(it)])).collect()
+    }
+
+    /// Applies what other hubs changed in the groups after this one, as of this line. Returns the tokens that they ended.
+    pub fn follow(
+        &self,
+        connection: &Connection,
+        after: u64,
+        chain: &Chain,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut tokens = Vec::new();
+        let sql = "SELECT n, rows_of, name, mac FROM stood WHERE n > ?1 ORDER BY n, i";
+        connection.all(sql, params![after], |row| {
+            if let Some(table) = known_table(&row.get::<String>(1)?) {
+                let name: String = row.get(2)?;
+                self.begin(row.get::<i64>(0)?.cast_unsigned());
+                self.set(table, &name, row.get(3)?);
+                tokens.extend(Some(name).filter(|_| table == "tokens"));
+            }
+            Ok(())
+        })?;
+        match is_as_left(connection, self, chain) {
+            Ok(true) => self.keep(),
+            failed => {
+                self.give_up(0);
+                failed?;
+                tokens = self.tokens();
+                self.read_anew(connection, chain)?;
+            }
+        }
+        Ok(tokens.into_iter().filter(|token| !self.has_token(token)).collect())
+    }
+
+    /// Where the log of changes does not go back so far, or was changed, the rows themselves must do.
+    fn read_anew(&self, connection: &Connection, chain: &Chain) -> Result<(), StoreError> {
+        let found = Self::read(connection, &self.key)?;
+        if !is_as_left(connection, &found, chain)? {
+            let what = "what it says of agents, grants, tokens or passkeys is not what the hubs left";
+            return Err(StoreError::Schema(what.to_owned()));
+        }
+        tracing::info!("what stands was read anew");
+        self.replace(found);
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// The tokens that count.
+    fn tokens(&self) -> Vec<String> {
+        let rows = self.rows();
+        let tokens = rows.tables.get("tokens").into_iter().flatten();
+        tokens.filter(|(_, mark)| *mark != REVOKED).map(|(token, _)| token.clone()).collect()
     }
 
     /// How many changes are under way.
@@ -124,14 +218,13 @@ impl Standing {
     pub fn give_up(&self, after: usize) {
         let mut rows = self.rows();
         while rows.undo.len() > after
-            && let Some((table, name, before)) = rows.undo.pop()
+            && let Some(Replaced { table, name, before, .. }) = rows.undo.pop()
         {
             rows.set(&self.key, table, &name, before);
         }
     }
 
-    /// Takes these for what the hub wrote last.
-    #[cfg(test)]
+    /// Takes these for what was written last.
     pub fn replace(&self, other: Self) {
         *self.rows() = other.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
@@ -140,7 +233,7 @@ impl Standing {
     pub fn keep(&self) {
         let mut rows = self.rows();
         if !rows.undo.is_empty() {
-            rows.undo.clear();
+            rows.remember_earlier();
             self.version.fetch_add(1, Ordering::Release);
         }
     }
@@ -190,6 +283,39 @@ impl Rows {
         before.iter().for_each(count);
         before
     }
+
+    /// What a row was at the moment after this group, if it was changed since.
+    fn before(&self, table: &'static str, name: &str, moment: u64) -> Option<&str> {
+        let earlier = self.earlier.get(&(table, name.to_owned())).into_iter().flatten();
+        let replaced = earlier.map(|(group, before)| (*group, before));
+        let under_way = self.undo.iter().filter(|it| it.table == table && it.name == name);
+        let mut all = replaced.chain(under_way.map(|it| (it.group, &it.before)));
+        all.find(|(group, _)| *group > moment)?.1.as_deref()
+    }
+
+    fn remember_earlier(&mut self) {
+        for Replaced { table, name, before, group } in std::mem::take(&mut self.undo) {
+            // With SQLite there are no numbers, and nobody asks.
+            if group == 0 {
+                continue;
+            }
+            self.by_age.push_back((table, name.clone()));
+            self.earlier.entry((table, name)).or_default().push((group, before));
+            if self.by_age.len() > MOST_EARLIER
+                && let Some(oldest) = self.by_age.pop_front()
+                && let Some(states) = self.earlier.get_mut(&oldest)
+            {
+                states.remove(0);
+                if states.is_empty() {
+                    self.earlier.remove(&oldest);
+                }
+            }
+        }
+    }
+}
+
+fn known_table(name: &str) -> Option<&'static str> {
+    tables().iter().map(|(marked, ..)| marked.table).chain([PROCESSES]).find(|table| *table == name)
 }
 
 /// Whether the database says that its rows stand as they do. `chain` is the trail as it was when that was written.
@@ -203,7 +329,8 @@ pub fn is_as_left(connection: &Connection, standing: &Standing, chain: &Chain) -
 pub fn write_tag(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<(), StoreError> {
     let sql =
         "INSERT INTO standing (one, tag) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET tag = excluded.tag";
-    one(connection.execute(sql, params![standing.tag(chain)])?, "standing", "1")
+    one(connection.execute(sql, params![standing.tag(chain)])?, "standing", "1")?;
+    connection.note_what_stood(&standing.changed())
 }
 
 impl Tx<'_> {

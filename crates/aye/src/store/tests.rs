@@ -65,7 +65,10 @@ async fn a_change_or_a_look_that_panics_is_a_fault_and_spoils_nobody_elses() {
 async fn changes_that_wait_share_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let (told, commits) = mpsc::sync_channel(100);
-    let committed = move |commit: Commit| told.send(commit.group).unwrap();
+    let committed = move |news: News| match news {
+        News::Own { group, .. } => told.send(group).unwrap(),
+        News::Others(_) => panic!("nobody else writes a file"),
+    };
     let store = Store::open(&Home::at(dir.path()), now(), committed).unwrap();
     let (go, wait) = mpsc::sync_channel::<()>(0);
     let first = store.write(move |tx| {

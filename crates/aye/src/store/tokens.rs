@@ -137,6 +137,18 @@ impl Reader {
         self.own_rows(&TOKENS, &sql, params![], read_row)
     }
 
+    /// The same token alone.
+    pub fn token_in_force(&self, id: &str) -> Result<Option<TokenRow>, StoreError> {
+        let sql =
+            format!("SELECT {}, kept FROM tokens WHERE id = ?1 AND revoked_at IS NULL", TOKENS.selected());
+        Ok(self.own_rows(&TOKENS, &sql, params![id], read_row)?.pop())
+    }
+
+    /// Whether this token counts now, inside the change that asks.
+    pub fn has_token(&self, id: &str) -> bool {
+        self.standing().is_some_and(|standing| standing.has_token(id))
+    }
+
     /// Every token, and when it was revoked.
     pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
         self.rows("tokens", "SELECT * FROM tokens ORDER BY created_at", params![], |row| {

@@ -1,10 +1,11 @@
 //! The one writer. Changes that arrive while a commit is under way share the next one, so that many
 //! answers cost one fsync; each is told of its success only after that fsync.
 
-use super::head::Head;
+use super::following::Shared;
 use super::outbox::Change;
+use super::reader::BegunChange;
 use super::sql::{Connection, LARGEST_GROUP};
-use super::standing::write_tag;
+use super::standing::{Standing, write_tag};
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
 use std::ops::Deref;
@@ -40,14 +41,6 @@ impl Deref for Tx<'_> {
     fn deref(&self) -> &Reader {
         self.reader
     }
-}
-
-/// What a commit that is on disk did.
-pub struct Commit {
-    /// What the surfaces must be told, in order.
-    pub changes: Vec<Change>,
-    /// How many callers shared it.
-    pub group: usize,
 }
 
 /// Tells a caller how its change ended; `Err` when the commit as a whole failed.
@@ -103,17 +96,13 @@ impl Place {
 }
 
 impl Writer {
-    pub fn start(
-        reader: Reader,
-        (key, head): (ChainKey, Arc<Head>),
-        committed: Box<dyn Fn(Commit) + Send>,
-    ) -> Result<Self, std::io::Error> {
+    pub fn start(reader: Reader, shared: Arc<Shared>) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let well = Arc::new(AtomicBool::new(true));
         let goes_well = well.clone();
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&reader, (&key, &head), receiver, &*committed, &goes_well))?;
+            .spawn(move || write_groups(&reader, &shared, receiver, &goes_well))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             awake: thread.thread().clone(),
@@ -184,15 +173,8 @@ where
     })
 }
 
-fn write_groups(
-    reader: &Reader,
-    (key, head): (&ChainKey, &Head),
-    mut jobs: mpsc::Receiver<Job>,
-    committed: &dyn Fn(Commit),
-    well: &AtomicBool,
-) {
-    let connection = &reader.connection;
-    let standing = reader.standing();
+fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>, well: &AtomicBool) {
+    let (connection, key) = (&reader.connection, &shared.key);
     // Whatever an earlier process deleted and left there.
     let mut log_is_empty = connection.empty_log();
     while let Some(first) = jobs.blocking_recv() {
@@ -200,8 +182,8 @@ fn write_groups(
         if !first.awaited {
             park_timeout(GATHERING);
         }
-        let chain = match reader.begin_change() {
-            Ok(chain) => chain,
+        let BegunChange { chain, group, mut telling } = match reader.begin_change(shared) {
+            Ok(begun) => begun,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
                 well.store(false, Ordering::Relaxed);
@@ -214,16 +196,16 @@ fn write_groups(
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
-                standing.iter().for_each(|standing| standing.keep());
+                shared.standing.keep();
                 // A commit of nothing says nothing of the disk.
                 if !tx.changes.is_empty() {
                     well.store(true, Ordering::Relaxed);
                 }
-                head.advance(&tx.chain);
+                shared.head.advance(&tx.chain);
                 log_is_empty &= !tx.forgets;
-                let commit = Commit { changes: tx.changes, group: waiting.len() };
                 // Told before the callers, so that whoever knows of a change can find it in the feed.
-                committed(commit);
+                shared.following.committed(reader, &mut telling, group, (tx.changes, waiting.len()));
+                drop(telling);
                 waiting.into_iter().for_each(|tell| tell(Ok(())));
                 if !log_is_empty {
                     log_is_empty = connection.empty_log();
@@ -232,8 +214,9 @@ fn write_groups(
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
                 well.store(false, Ordering::Relaxed);
-                standing.iter().for_each(|standing| standing.give_up(0));
+                shared.standing.give_up(0);
                 connection.roll_back();
+                drop(telling);
                 waiting.into_iter().for_each(|tell| tell(Err(error.clone())));
             }
         }
@@ -263,8 +246,7 @@ fn run_group(
 
 fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
     let (chain, changes) = (tx.chain.clone(), tx.changes.len());
-    let standing = tx.standing().cloned();
-    let stood = standing.as_ref().map_or(0, |standing| standing.changes());
+    let stood = tx.standing().map_or(0, Standing::changes);
     let savepoint = tx.connection.run("SAVEPOINT job");
     let failed = savepoint.clone();
     let (keep, tell) = (job.run)(savepoint.map(|()| &mut *tx));
@@ -282,7 +264,7 @@ fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreEr
         }
         tx.chain = chain;
         tx.changes.truncate(changes);
-        standing.iter().for_each(|standing| standing.give_up(stood));
+        tx.standing().into_iter().for_each(|standing| standing.give_up(stood));
     }
     waiting.push(match kept {
         Ok(()) => tell,

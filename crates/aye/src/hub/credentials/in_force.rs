@@ -24,10 +24,25 @@ pub struct InForce {
     locks: [Mutex<()>; LOCKS],
 }
 
+impl Default for InForce {
+    fn default() -> Self {
+        Self { tokens: RwLock::default(), locks: std::array::from_fn(|_| Mutex::default()) }
+    }
+}
+
 impl InForce {
-    pub fn of(rows: impl Iterator<Item = TokenRow>) -> Self {
-        let tokens = RwLock::new(rows.map(entry).collect());
-        Self { tokens, locks: std::array::from_fn(|_| Mutex::default()) }
+    /// Takes in what was read from the store, unless another hub has ended it meanwhile: `counts` knows that first.
+    pub fn admit_read(&self, rows: impl IntoIterator<Item = TokenRow>, counts: impl Fn(&str) -> bool) {
+        let mut tokens = self.write();
+        for (id, (hash, credential)) in rows.into_iter().filter(|row| counts(&row.id)).map(entry) {
+            match tokens.get(&id) {
+                Some((known, _)) if *known == hash => {}
+                _ => {
+                    let before = tokens.insert(id, (hash, credential));
+                    before.into_iter().for_each(|(_, before)| before.revoked.cancel());
+                }
+            }
+        }
     }
 
     /// Held by whoever changes this token, here and in the store.
@@ -45,7 +60,7 @@ impl InForce {
     }
 
     pub fn check(&self, token: &str, now: Timestamp) -> Option<Credential> {
-        let (id, _) = token.strip_prefix("aye_")?.rsplit_once('_')?;
+        let id = id_of(token)?;
         let tokens = self.read();
         let (hash, credential) = tokens.get(id)?;
         let same: bool = hash.ct_eq(&sha256(token)).into();
@@ -83,6 +98,11 @@ impl InForce {
     pub fn dismiss_expired(&self, now: Timestamp) {
         self.write().retain(|_, (_, credential)| credential.expires_at.is_none_or(|at| at > now));
     }
+}
+
+/// The part of a token that may be known.
+pub fn id_of(token: &str) -> Option<&str> {
+    Some(token.strip_prefix("aye_")?.rsplit_once('_')?.0)
 }
 
 fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {

@@ -16,7 +16,8 @@ use crate::random::random_hex;
 use crate::store::{Reader, Store, StoreError, TokenRow, Tx};
 use anyhow::Context;
 use aye_core::{AgentId, Role, Surface, Text};
-use in_force::InForce;
+pub(super) use in_force::InForce;
+use in_force::id_of;
 use jiff::Timestamp;
 use secrets::{random_token, sha256, token_with_id};
 use sessions::PageTokens;
@@ -47,7 +48,7 @@ pub struct Credential {
 }
 
 pub struct Credentials {
-    in_force: InForce,
+    in_force: Arc<InForce>,
     sign_in_codes: SignInCodes,
     page_tokens: PageTokens,
     agent_key: [u8; 32],
@@ -55,11 +56,16 @@ pub struct Credentials {
 
 impl Credentials {
     /// Reads the tokens in force; makes the operator's at the first start.
-    pub async fn open(home: &Home, store: &Store, clock: &Clock) -> anyhow::Result<Self> {
-        let in_force = store.read(Reader::tokens_in_force).await?;
+    pub async fn open(
+        home: &Home,
+        store: &Store,
+        clock: &Clock,
+        in_force: Arc<InForce>,
+    ) -> anyhow::Result<Self> {
+        in_force.admit_read(store.read(Reader::tokens_in_force).await?, |id| store.has_token(id));
         let agent_key = home.agent_key()?;
         let credentials = Self {
-            in_force: InForce::of(in_force.into_iter()),
+            in_force,
             sign_in_codes: SignInCodes::default(),
             page_tokens: PageTokens::new().context("the system has no randomness for a key")?,
             agent_key,
@@ -68,7 +74,10 @@ impl Credentials {
         let kept = home.read_operator_token().context("cannot read operator.token")?;
         if kept.is_none_or(|token| credentials.in_force.check(&token, clock.now()).is_none()) {
             let name = crate::home::user_name();
-            credentials.revoke_owners(store, clock.now()).await?;
+            // On a server others may be in the homes of other hubs.
+            if !store.is_on_server() {
+                credentials.revoke_owners(store, clock.now()).await?;
+            }
             let id = format!("{OWNER}{}", random_hex::<6>()?);
             let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
             record(store, &row, "hub").await?;
@@ -131,8 +140,17 @@ fn make_token(tx: &mut Tx, token: &TokenRow, who: &str) -> Result<(), StoreError
 }
 
 impl Hub {
-    pub fn credential(&self, token: &str) -> Option<Credential> {
-        self.inner.credentials.in_force.check(token, self.inner.clock.now())
+    /// Whose token this is. One that is not known may have been made by another hub just now.
+    pub async fn credential(&self, token: &str) -> Result<Option<Credential>, Problem> {
+        let (in_force, store) = (&self.inner.credentials.in_force, &self.inner.store);
+        let known = in_force.check(token, self.inner.clock.now());
+        let Some(id) = id_of(token).filter(|_| known.is_none() && store.is_on_server()) else {
+            return Ok(known);
+        };
+        let id = id.to_owned();
+        let found = store.read(move |db| db.token_in_force(&id)).await?;
+        in_force.admit_read(found, |id| store.has_token(id));
+        Ok(in_force.check(token, self.inner.clock.now()))
     }
 
     pub async fn create_token(&self, role: Role, name: Text, who: &str) -> Result<String, Problem> {

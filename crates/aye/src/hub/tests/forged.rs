@@ -290,12 +290,12 @@ async fn a_token_that_the_hub_did_not_make_or_with_another_role_opens_nothing() 
         "INSERT INTO tokens (id, hash, role, name, kept, created_at) VALUES ('evil', x'{hash}', 'operator', 'ann', 1, 1)"
     ));
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(own).is_none());
+    assert!(desk.hub.credential(own).await.unwrap().is_none());
     desk.forge("DELETE FROM tokens WHERE id = 'evil'");
     desk.verified().unwrap();
     desk.forge("UPDATE tokens SET role = 'operator'");
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&viewer).is_none());
+    assert!(desk.hub.credential(&viewer).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -303,15 +303,15 @@ async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_opens_nothing(
     let mut desk = Desk::with_policy("").await;
     let name = Text::try_from("old").unwrap();
     let token = desk.hub.create_token(aye_core::Role::Operator, name, "ann").await.unwrap();
-    let id = desk.hub.credential(&token).unwrap().id;
+    let id = desk.hub.credential(&token).await.unwrap().unwrap().id;
     desk.hub.revoke_token(&id, "ann").await.unwrap();
     desk.crash_and_restart().await;
     desk.verified().unwrap();
     desk.forge("UPDATE tokens SET revoked_at = NULL");
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&token).is_none());
+    assert!(desk.hub.credential(&token).await.unwrap().is_none());
     let operator = Home::at(desk.dir.path()).read_operator_token().unwrap().unwrap();
-    assert!(desk.hub.credential(&operator).is_some());
+    assert!(desk.hub.credential(&operator).await.unwrap().is_some());
     desk.is_found("it ended what stood");
 }
 

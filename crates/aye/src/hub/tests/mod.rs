@@ -19,6 +19,7 @@ mod postgres;
 mod rolled_back;
 mod secrets;
 mod sessions;
+mod several;
 mod standing;
 mod unreadable;
 
@@ -125,6 +126,7 @@ fn call(ask: &Ask, name: &str, words: &str, key: Option<&str>) -> AnswerCall {
         digest: ask.digest.clone(),
         key: key.map(|key| AnswerKey::try_from(key).unwrap()),
         by: By::Person { name: Text::try_from(name).unwrap(), surface: Surface::Api },
+        token: None,
         assertion: None,
     }
 }
@@ -303,13 +305,13 @@ async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
     let operator = home.read_operator_token().unwrap().unwrap();
     let name = Text::try_from("ann").unwrap();
     let viewer = desk.hub.create_token(aye_core::Role::Viewer, name, "test").await.unwrap();
-    let id = desk.hub.credential(&viewer).unwrap().id;
+    let id = desk.hub.credential(&viewer).await.unwrap().unwrap().id;
     desk.hub.revoke_token(&id, "test").await.unwrap();
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&operator).is_some());
-    assert!(desk.hub.credential(&viewer).is_none());
-    assert!(desk.hub.credential(&operator.replace("aye_", "aye_x")).is_none());
-    assert!(desk.hub.credential(&operator[..operator.len() - 1]).is_none());
+    assert!(desk.hub.credential(&operator).await.unwrap().is_some());
+    assert!(desk.hub.credential(&viewer).await.unwrap().is_none());
+    assert!(desk.hub.credential(&operator.replace("aye_", "aye_x")).await.unwrap().is_none());
+    assert!(desk.hub.credential(&operator[..operator.len() - 1]).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -325,8 +327,11 @@ async fn removing_the_operators_token_ends_it_and_leaves_the_others() {
     std::fs::remove_file(home.operator_token()).unwrap();
     desk.crash_and_restart().await;
     let new = home.read_operator_token().unwrap().unwrap();
-    assert!(desk.hub.credential(&old).is_none());
-    assert!(desk.hub.credential(&new).is_some() && desk.hub.credential(&ann).is_some());
+    assert!(desk.hub.credential(&old).await.unwrap().is_none());
+    assert!(
+        desk.hub.credential(&new).await.unwrap().is_some()
+            && desk.hub.credential(&ann).await.unwrap().is_some()
+    );
 }
 
 #[tokio::test]

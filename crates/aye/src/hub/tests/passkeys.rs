@@ -47,7 +47,7 @@ impl Desk {
     /// The session of a browser that followed a link.
     async fn follow(&self, code: String) -> String {
         let token = self.hub.sign_in(bring(&code)).await.unwrap();
-        self.hub.credential(&token).unwrap().id
+        self.hub.credential(&token).await.unwrap().unwrap().id
     }
 
     pub(super) async fn with_passkey(policy: &str) -> (Self, Authenticator) {

@@ -1,5 +1,6 @@
 //! The hub on a PostgreSQL database.
 
+use super::several::second_home;
 use super::*;
 use aye_testkit::postgres::Cluster;
 
@@ -12,20 +13,6 @@ impl Desk {
         let hub = open(&dir, &clock).await;
         Self { dir, clock, hub }
     }
-}
-
-/// Another home with the keys of this one, as a second machine has it.
-fn second_home(desk: &Desk) -> tempfile::TempDir {
-    let (from, second) = (Home::at(desk.dir.path()), tempfile::tempdir().unwrap());
-    let to = Home::at(second.path());
-    for (from, to) in [
-        (from.config(), to.config()),
-        (from.chain_key_file(), to.chain_key_file()),
-        (from.operator_token(), to.operator_token()),
-    ] {
-        std::fs::copy(from, to).unwrap();
-    }
-    second
 }
 
 /// Until the database is there again.
@@ -76,24 +63,6 @@ async fn a_hub_goes_on_by_itself_after_its_connections_were_cut_and_its_database
     desk.hub.inner.store.catch_up().await.unwrap();
     assert_eq!(desk.verified().unwrap().asks, 2);
     desk.hub.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs PostgreSQL, which scripts/test installs"]
-async fn a_second_hub_waits_and_takes_over_what_the_first_left() {
-    let desk = Desk::on(&Cluster::shared().new_database()).await;
-    let ask = desk.raise("first", None).await;
-    let second = second_home(&desk);
-    let waiting = TaskTracker::new().spawn({
-        let (home, clock) = (Home::at(second.path()), desk.clock.clone());
-        async move { Hub::open(&home, clock).await.unwrap() }
-    });
-    assert_eq!(desk.raise("second", None).await.state, State::Open);
-    assert!(!waiting.is_finished());
-    desk.hub.inner.store.close().await;
-    let hub = waiting.await.unwrap();
-    assert_eq!(hub.answer(call(&ask, "ann", "no", None)).await.unwrap().state.name(), "answered");
-    hub.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

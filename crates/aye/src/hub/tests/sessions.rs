@@ -54,7 +54,7 @@ async fn a_sign_in_code_works_once_and_not_for_long() {
 async fn a_page_token_ends_after_ten_minutes_and_a_challenge_after_one() {
     let desk = Desk::new().await;
     let (cookie, key) = desk.signed_in().await;
-    let session = desk.hub.credential(&cookie).unwrap();
+    let session = desk.hub.credential(&cookie).await.unwrap().unwrap();
     let (token, lasts) = desk.page_token(&session, &key);
     assert_eq!(lasts, SignedDuration::from_mins(10));
     let challenge = desk.hub.session_challenge(&session).unwrap();
@@ -75,33 +75,36 @@ async fn a_session_ends_in_the_store_when_its_cookie_does() {
     let (cookie, key) = desk.signed_in().await;
     desk.clock.advance(SESSION_LASTS - SignedDuration::from_mins(1));
     desk.crash_and_restart().await;
-    let session = desk.hub.credential(&cookie).unwrap();
+    let session = desk.hub.credential(&cookie).await.unwrap().unwrap();
     let (_, lasts) = desk.page_token(&session, &key);
     assert_eq!(lasts, SignedDuration::from_mins(1), "no token outlives its session");
     let listed =
         || async { desk.hub.tokens().await.unwrap().into_iter().find(|it| it.id == session.id).unwrap() };
     assert!(!listed().await.revoked);
     desk.clock.advance(SignedDuration::from_mins(1));
-    assert!(desk.hub.credential(&cookie).is_none());
+    assert!(desk.hub.credential(&cookie).await.unwrap().is_none());
     assert!(listed().await.revoked);
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&cookie).is_none());
+    assert!(desk.hub.credential(&cookie).await.unwrap().is_none());
     // The next sign-in forgets it, and nothing else.
     let (fresh, _) = desk.signed_in().await;
-    assert!(desk.hub.credential(&fresh).is_some() && desk.hub.credential(&cookie).is_none());
+    assert!(
+        desk.hub.credential(&fresh).await.unwrap().is_some()
+            && desk.hub.credential(&cookie).await.unwrap().is_none()
+    );
 }
 
 #[tokio::test]
 async fn a_session_that_has_no_key_ends_with_the_update() {
     let mut desk = Desk::new().await;
     let (cookie, _) = desk.signed_in().await;
-    let id = desk.hub.credential(&cookie).unwrap().id;
+    let id = desk.hub.credential(&cookie).await.unwrap().unwrap().id;
     // As an earlier version left it.
     let db = store::by_hand::open(&Home::at(desk.dir.path()));
     db.execute("UPDATE tokens SET public_key = NULL, origin = NULL, expires_at = NULL", ()).unwrap();
     desk.forget_that_rows_are_marked();
     desk.crash_and_restart().await;
-    assert!(desk.hub.credential(&cookie).is_none());
+    assert!(desk.hub.credential(&cookie).await.unwrap().is_none());
     assert!(desk.hub.tokens().await.unwrap().iter().any(|token| token.id == id && token.revoked));
     assert_eq!(desk.trail().await.iter().filter(|kind| *kind == "token.revoked").count(), 1);
 }

@@ -141,9 +141,9 @@ async fn what_stood_before_a_trail_that_was_cut_is_ended_and_people_are_told() {
         assert_eq!(decision(&desk.run("k2", "cargo test").await), "open");
         assert_eq!(decision(&desk.plan("b", "1. x").await), "open");
         assert_eq!(decision(&desk.make("bot", "k").await.unwrap()), "open");
-        assert!(desk.hub.credential(&token).is_none());
+        assert!(desk.hub.credential(&token).await.unwrap().is_none());
         let operator = Home::at(desk.dir.path()).read_operator_token().unwrap().unwrap();
-        assert!(desk.hub.credential(&operator).is_some());
+        assert!(desk.hub.credential(&operator).await.unwrap().is_some());
         let told = desk.hub.notices().pop().unwrap();
         let why = if cut { "missing from the trail" } else { "somebody changed" };
         assert!(told["problem"].as_str().unwrap().contains(why), "{told}");

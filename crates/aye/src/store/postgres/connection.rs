@@ -3,9 +3,12 @@
 use super::super::StoreError;
 use super::super::sql::{Params, Row};
 use super::values::{Param, translated};
-use super::{Database, Purpose};
+use super::{CHANNEL, Database, Purpose};
+use crate::random::random_hex;
+use aye_core::trail::Chain;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
-use postgres::{Client, Statement};
+use postgres::{Client, SimpleQueryMessage, SimpleQueryRow, Statement};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -23,7 +26,9 @@ pub struct Postgres {
     purpose: Purpose,
     session: RefCell<Option<Session>>,
     /// The number of the group that is under way.
-    group: Cell<i64>,
+    group: Cell<u64>,
+    /// By which it is known again.
+    mark: RefCell<String>,
 }
 
 pub struct Session {
@@ -39,7 +44,12 @@ impl Session {
 
 impl Postgres {
     pub fn new(database: Arc<Database>, purpose: Purpose, session: Session) -> Self {
-        Self { database, purpose, session: RefCell::new(Some(session)), group: Cell::new(0) }
+        let (session, group, mark) = (RefCell::new(Some(session)), Cell::new(0), RefCell::default());
+        Self { database, purpose, session, group, mark }
+    }
+
+    pub fn group(&self) -> u64 {
+        self.group.get()
     }
 
     fn with<T: Send>(
@@ -109,14 +119,30 @@ impl Postgres {
         self.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     }
 
-    /// Begins a group of changes.
-    pub fn begin(&self) -> Result<(), StoreError> {
-        self.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")?;
-        let sql = "UPDATE commits SET n = n + 1 WHERE one = 1 RETURNING n";
-        let statement = self.prepared(sql, Params::InOrder(&[]))?;
-        let n = self.with(|client| client.query_one(&statement, &[])?.try_get(0))?;
-        self.group.set(n);
-        Ok(())
+    /// Begins a group of changes, after the last one of whatever hub has ended. Returns its number, and the trail as it is.
+    pub fn begin(&self) -> Result<(u64, Chain), StoreError> {
+        let mark = random_hex::<16>().map_err(|error| StoreError::Postgres(error.to_string()))?;
+        // In one message, because every hub waits for the one that has the lock.
+        let sql = format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED;
+             WITH next AS (UPDATE commits SET n = n + 1 WHERE one = 1 RETURNING n)
+             INSERT INTO groups (n, mark) SELECT n, '{mark}' FROM next RETURNING n;
+             SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+        );
+        self.connect()?;
+        let begun = match self.with(|client| client.simple_query(&sql)) {
+            // A client learns only when it is used that its connection has ended; then there is nothing to lose yet.
+            Err(StoreError::Away(_)) if self.run("ROLLBACK").is_err() => {
+                self.connect()?;
+                self.with(|client| client.simple_query(&sql))
+            }
+            begun => begun,
+        };
+        let begun = begun.and_then(|messages| read_begun(&messages));
+        let (group, chain) = begun.inspect_err(|_| self.roll_back())?;
+        self.group.set(group);
+        self.mark.replace(mark);
+        Ok((group, chain))
     }
 
     /// A client learns only when it is used that its connection has ended; then there is nothing to lose yet.
@@ -131,28 +157,48 @@ impl Postgres {
         }
     }
 
-    /// Commits the group. If the connection breaks over it, the group's number tells whether it took place.
+    /// Commits the group, and wakes the other hubs. If the connection breaks over it, the group's mark tells whether it took
+    /// place.
     pub fn commit(&self) -> Result<(), StoreError> {
-        let Err(why) = self.run("COMMIT") else { return Ok(()) };
+        let commit = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.group.get());
+        let Err(why) = self.run(&commit) else { return Ok(()) };
         if !matches!(why, StoreError::Away(_)) {
             return Err(why);
         }
         tracing::warn!(%why, "the connection broke during a commit; looking whether it took place");
         loop {
-            match self.last_group() {
-                Ok(last) if last == self.group.get() => return Ok(()),
-                Ok(_) => return Err(why),
+            match self.has_committed() {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(why),
                 Err(error) if self.database.is_closing() => return Err(error),
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
     }
 
-    /// Nobody else writes while this connection has the lock of the writer, and the one before has lost it: what is
-    /// committed now is all that ever will be of the group.
-    fn last_group(&self) -> Result<i64, StoreError> {
+    /// Who has the lock knows that the group is over, whatever became of the connection that it was begun by.
+    fn has_committed(&self) -> Result<bool, StoreError> {
         self.connect()?;
-        self.with(|client| client.query_one("SELECT n FROM commits", &[])?.try_get(0))
+        let (group, mark) = (self.group.get().cast_signed(), self.mark.borrow().clone());
+        let found = self.with(|client| {
+            let mut tx = client.transaction()?;
+            tx.query_one("SELECT n FROM commits FOR UPDATE", &[])?;
+            tx.query_opt("SELECT 1 FROM groups WHERE n = $1 AND mark = $2", &[&group, &mark])
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// Waits until another hub has committed, but no longer than this. Returns the number of the newest group that was heard of.
+    pub fn wait_for_news(&self, within: Duration) -> Result<Option<u64>, StoreError> {
+        self.connect()?;
+        self.with(|client| {
+            let mut notifications = client.notifications();
+            let first = notifications.timeout_iter(within).next()?;
+            let more = notifications.iter();
+            let all: Vec<_> = more.collect()?;
+            let numbers = first.iter().chain(&all).filter_map(|it| it.payload().parse().ok());
+            Ok(numbers.max())
+        })
     }
 
     pub fn roll_back(&self) {
@@ -172,13 +218,26 @@ impl Postgres {
 
     fn connect(&self) -> Result<(), StoreError> {
         if self.check().is_err() {
-            // Closed first: the lock of the writer must be free for the new one.
             drop(self.session.borrow_mut().take());
             let session = self.database.connect(self.purpose)?;
             *self.session.borrow_mut() = Some(session);
         }
         Ok(())
     }
+}
+
+/// The number of a group, and the newest line of the trail.
+fn read_begun(messages: &[SimpleQueryMessage]) -> Result<(u64, Chain), StoreError> {
+    let mut rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let number = |row: Option<&SimpleQueryRow>| row.and_then(|row| row.get(0)).and_then(|n| n.parse().ok());
+    let group = number(rows.next());
+    let group = group.ok_or_else(|| StoreError::Unreadable("the groups are not counted".to_owned()))?;
+    let chain =
+        rows.next().and_then(|row| Some(Chain { lines: number(Some(row))?, head: row.get(1)?.to_owned() }));
+    Ok((group, chain.unwrap_or_default()))
 }
 
 fn lost() -> StoreError {

@@ -1,11 +1,13 @@
-//! A PostgreSQL database, written by one hub at a time: the connection of its writer holds a lock, and without that lock
-//! nobody writes. Others that are started wait for it.
+//! A PostgreSQL database, written by any number of hubs. Each of their groups of changes first locks one row, so that one
+//! comes after the other.
 
 mod connection;
+mod listener;
 mod tls;
 pub mod values;
 
 pub use connection::Postgres;
+pub use listener::Listener;
 
 use super::{OpenError, StoreError, sql};
 use crate::config::StoreSection;
@@ -16,20 +18,22 @@ use postgres::{Client, Config, NoTls};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tls::Tls;
 
 /// A database counts how many of these it has been through, so their order stays as it is for good.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ground.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_several_hubs.sql")];
 /// The oldest schema whose hubs can use this one as well: they go on while a newer hub migrates.
-const OLDEST: i64 = 1;
-/// The lock of the writer, and that of the migrations: any two numbers that others of the same database do not use.
-const WRITER_LOCK: i64 = 0x6179_6500_0001;
+const OLDEST: i64 = 2;
+/// The lock of the migrations: any number that others of the same database do not use.
 const MIGRATION_LOCK: i64 = 0x6179_6500_0002;
-const LOCK_WITHIN: Duration = Duration::from_secs(2);
+/// Where hubs are told of each other's groups.
+const CHANNEL: &str = "aye";
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A peer that does not answer is given up after this.
-const SILENT_FOR: Duration = Duration::from_secs(10);
+const SILENT_FOR: Duration = Duration::from_secs(5);
+const BETWEEN_KEEPALIVES: Duration = Duration::from_secs(1);
 
 /// Where the database is, and how to get in.
 pub struct Database {
@@ -42,6 +46,8 @@ pub struct Database {
 pub enum Purpose {
     Write,
     Read,
+    /// To follow what other hubs write.
+    Listen,
     /// By somebody who is not the hub.
     Look,
 }
@@ -89,7 +95,9 @@ impl Database {
         config
             .application_name("aye")
             .connect_timeout(CONNECT_WITHIN)
-            .keepalives_idle(SILENT_FOR)
+            .keepalives_idle(BETWEEN_KEEPALIVES)
+            .keepalives_interval(BETWEEN_KEEPALIVES)
+            .keepalives_retries(4)
             .tcp_user_timeout(SILENT_FOR);
         Ok(Some(Arc::new(Self { config, tls, is_closing: AtomicBool::new(false) })))
     }
@@ -125,41 +133,29 @@ impl Database {
         }
     }
 
-    /// A connection with our settings. That of a writer has the lock.
+    /// A connection with our settings.
     pub fn connect(&self, purpose: Purpose) -> Result<Session, StoreError> {
         let mut client = self.client()?;
-        // A writer that stands still in the middle of a change gives way; who reads may take its time.
+        // A writer that stands still in the middle of a group gives way, and others wait a little longer than that; who reads
+        // may take its time.
         let idle = if purpose == Purpose::Write { "2s" } else { "60s" };
         client.batch_execute(&format!(
-            "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '{idle}'; SET client_min_messages = warning;
+            "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '{idle}'; SET client_min_messages = warning;
              SET standard_conforming_strings = on; SET extra_float_digits = 3;
              SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         ))?;
-        if purpose == Purpose::Write {
-            lock(&mut client)?;
+        if purpose == Purpose::Listen {
+            client.batch_execute(&format!("LISTEN {CHANNEL}"))?;
         }
         Ok(Session::new(client))
     }
 
-    /// The connection of the writer, with the newest schema. While another hub uses the database, this one waits.
+    /// The connection of the writer, with the newest schema.
     pub fn open(self: &Arc<Self>) -> Result<sql::Connection, OpenError> {
         let mut client = self.client().map_err(|error| self.wrong(in_words(&error)))?;
         self.migrate(&mut client)?;
         drop(client);
-        let mut is_told = false;
-        let session = loop {
-            match self.connect(Purpose::Write) {
-                Err(StoreError::Away(_)) if !is_told => {
-                    is_told = true;
-                    tracing::warn!(
-                        database = self.place(),
-                        "another hub uses the database; waiting for it to end"
-                    );
-                }
-                Err(StoreError::Away(_)) => std::thread::sleep(Duration::from_millis(500)),
-                connected => break connected?,
-            }
-        };
+        let session = self.connect(Purpose::Write)?;
         Ok(sql::Connection::Postgres(Box::new(Postgres::new(self.clone(), Purpose::Write, session))))
     }
 
@@ -226,18 +222,6 @@ impl Database {
         }
         tx.commit().map_err(wrong)
     }
-}
-
-/// The connection before this one may still be about to end.
-fn lock(client: &mut Client) -> Result<(), StoreError> {
-    let began = Instant::now();
-    while !client.query_one("SELECT pg_try_advisory_lock($1)", &[&WRITER_LOCK])?.try_get::<_, bool>(0)? {
-        if began.elapsed() > LOCK_WITHIN {
-            return Err(StoreError::Away("another hub uses it".to_owned()));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }
 
 fn version(client: &mut Client) -> Result<Option<(i64, i64)>, postgres::Error> {

@@ -234,6 +234,7 @@ impl BotLoop {
             // The same update again is the same answer again.
             key: AnswerKey::try_from(format!("telegram-{update}")).ok(),
             by: person.by(),
+            token: None,
             assertion: None,
         };
         match self.hub.answer(call).await {
