@@ -4,14 +4,15 @@
 //! It is a look, not a lock: a link that is changed between this look and the moment the agent opens it leads
 //! elsewhere. What cannot be looked at in time goes to a person.
 
+mod disk;
+
 use aye_core::visible::one_line;
 use aye_policy::{Name, Names};
+use disk::{Disk, Id, Seen};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -44,8 +45,12 @@ struct LookupRequest {
     reply: oneshot::Sender<Option<String>>,
 }
 
+/// A look that never waits for a file system; `None` if it would have to.
+type LookAtOnce = Box<dyn Fn(&Names, &[String]) -> Option<Option<String>> + Send + Sync>;
+
 /// The threads that look. They end when this is dropped; one that hangs is left to the system.
 pub struct OwnFiles {
+    at_once: LookAtOnce,
     queue: Arc<Queue>,
     patience: Duration,
 }
@@ -97,17 +102,22 @@ impl Drop for OwnFiles {
 impl OwnFiles {
     /// `places` are our folders and files, as absolute paths.
     pub fn watch(places: Vec<PathBuf>) -> io::Result<Self> {
-        let places = Places::of(places);
-        Self::with(move |names, folders| places.why_asked(names, folders))
+        let places = Arc::new(Places::of(places));
+        let known = places.clone();
+        let at_once: LookAtOnce = Box::new(move |names, folders| known.why_asked_at_once(names, folders));
+        Self::with(at_once, move |names, folders| places.why_asked(&Disk::any(), names, folders))
     }
 
-    fn with(look: impl Fn(&Names, &[String]) -> Option<String> + Send + Sync + 'static) -> io::Result<Self> {
+    fn with(
+        at_once: LookAtOnce,
+        look: impl Fn(&Names, &[String]) -> Option<String> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let (queue, look) = (Arc::<Queue>::default(), Arc::new(look));
         for _ in 0..THREADS {
             let (queue, look) = (queue.clone(), look.clone());
             std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &*look))?;
         }
-        Ok(Self { queue, patience: PATIENCE })
+        Ok(Self { at_once, queue, patience: PATIENCE })
     }
 
     /// Why a person must be asked, if one of these names leads to us or cannot be looked at. Relative names are meant
@@ -118,6 +128,11 @@ impl OwnFiles {
         }
         if names.names.is_empty() {
             return None;
+        }
+        // Two threads less to wake. What panics there panics on a thread of its own as well.
+        let at_once = catch_unwind(AssertUnwindSafe(|| (self.at_once)(&names, &folders)));
+        if let Ok(Some(found)) = at_once {
+            return found;
         }
         let (reply, found) = oneshot::channel();
         if !self.queue.put(LookupRequest { names, folders, reply }) {
@@ -145,15 +160,8 @@ fn work(queue: &Queue, look: impl Fn(&Names, &[String]) -> Option<String>) {
 pub fn why_asked(places: Vec<PathBuf>, names: &Names, folder: &str) -> Option<String> {
     match names.too_many {
         true => Some(TOO_MANY.to_owned()),
-        false => Places::of(places).why_asked(names, &[folder.to_owned()]),
+        false => Places::of(places).why_asked(&Disk::any(), names, &[folder.to_owned()]),
     }
-}
-
-/// What one file is, whatever it is called.
-type Id = (u64, u64);
-
-fn id(found: &Metadata) -> Id {
-    (found.dev(), found.ino())
 }
 
 /// Our folders and files, by name.
@@ -165,6 +173,7 @@ struct Places {
 
 /// Our folders and files as they are on the disk now.
 struct Marks<'a> {
+    disk: &'a Disk,
     places: &'a Places,
     ours: HashSet<Id>,
     above: HashSet<Id>,
@@ -212,19 +221,30 @@ impl Places {
     }
 
     /// The files may have been replaced since the last look.
-    fn marks(&self) -> Marks<'_> {
+    fn marks<'a>(&'a self, disk: &'a Disk) -> Marks<'a> {
         let mut ours = HashSet::new();
         for place in &self.ours {
             // A link to us is ours as well: whoever changes it moves us.
-            ours.extend([fs::symlink_metadata(place), fs::metadata(place)].iter().flatten().map(id));
+            let Ok(found) = disk.look(place) else { continue };
+            ours.insert(found.id);
+            if found.is_link {
+                ours.extend(disk.look_through(place).map(|found| found.id));
+            }
         }
-        let above = self.above.iter().filter_map(|folder| fs::metadata(folder).ok()).map(|found| id(&found));
-        let processes = fs::metadata("/proc").ok().map(|found| id(&found));
-        Marks { places: self, ours, above: above.collect(), processes }
+        let seen = |path: &Path| disk.look_through(path).ok().map(|found| found.id);
+        let above = self.above.iter().filter_map(|folder| seen(folder)).collect();
+        Marks { disk, places: self, ours, above, processes: seen(Path::new("/proc")) }
     }
 
-    fn why_asked(&self, names: &Names, folders: &[String]) -> Option<String> {
-        let marks = self.marks();
+    /// Without waiting for any file system; none if that is not possible.
+    fn why_asked_at_once(&self, names: &Names, folders: &[String]) -> Option<Option<String>> {
+        let disk = Disk::in_memory();
+        let why = self.why_asked(&disk, names, folders);
+        disk.saw_everything().then_some(why)
+    }
+
+    fn why_asked(&self, disk: &Disk, names: &Names, folders: &[String]) -> Option<String> {
+        let marks = self.marks(disk);
         let mut bases = BTreeSet::new();
         for folder in folders {
             match marks.follow(&Base::at("/"), &Name { path: folder.clone(), through: false }) {
@@ -328,7 +348,7 @@ impl Marks<'_> {
                 };
             }
             let next = at.join(&step);
-            let found = match fs::symlink_metadata(&next) {
+            let found = match self.disk.look(&next) {
                 Ok(found) => found,
                 // What is made there is made in the folder that was reached, which is none of ours.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -339,19 +359,19 @@ impl Marks<'_> {
                 Err(error) if is_no_name(&error, &step) => return LeadsTo::Elsewhere,
                 Err(_) => return unclear("cannot be seen"),
             };
-            if self.ours.contains(&id(&found)) {
+            if self.ours.contains(&found.id) {
                 return LeadsTo::Asked(format!(
                     "`{}` leads to a place that belongs to aye",
                     shown(&name.path)
                 ));
             }
-            if !found.is_symlink() {
+            if !found.is_link {
                 at = next;
                 last = Some(found);
                 continue;
             }
             links += 1;
-            let Ok(target) = fs::read_link(&next) else { return unclear("cannot be seen") };
+            let Ok(target) = self.disk.read_link(&next) else { return unclear("cannot be seen") };
             if links > MOST_LINKS {
                 return unclear("goes round in circles");
             }
@@ -366,17 +386,18 @@ impl Marks<'_> {
         if missing > 0 {
             return LeadsTo::Folder(Base { at, missing });
         }
-        let Some(found) = last.or_else(|| fs::metadata(&at).ok()) else { return unclear("cannot be seen") };
-        if found.is_dir() {
+        let last = last.or_else(|| self.disk.look_through(&at).ok());
+        let Some(found) = last else { return unclear("cannot be seen") };
+        if found.is_folder {
             return match name.through {
-                true if self.above.contains(&id(&found)) => {
+                true if self.above.contains(&found.id) => {
                     LeadsTo::Asked(format!("`{}` holds a place that belongs to aye", shown(&name.path)))
                 }
-                true if Some(id(&found)) == self.processes => unclear("depends on the process that opens it"),
+                true if Some(found.id) == self.processes => unclear("depends on the process that opens it"),
                 true | false => LeadsTo::Folder(Base { at, missing }),
             };
         }
-        match found.nlink() > 1 && self.has_by_another_name(&found) {
+        match found.names > 1 && self.has_by_another_name(&found) {
             true => LeadsTo::Asked(format!("`{}` is a file that belongs to aye", shown(&name.path))),
             false => LeadsTo::Elsewhere,
         }
@@ -389,24 +410,24 @@ impl Marks<'_> {
         let is_named = matches!(step, b"self" | b"thread-self") || step.iter().all(u8::is_ascii_digit);
         is_named
             && self.processes.is_some()
-            && fs::metadata(at).ok().map(|found| id(&found)) == self.processes
+            && self.disk.look_through(at).ok().map(|found| found.id) == self.processes
     }
 
     /// Whether a file that has several names has one among ours.
-    fn has_by_another_name(&self, file: &Metadata) -> bool {
-        if !self.ours.iter().any(|(device, _)| *device == file.dev()) {
+    fn has_by_another_name(&self, file: &Seen) -> bool {
+        if !self.ours.iter().any(|(device, _)| *device == file.id.0) {
             return false;
         }
         let mut open: Vec<PathBuf> = self.places.ours.clone();
         let mut looked_at = 0;
         while let Some(path) = open.pop() {
             looked_at += 1;
-            let Ok(found) = fs::symlink_metadata(&path) else { continue };
-            if id(&found) == id(file) || looked_at > MOST_OWN_FILES {
+            let Ok(found) = self.disk.look(&path) else { continue };
+            if found.id == file.id || looked_at > MOST_OWN_FILES {
                 return true;
             }
-            if found.is_dir() {
-                open.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            if found.is_folder {
+                open.extend(self.disk.entries(&path));
             }
         }
         false

@@ -1,12 +1,13 @@
 use super::*;
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-struct Disk {
+struct TestDisk {
     dir: tempfile::TempDir,
     places: Places,
 }
 
-impl Disk {
+impl TestDisk {
     /// `home/aye` is ours and has a token; agents work in `home/work`.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -35,7 +36,12 @@ impl Disk {
         let names: Vec<Name> = names.iter().map(name).collect();
         let words = names.iter().filter(|_| moves).map(|name| vec![name.clone()]).collect();
         let names = Names { names: names.into_iter().collect(), too_many: false, words };
-        self.places.why_asked(&names, &[self.path("home/work").to_str().unwrap().to_owned()])
+        let folders = [self.path("home/work").to_str().unwrap().to_owned()];
+        let why = self.places.why_asked(&Disk::any(), &names, &folders);
+        // Whatever can be said without waiting is the same.
+        let at_once = self.places.why_asked_at_once(&names, &folders);
+        assert!(at_once.is_none_or(|at_once| at_once == why), "{names:?}");
+        why
     }
 
     #[track_caller]
@@ -51,7 +57,7 @@ impl Disk {
 
 #[test]
 fn a_name_that_leads_to_our_files_is_seen_however_it_is_written() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     disk.link("home/work/link", "home/aye");
     disk.link("home/work/token", "home/aye/operator.token");
     disk.link("home/work/up", "home");
@@ -85,7 +91,7 @@ fn a_name_that_leads_to_our_files_is_seen_however_it_is_written() {
 
 #[test]
 fn detours_through_links_of_the_system_are_followed_as_the_system_does() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     // `..` behind a link leads to the parent of where the link leads.
     disk.link("elsewhere/far", "home/work/sub");
     disk.asked("ROOT/elsewhere/far/../../aye/x");
@@ -95,7 +101,7 @@ fn detours_through_links_of_the_system_are_followed_as_the_system_does() {
 
 #[test]
 fn what_depends_on_the_process_that_opens_it_goes_to_a_person() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     let own = format!("/proc/{}/environ", std::process::id());
     for name in [
         "/proc/self/cwd/x",
@@ -115,7 +121,7 @@ fn what_depends_on_the_process_that_opens_it_goes_to_a_person() {
 
 #[test]
 fn another_name_of_the_same_file_is_seen() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     fs::hard_link(disk.path("home/aye/operator.token"), disk.path("home/work/hard")).unwrap();
     disk.asked("hard");
     fs::hard_link(disk.path("home/work/file"), disk.path("home/work/other")).unwrap();
@@ -124,9 +130,9 @@ fn another_name_of_the_same_file_is_seen() {
 
 #[test]
 fn our_folder_may_itself_be_a_link() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     disk.link("elsewhere/aye", "home/aye");
-    let disk = Disk { places: Places::of(vec![disk.path("elsewhere/aye")]), dir: disk.dir };
+    let disk = TestDisk { places: Places::of(vec![disk.path("elsewhere/aye")]), dir: disk.dir };
     disk.asked("../aye/operator.token");
     disk.asked("ROOT/elsewhere/aye");
     assert!(disk.why(&["ROOT/elsewhere"], true, false).is_some(), "whoever replaces the link moves us");
@@ -134,7 +140,7 @@ fn our_folder_may_itself_be_a_link() {
 
 #[test]
 fn a_folder_above_ours_is_seen_where_everything_below_it_is_looked_at() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     disk.link("home/work/up", "home");
     for name in ["..", "up", "ROOT/home", "ROOT", "/", "sub/../.."] {
         assert!(disk.why(&[name], true, false).is_some(), "{name}");
@@ -145,7 +151,7 @@ fn a_folder_above_ours_is_seen_where_everything_below_it_is_looked_at() {
 
 #[test]
 fn names_are_also_meant_from_the_folders_that_a_command_names() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     assert!(disk.why(&["cd", "sub/deep", "../../../aye/operator.token"], true, true).is_some());
     disk.link("home/work/sub/x", "home/aye");
     assert!(disk.why(&["-C", "sub", "x/operator.token"], true, true).is_some());
@@ -154,7 +160,7 @@ fn names_are_also_meant_from_the_folders_that_a_command_names() {
 
 #[test]
 fn what_cannot_be_seen_goes_to_a_person() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     disk.link("home/work/a", "home/work/b");
     disk.link("home/work/b", "home/work/a");
     disk.asked("a");
@@ -170,16 +176,20 @@ fn what_cannot_be_seen_goes_to_a_person() {
 
 #[test]
 fn an_agent_that_works_in_our_folder_is_asked_about_everything() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     disk.link("home/work/link", "home/aye");
     let names = Names { names: [Name { path: "x".into(), through: false }].into(), ..Names::default() };
     let folder = disk.path("home/work/link").to_str().unwrap().to_owned();
-    assert!(disk.places.why_asked(&names, &[folder]).is_some());
+    assert!(disk.places.why_asked(&Disk::any(), &names, &[folder]).is_some());
 }
 
 #[tokio::test]
 async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
-    let hung = OwnFiles { queue: Arc::default(), patience: Duration::from_millis(10) };
+    let hung = OwnFiles {
+        at_once: Box::new(|_, _| None),
+        queue: Arc::default(),
+        patience: Duration::from_millis(10),
+    };
     let names = Names { names: [Name { path: "x".into(), through: false }].into(), ..Names::default() };
     let why = hung.why_asked(names, vec!["/".into()]).await;
     assert_eq!(why.as_deref(), Some(NOT_LOOKED_AT));
@@ -187,7 +197,8 @@ async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
 
 #[tokio::test]
 async fn a_look_that_panics_leaves_it_to_a_person_and_the_thread_to_the_next() {
-    let files = OwnFiles::with(|names, _| match names.names.iter().any(|name| name.path == "bug") {
+    let never: LookAtOnce = Box::new(|_, _| None);
+    let files = OwnFiles::with(never, |names, _| match names.names.iter().any(|name| name.path == "bug") {
         true => panic!("a bug"),
         false => None,
     });
@@ -205,7 +216,7 @@ async fn a_look_that_panics_leaves_it_to_a_person_and_the_thread_to_the_next() {
 
 #[test]
 fn a_command_that_changes_its_folder_more_than_once_is_followed() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     let asked = |words: &[&str]| disk.why(words, false, true).is_some();
     assert!(asked(&["cd", "..", "cd", "..", "cat", "home/aye/operator.token"]));
     assert!(asked(&["make", "-C", "sub/deep", "-C", "../..", "-C", "..", "-C", "..", "-f", "home/aye/x"]));
@@ -220,7 +231,7 @@ fn a_command_that_changes_its_folder_more_than_once_is_followed() {
 
 #[test]
 fn a_name_that_goes_back_from_a_folder_that_a_command_may_still_make_goes_to_a_person() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     // `ln -s .. new && cat new/../aye`: only then it shows where that leads.
     assert!(disk.why(&["cat", "new/../file"], true, true).is_some());
     assert!(disk.why(&["new/../file"], false, false).is_none());
@@ -229,9 +240,31 @@ fn a_name_that_goes_back_from_a_folder_that_a_command_may_still_make_goes_to_a_p
 
 #[test]
 fn a_search_through_all_processes_goes_to_a_person() {
-    let disk = Disk::new();
+    let disk = TestDisk::new();
     if Path::new("/proc/self").exists() {
         assert!(disk.why(&["/proc/"], true, true).is_some());
         assert!(disk.why(&["/proc/version"], true, true).is_none());
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_system_holds_in_memory_is_looked_at_without_waiting() {
+    // Linux can since 5.12.
+    if Disk::in_memory().look(Path::new("/")).is_err() {
+        return;
+    }
+    let disk = TestDisk::new();
+    let at_once = |path: &str| {
+        let names = Names { names: [Name { path: path.into(), through: true }].into(), ..Names::default() };
+        disk.places.why_asked_at_once(&names, &[disk.path("home/work").to_str().unwrap().to_owned()])
+    };
+    // Both were made just now, and so are held; that a third is not there is held once somebody has looked.
+    assert_eq!(at_once("file"), Some(None));
+    assert!(matches!(at_once("../aye/operator.token"), Some(Some(_))));
+    assert!(!disk.path("home/work/new").exists());
+    assert_eq!(at_once("new"), Some(None));
+    // Links are read from the disk.
+    disk.link("home/work/link", "home/aye");
+    assert_eq!(at_once("link/operator.token"), None);
 }

@@ -1,0 +1,125 @@
+//! Looking at files by name: with all the time it takes, or only at what the system holds in memory, which never waits.
+
+use std::cell::Cell;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What one file is, whatever it is called.
+pub type Id = (u64, u64);
+
+pub struct Seen {
+    pub id: Id,
+    pub is_folder: bool,
+    pub is_link: bool,
+    /// How many names it has.
+    pub names: u64,
+}
+
+impl Seen {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            id: (found.dev(), found.ino()),
+            is_folder: found.is_dir(),
+            is_link: found.is_symlink(),
+            names: found.nlink(),
+        }
+    }
+}
+
+pub struct Disk {
+    may_wait: bool,
+    /// Something could not be seen without waiting, so that nothing can be said.
+    missed: Cell<bool>,
+}
+
+impl Disk {
+    pub fn any() -> Self {
+        Self { may_wait: true, missed: Cell::new(false) }
+    }
+
+    pub fn in_memory() -> Self {
+        Self { may_wait: false, missed: Cell::new(false) }
+    }
+
+    pub fn saw_everything(&self) -> bool {
+        !self.missed.get()
+    }
+
+    /// What has this name itself, be it a link.
+    pub fn look(&self, path: &Path) -> io::Result<Seen> {
+        match self.may_wait {
+            true => fs::symlink_metadata(path).map(|found| Seen::of(&found)),
+            false => self.note(in_memory::look(path, false)),
+        }
+    }
+
+    /// What a name leads to.
+    pub fn look_through(&self, path: &Path) -> io::Result<Seen> {
+        match self.may_wait {
+            true => fs::metadata(path).map(|found| Seen::of(&found)),
+            false => self.note(in_memory::look(path, true)),
+        }
+    }
+
+    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.may_wait {
+            true => fs::read_link(path),
+            false => self.note(Err(io::ErrorKind::WouldBlock.into())),
+        }
+    }
+
+    pub fn entries(&self, folder: &Path) -> Vec<PathBuf> {
+        if !self.may_wait {
+            self.missed.set(true);
+            return Vec::new();
+        }
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// Only that a name is there or not is certain; any other error may be of the way of looking.
+    fn note<T>(&self, found: io::Result<T>) -> io::Result<T> {
+        if found.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+            self.missed.set(true);
+        }
+        found
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod in_memory {
+    use super::Seen;
+    use rustix::fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, makedev, openat2, statx,
+    };
+    use std::io;
+    use std::path::Path;
+
+    /// Refused by the system if it would have to ask a file system for anything.
+    pub fn look(path: &Path, through: bool) -> io::Result<Seen> {
+        let how = OFlags::PATH | OFlags::CLOEXEC;
+        let how = if through { how } else { how | OFlags::NOFOLLOW };
+        let file = openat2(CWD, path, how, Mode::empty(), ResolveFlags::CACHED)?;
+        let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
+        let found = statx(&file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted)?;
+        let kind = FileType::from_raw_mode(found.stx_mode.into());
+        Ok(Seen {
+            id: (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino),
+            is_folder: kind == FileType::Directory,
+            is_link: kind == FileType::Symlink,
+            names: found.stx_nlink.into(),
+        })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod in_memory {
+    use super::Seen;
+    use std::io;
+    use std::path::Path;
+
+    pub fn look(_: &Path, _: bool) -> io::Result<Seen> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+}
