@@ -11,6 +11,7 @@ mod follow;
 mod following;
 mod gates;
 mod hooks;
+mod hubs;
 mod joined;
 mod kills;
 mod mcp;

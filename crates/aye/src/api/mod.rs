@@ -97,8 +97,8 @@ impl App {
         Ok(format!("{}/sign-in#{}", self.url, self.hub.first_passkey_code().await?))
     }
 
-    pub fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
-        Ok(format!("{}/sign-in#{}", self.url, self.hub.sign_in_code()?))
+    pub async fn sign_in_link(&self) -> Result<String, crate::hub::Problem> {
+        Ok(format!("{}/sign-in#{}", self.url, self.hub.sign_in_code().await?))
     }
 }
 

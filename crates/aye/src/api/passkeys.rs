@@ -18,7 +18,7 @@ pub async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Reply<Passkeys>, Failure> {
-    let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id);
+    let may_add_first = app.hub.may_add_first_passkey(&caller.credential.id).await?;
     let (passkeys, needed) = (app.hub.passkeys().await?, app.hub.policy().asks_for_proof());
     Ok(ok(Passkeys { passkeys, needed, may_add_first }))
 }

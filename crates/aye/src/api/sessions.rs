@@ -79,7 +79,7 @@ pub async fn token(
     Body(signed): Body<Signed>,
 ) -> Result<Reply<PageToken>, Failure> {
     let signature = unhex(&signed.signature).unwrap_or_default();
-    match app.hub.session_token(&session, &signed.challenge, &signature) {
+    match app.hub.session_token(&session, &signed.challenge, &signature).await {
         Ok((token, lasts)) => Ok(ok(PageToken { token, lasts: lasts.as_secs() })),
         Err(SessionError::Problem(problem)) => Err(problem.into()),
         // A page can ask for another challenge, but it cannot change its key.

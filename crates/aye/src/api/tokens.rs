@@ -95,5 +95,5 @@ pub async fn revoke(
 }
 
 pub async fn link(State(app): State<App>) -> Result<Reply<Link>, Failure> {
-    Ok(Reply(StatusCode::CREATED, Link { url: app.sign_in_link()? }))
+    Ok(Reply(StatusCode::CREATED, Link { url: app.sign_in_link().await? }))
 }

@@ -82,7 +82,7 @@ impl Up {
         hub.serves_pages(Pages::of(reach.public.as_ref(), reach.tls.is_some(), listening.port()));
         let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
         let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
-        let link = app.sign_in_link()?;
+        let link = app.sign_in_link().await?;
         tasks.spawn(serve(app, listeners));
         self.greet(&address, &link)?;
         if !self.no_open && std::io::stdout().is_terminal() {

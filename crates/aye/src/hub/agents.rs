@@ -3,7 +3,7 @@
 use super::change::{change, publish_agent};
 use super::settle::take_receipt;
 use super::{Hub, Problem, names};
-use crate::processes::Process;
+use crate::processes::{Process, host};
 use crate::protocol::{Command, Registration};
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
@@ -71,7 +71,7 @@ impl Hub {
         }
         let id = id.clone();
         let work = move |tx: &mut Tx| {
-            let Some(agent) = tx.agent(&id)? else { return Ok(()) };
+            let Some(agent) = tx.agent(&id)?.filter(|agent| agent.lost) else { return Ok(()) };
             tx.put_agent(&AgentRow { lost: false, ..agent })?;
             tx.audit(now, "agent.found", id.as_str(), Some(&id), None, json!({}))?;
             publish_agent(tx, &id)
@@ -233,7 +233,9 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
     let cwd = told.cwd.map_or(known.profile.cwd, String::from);
     // The folder of its process is what rules for a folder go by, so that process stays while it lives.
-    let is_alive = |process: &(u32, u64)| Process::from(*process).is_alive();
+    let is_here = !tx.is_on_server() || known.profile.host == host();
+    // Of a process of another machine nothing is known here.
+    let is_alive = |process: &(u32, u64)| !is_here || Process::from(*process).is_alive();
     let process = known.profile.process.filter(is_alive).or(named).or(known.profile.process);
     // Whoever speaks of an agent whose process is gone does not bring it back, unless they name one that lives.
     let is_over = known.report == Report::Ended && process.is_some_and(|process| !is_alive(&process));

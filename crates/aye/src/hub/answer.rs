@@ -93,7 +93,7 @@ impl Hub {
         let now = self.inner.clock.now();
         let places = self.inner.policy.places();
         let proof = self.proof_now(&call.ask, &call.answer).await?;
-        let presented = self.present(call.assertion.clone(), format!("#/asks/{}", call.ask));
+        let presented = self.present(call.assertion.clone(), format!("#/asks/{}", call.ask)).await?;
         let work = move |tx: &mut Tx| {
             // Another hub may have revoked it a moment ago.
             if call.token.as_ref().is_some_and(|token| !tx.has_token(token)) {

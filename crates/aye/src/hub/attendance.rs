@@ -53,6 +53,10 @@ impl Hub {
             Role::Operator => {
                 present.operators += 1;
                 present.anybody = true;
+                if self.is_one_of_several() {
+                    // The others are told at once.
+                    self.inner.sooner.notify_one();
+                }
             }
             Role::Viewer | Role::Agent => present.viewers += 1,
         }

@@ -123,7 +123,7 @@ impl Hub {
             return Ok(NewRun { assertion: None, ..run });
         }
         let now = self.inner.clock.now();
-        let presented = self.present(run.assertion.clone(), "#/start".to_owned());
+        let presented = self.present(run.assertion.clone(), "#/start".to_owned()).await?;
         let (subject, who) = (run_subject(&run), who.to_owned());
         let work = move |tx: &mut Tx| {
             let act = SignedAct { purpose: Purpose::StartRun, subject, agent: None, ask: None, who: &who };

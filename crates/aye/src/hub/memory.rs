@@ -6,6 +6,9 @@ use crate::store::Tx;
 use aye_core::{AgentId, Surface};
 use serde_json::Value;
 
+/// What only the hub that talks to Telegram may do, where several share a database.
+pub const TELEGRAM_LEASE: &str = "telegram";
+
 /// One thing to remember, or without a body to forget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memo {
@@ -17,7 +20,8 @@ pub struct Memo {
 impl Hub {
     /// All of it or none, and on disk when this returns.
     pub async fn remember(&self, surface: Surface, memos: Vec<Memo>) -> Result<(), Problem> {
-        self.inner.store.write(move |tx| keep(tx, surface, memos)).await
+        let hub = self.clone();
+        self.inner.store.write(move |tx| keep(tx, &hub, surface, memos)).await
     }
 
     pub async fn recall(
@@ -38,10 +42,10 @@ impl Hub {
         memos: Vec<Memo>,
     ) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let agent = id.clone();
+        let (hub, agent) = (self.clone(), id.clone());
         let work = move |tx: &mut Tx| {
             queue_command(tx, &agent, command, &who, now)?;
-            keep(tx, surface, memos)
+            keep(tx, &hub, surface, memos)
         };
         self.inner.store.write(work).await?;
         self.inner.feed.wake(&commands_of(&id));
@@ -49,7 +53,10 @@ impl Hub {
     }
 }
 
-fn keep(tx: &mut Tx, surface: Surface, memos: Vec<Memo>) -> Result<(), Problem> {
+fn keep(tx: &mut Tx, hub: &Hub, surface: Surface, memos: Vec<Memo>) -> Result<(), Problem> {
+    if surface == Surface::Telegram && !tx.has_lease(TELEGRAM_LEASE, &hub.inner.id)? {
+        return Err(Problem::Conflict("another hub talks to Telegram now"));
+    }
     for memo in memos {
         match &memo.body {
             Some(body) => tx.put_memory(surface, memo.kind, &memo.key, body)?,

@@ -38,6 +38,7 @@ mod problem;
 mod proof;
 mod raise;
 mod settle;
+mod shared;
 mod timers;
 
 pub use crate::protocol::{Command, Image, Registration};
@@ -51,7 +52,7 @@ pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInErr
 pub use follow::{Followed, Follower};
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};
-pub use memory::Memo;
+pub use memory::{Memo, TELEGRAM_LEASE};
 pub use meters::{Counted, Figures, Histogram};
 pub use own_files::why_asked;
 pub use passkeys::Challenge;
@@ -60,6 +61,7 @@ pub use problem::{NO_RANDOMNESS, Problem};
 pub use raise::{Raise, Raised};
 
 use crate::home::Home;
+use crate::random::random_hex;
 use crate::store::{self, CatchUp, Reader, Store};
 use alive::Processes;
 use anyhow::Context;
@@ -88,10 +90,12 @@ pub struct Hub {
 }
 
 struct Inner {
+    /// By which hubs on one server tell each other apart.
+    id: String,
     store: Store,
     feed: Arc<Feed>,
     clock: Clock,
-    life: Life,
+    life: Arc<Life>,
     processes: tokio::sync::Mutex<Processes>,
     credentials: Credentials,
     policy: PolicyInForce,
@@ -113,8 +117,8 @@ impl Hub {
     pub async fn open(home: &Home, clock: Clock) -> anyhow::Result<Self> {
         let feed = Arc::new(Feed::new());
         let meters = Arc::new(Meters::default());
-        let in_force = Arc::new(InForce::default());
-        let tell = others::tell(feed.clone(), meters.clone(), in_force.clone());
+        let (in_force, life) = (Arc::new(InForce::default()), Arc::new(Life::default()));
+        let tell = others::tell(feed.clone(), meters.clone(), in_force.clone(), life.clone());
         let (opened, store) = oneshot::channel();
         let (place, now) = (home.clone(), clock.now());
         // Detached: a hub that is told to stop while it waits for a server does not wait for this thread.
@@ -126,7 +130,7 @@ impl Hub {
         let credentials =
             Credentials::open(home, &store, &clock, in_force).await.context("cannot read the tokens")?;
         let agents = store.read(|db| db.agents(false)).await?;
-        let life = Life::starting_now(&agents, clock.now());
+        life.starts(&agents, store.is_on_server(), clock.now());
         let last = LastTime {
             proof: store.read(Reader::last_proof).await?,
             has_passkey: !store.read(Reader::passkeys).await?.is_empty(),
@@ -137,6 +141,7 @@ impl Hub {
         let (claims, streams, askers) = (Arc::default(), Arc::default(), Askers::default());
         let (passkeys, sooner) = (Passkeys::default(), Notify::new());
         let inner = Inner {
+            id: random_hex::<8>().context("the system has no randomness for a name")?,
             store,
             feed,
             clock,

@@ -3,12 +3,19 @@
 use super::agents::commands_of;
 use super::credentials::InForce;
 use super::feed::Feed;
+use super::life::Life;
 use super::meters::Meters;
-use crate::store::{FromOthers, News};
+use crate::store::{FromOthers, News, Subject};
+use aye_core::AgentState;
 use std::sync::Arc;
 
 /// Called with each commit, in order. Nothing here waits for the store.
-pub fn tell(feed: Arc<Feed>, meters: Arc<Meters>, in_force: Arc<InForce>) -> impl Fn(News) + Send + 'static {
+pub fn tell(
+    feed: Arc<Feed>,
+    meters: Arc<Meters>,
+    in_force: Arc<InForce>,
+    life: Arc<Life>,
+) -> impl Fn(News) + Send + 'static {
     move |news| match news {
         News::Own { changes, group } => {
             meters.commit(group);
@@ -19,6 +26,11 @@ pub fn tell(feed: Arc<Feed>, meters: Arc<Meters>, in_force: Arc<InForce>) -> imp
             commanded.iter().for_each(|agent| feed.wake(&commands_of(agent)));
             if is_cut {
                 feed.skip();
+            }
+            for change in &changes {
+                if let Subject::Agent(agent) = &change.subject {
+                    life.is_lost(&agent.id, agent.state == AgentState::Lost);
+                }
             }
             feed.publish(changes);
         }

@@ -54,7 +54,7 @@ impl Hub {
         let policy = self.policy();
         let any_next = policy.outline_preapproval == OutlinePreapproval::Next;
         let proof = policy.proof_for_plans();
-        let presented = self.present(assertion, format!("#/agents/{agent}"));
+        let presented = self.present(assertion, format!("#/agents/{agent}")).await?;
         let work = move |tx: &mut Tx| {
             tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
             let mut outline = tx.outline(&agent)?;

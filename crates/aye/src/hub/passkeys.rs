@@ -5,7 +5,7 @@ use super::problem::{NO_RANDOMNESS, random_id};
 use super::{Hub, Problem};
 use crate::protocol::PasskeyInfo;
 use crate::store::passkeys::{added_detail, used_detail};
-use crate::store::{PasskeyRow, Reader, Tx};
+use crate::store::{Kept, PasskeyRow, Reader, Room, Ticket, TicketFor, Tx};
 use crate::webauthn::{
     Assertion, Encoded, Pages, Purpose, Registered, Registration, Site, Statement, Unproven, check_assertion,
     check_registration,
@@ -24,6 +24,7 @@ const CHALLENGE_LASTS: SignedDuration = SignedDuration::from_mins(5);
 /// Of one caller, whose own oldest gives way; so that nobody pushes out another's.
 const MOST_OF_ONE: usize = 16;
 const MOST_OF_ALL: usize = 1024;
+const TOO_MANY: Problem = Problem::Conflict("too many challenges are out: try again in a few minutes");
 const MOST_PASSKEYS: usize = 64;
 
 #[derive(Default)]
@@ -116,11 +117,8 @@ impl Passkeys {
         self.pages.get().cloned().unwrap_or_default()
     }
 
-    /// A nonce that can be taken once.
-    fn give(&self, by: &str, now: Timestamp) -> Result<(String, Timestamp), Problem> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|_| NO_RANDOMNESS)?;
-        let (nonce, until) = (hex(&bytes), now.saturating_add(CHALLENGE_LASTS).unwrap_or(now));
+    /// From here on this nonce can be taken once.
+    fn give(&self, nonce: &str, by: &str, until: Timestamp, now: Timestamp) -> Result<(), Problem> {
         let mut out = self.challenges();
         out.retain(|_, challenged| challenged.until > now);
         let own = out.iter().filter(|(_, challenged)| challenged.by == by);
@@ -129,10 +127,10 @@ impl Passkeys {
             out.remove(&oldest);
         }
         if out.len() >= MOST_OF_ALL {
-            return Err(Problem::Conflict("too many challenges are out: try again in a few minutes"));
+            return Err(TOO_MANY);
         }
-        out.insert(nonce.clone(), Challenged { by: by.to_owned(), until });
-        Ok((nonce, until))
+        out.insert(nonce.to_owned(), Challenged { by: by.to_owned(), until });
+        Ok(())
     }
 
     fn take(&self, nonce: &str, now: Timestamp) -> bool {
@@ -157,14 +155,10 @@ impl Hub {
         Ok(rows.into_iter().map(PasskeyInfo::from).collect())
     }
 
-    /// Whether this session came by a link that lets it add the first passkey, and there is none yet.
-    pub fn may_add_first_passkey(&self, session: &str) -> bool {
-        self.inner.passkeys.first.may_add(session, self.inner.clock.now())
-    }
-
     /// A code that signs a browser in, and lets it add the first passkey.
     pub async fn first_passkey_code(&self) -> Result<String, Problem> {
-        let code = self.sign_in_code()?;
+        let code = self.sign_in_code().await?;
+        self.offer_first_passkey(&code).await?;
         let (first, now) = (self.inner.passkeys.first.clone(), self.inner.clock.now());
         let page = self.passkeys_page();
         // In the order of all additions, so that none happens between the look and the offer.
@@ -197,17 +191,47 @@ impl Hub {
         let rows = self.inner.store.read(Reader::passkeys).await?;
         let credentials =
             rows.into_iter().filter(|row| row.rp == site.rp).map(|row| row.credential).collect();
-        let (nonce, until) = self.inner.passkeys.give(by, self.inner.clock.now())?;
+        let (nonce, until) = self.give_challenge(by).await?;
         let challenge = Statement { purpose, nonce: &nonce, subject }.challenge();
         Ok(Challenge { nonce, challenge, rp: site.rp.clone(), credentials, until })
     }
 
+    /// A nonce that can be taken once.
+    async fn give_challenge(&self, by: &str) -> Result<(String, Timestamp), Problem> {
+        let (mut bytes, now) = ([0; 16], self.inner.clock.now());
+        getrandom::fill(&mut bytes).map_err(|_| NO_RANDOMNESS)?;
+        let (nonce, until) = (hex(&bytes), now.saturating_add(CHALLENGE_LASTS).unwrap_or(now));
+        if !self.inner.store.is_on_server() {
+            self.inner.passkeys.give(&nonce, by, until, now)?;
+            return Ok((nonce, until));
+        }
+        let (secret, by, detail) = (nonce.clone(), by.to_owned(), String::new());
+        let ticket = Ticket { purpose: TicketFor::Challenge, secret, by, detail, lasts: CHALLENGE_LASTS };
+        let room = Room { of_all: MOST_OF_ALL, of_one: MOST_OF_ONE };
+        match self.inner.store.put_ticket(ticket, room).await? {
+            Kept::Yes => Ok((nonce, until)),
+            Kept::Known | Kept::NoRoom => Err(TOO_MANY),
+        }
+    }
+
+    async fn take_challenge(&self, nonce: &str) -> Result<bool, Problem> {
+        match self.inner.store.is_on_server() {
+            true => Ok(self.inner.store.take_ticket(TicketFor::Challenge, nonce).await?.is_some()),
+            false => Ok(self.inner.passkeys.take(nonce, self.inner.clock.now())),
+        }
+    }
+
     /// Takes the challenge of a signature off the list, before anything else is known of it.
-    pub(super) fn present(&self, assertion: Option<Assertion>, place: String) -> Presented {
-        let passkeys = &self.inner.passkeys;
-        let now = self.inner.clock.now();
-        let fresh = assertion.as_ref().is_some_and(|assertion| passkeys.take(&assertion.nonce, now));
-        Presented { assertion, fresh, pages: passkeys.pages(), place }
+    pub(super) async fn present(
+        &self,
+        assertion: Option<Assertion>,
+        place: String,
+    ) -> Result<Presented, Problem> {
+        let fresh = match &assertion {
+            Some(assertion) => self.take_challenge(&assertion.nonce).await?,
+            None => false,
+        };
+        Ok(Presented { assertion, fresh, pages: self.inner.passkeys.pages(), place })
     }
 
     /// What a new passkey says of itself. The challenge stays out: first another passkey may have to sign for it.
@@ -239,11 +263,15 @@ impl Hub {
     ) -> Result<PasskeyInfo, Problem> {
         let now = self.inner.clock.now();
         let new = self.read_registration(&registration)?;
-        if !self.inner.passkeys.take(&registration.nonce, now) {
+        if !self.take_challenge(&registration.nonce).await? {
             return Err(self.not_added(&Unproven::Stale));
         }
         let first = self.inner.passkeys.first.clone();
-        let presented = self.present(assertion, "#/passkeys".to_owned());
+        let has_ticket = match self.inner.store.is_on_server() {
+            true => Some(self.may_add_first_passkey(&session).await?),
+            false => None,
+        };
+        let presented = self.present(assertion, "#/passkeys".to_owned()).await?;
         let id = random_id()?.as_str().to_owned();
         let work = move |tx: &mut Tx| {
             let there = tx.complete_passkeys()?;
@@ -254,7 +282,7 @@ impl Hub {
                 return Err(Problem::Conflict("this passkey is registered already"));
             }
             match there.is_empty() {
-                true if first.may_add(&session, now) => {}
+                true if has_ticket.unwrap_or_else(|| first.may_add(&session, now)) => {}
                 true => {
                     return Err(Problem::NotAllowed(
                         "the first passkey needs the link that `aye passkey add` prints where the hub runs",
@@ -276,6 +304,7 @@ impl Hub {
             let row = PasskeyRow { id, credential, key, name, rp, counter, created_at: now, used_at: None };
             // Whichever way it came, it is no longer the first that anybody could add.
             first.is_there();
+            tx.forget_first_passkey_tickets()?;
             tx.put_passkey(&row)?;
             tx.audit(now, "passkey.added", &who, None, None, added_detail(&row))?;
             Ok(PasskeyInfo::from(row))
@@ -290,7 +319,7 @@ impl Hub {
         who: String,
     ) -> Result<(), Problem> {
         let now = self.inner.clock.now();
-        let presented = self.present(assertion, "#/passkeys".to_owned());
+        let presented = self.present(assertion, "#/passkeys".to_owned()).await?;
         let work = move |tx: &mut Tx| {
             let passkey = tx.passkeys()?.into_iter().find(|passkey| passkey.id == id);
             let PasskeyRow { id, credential, .. } = passkey.ok_or(Problem::NoSuchPasskey)?;

@@ -2,6 +2,7 @@
 
 use super::alive::Looked;
 use super::change::{change, publish_agent};
+use super::life::SILENCE;
 use super::{Hub, Problem};
 use crate::processes::host;
 use crate::store::{AgentRow, Reader, Tx};
@@ -26,7 +27,7 @@ pub async fn run(hub: Hub, stop: CancellationToken) {
             Err(error) => tracing::error!(%error, "the timers could not do their work; they try again"),
         }
         if naps % NAPS_BETWEEN_PRUNES == 0
-            && let Err(error) = hub.inner.store.write(|tx| tx.prune_outbox(OUTBOX_KEPT)).await
+            && let Err(error) = hub.inner.store.prune(OUTBOX_KEPT).await
         {
             tracing::error!(%error, "old changes could not be forgotten");
         }
@@ -49,6 +50,7 @@ impl Hub {
     /// Does what is due now. What cannot be done holds up nothing else.
     pub async fn tick(&self) -> Result<(), Problem> {
         let done = [
+            self.tell_who_is_here().await,
             self.expire_due().await,
             self.reject_unattended().await,
             self.end_dead_agents().await,
@@ -105,7 +107,8 @@ impl Hub {
 
     /// Where people chose so, nobody being there is told to the agents instead of waiting for somebody.
     async fn reject_unattended(&self) -> Result<(), Problem> {
-        if !self.rejects_now() {
+        let WhenUnattended::Reject(after) = self.policy().when_unattended else { return Ok(()) };
+        if !self.rejects_now() || self.is_attended_elsewhere(after).await? {
             return Ok(());
         }
         while self.expire(self.inner.store.read(Reader::some_open_asks).await?, Expiry::Unattended).await? > 0
@@ -122,7 +125,7 @@ impl Hub {
         if processes.version != Some(version) {
             let mut agents = self.inner.store.read(|db| db.agents(false)).await?;
             if self.inner.store.is_on_server() {
-                // The hub before may have run on another machine: its processes cannot be seen from here.
+                // Processes of other machines cannot be seen from here.
                 agents.retain(|agent| agent.profile.host == host());
             }
             processes.renew(version, agents);
@@ -142,15 +145,28 @@ impl Hub {
         let now = self.inner.clock.now();
         let mark = |id: AgentId| {
             self.inner.store.write(move |tx: &mut Tx| {
-                // Whoever speaks of an agent that has ended does not bring it back.
-                let is_alive = |agent: &AgentRow| agent.report != Report::Ended;
-                let Some(agent) = tx.agent(&id)?.filter(is_alive) else { return Ok(()) };
+                // Whoever speaks of an agent that has ended does not bring it back, and another hub may have come first.
+                let is_there = |agent: &AgentRow| agent.report != Report::Ended && !agent.lost;
+                let Some(agent) = tx.agent(&id)?.filter(is_there) else { return Ok(()) };
                 tx.put_agent(&AgentRow { lost: true, ..agent })?;
                 tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;
                 super::settle::give_up_secrets(tx, &id, now)?;
                 publish_agent(tx, &id)
             })
         };
-        join_all(self.inner.life.fallen_silent(now).into_iter().map(mark)).await.into_iter().collect()
+        let silent = match self.is_one_of_several() {
+            true => self.silent_at_all_hubs().await?,
+            false => self.inner.life.fallen_silent(now),
+        };
+        join_all(silent.into_iter().map(mark)).await.into_iter().collect()
+    }
+
+    async fn silent_at_all_hubs(&self) -> Result<Vec<AgentId>, Problem> {
+        if !self.inner.life.can_tell_silence() {
+            return Ok(Vec::new());
+        }
+        let silent = self.inner.store.silent_agents(SILENCE).await?;
+        silent.iter().for_each(|agent| self.inner.life.is_lost(agent, true));
+        Ok(silent)
     }
 }

@@ -4,6 +4,7 @@ mod agents;
 mod ask_names;
 mod asks;
 mod audit;
+mod beside;
 #[cfg(test)]
 pub mod by_hand;
 mod commands;
@@ -19,12 +20,14 @@ mod outbox;
 mod outlines;
 pub mod passkeys;
 mod postgres;
+mod presence;
 mod reader;
 mod row_mac;
 mod secrets;
 mod sql;
 mod sqlite;
 mod standing;
+mod tickets;
 mod tokens;
 pub mod verify;
 mod writer;
@@ -45,6 +48,7 @@ pub use reader::Reader;
 #[cfg(test)]
 pub use sqlite::open_to_read;
 pub use standing::Doubt;
+pub use tickets::{Kept, Room, Ticket, TicketFor};
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
 pub use writer::MOST_UNAWAITED;
@@ -155,6 +159,7 @@ struct Server {
     database: Arc<Database>,
     /// Follows what other hubs write.
     listener: Arc<Listener>,
+    beside: Arc<Mutex<sql::Connection>>,
 }
 
 struct Readers {
@@ -196,7 +201,8 @@ impl Store {
         let writer = Writer::start(writer, shared.clone()).map_err(io)?;
         let listen = |database: &Arc<Database>| {
             let listener = Listener::start(open_reader(Purpose::Listen)?, shared.clone()).map_err(io)?;
-            Ok::<_, OpenError>(Server { database: database.clone(), listener: Arc::new(listener) })
+            let beside = Arc::new(Mutex::new(database.open_reader(Purpose::Beside)?));
+            Ok::<_, OpenError>(Server { database: database.clone(), listener: Arc::new(listener), beside })
         };
         let server = server.as_ref().map(listen).transpose()?;
         Ok(Self {

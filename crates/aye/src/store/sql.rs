@@ -365,6 +365,14 @@ impl Connection {
         }
     }
 
+    /// Connects anew if the connection is known to be broken.
+    pub fn make_ready(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(connection) => connection.connect(),
+        }
+    }
+
     /// Tells other hubs which of the rows that stand the group changed.
     pub fn note_what_stood(&self, changed: &[Value]) -> Result<(), StoreError> {
         match self {

@@ -47,19 +47,34 @@ pub async fn make(
     PathId(id): PathId<AskId>,
     Body(which): Body<Which>,
 ) -> Result<Reply<Address>, Failure> {
-    let ask = app.hub.ask(&id).await?;
-    let aye_core::Body::Question(body) = ask.body else { return Err(nothing()) };
-    let question = body.questions.into_iter().nth(which.question).ok_or_else(nothing)?;
-    let offer = question.options.into_iter().nth(which.option).ok_or_else(nothing)?;
-    let html = offer.preview.ok_or_else(nothing)?;
+    let html = find(&app, &id, &which).await?;
     let ticket = random_hex::<32>().map_err(|_| Failure::from(NO_RANDOMNESS))?;
     let path = format!("/preview/{ticket}");
-    app.previews.put(ticket, html, Instant::now());
+    match app.hub.is_one_of_several() {
+        true => app.hub.keep_preview(&ticket, &id, [which.question, which.option]).await?,
+        false => app.previews.put(ticket, html, Instant::now()),
+    }
     Ok(Reply(StatusCode::CREATED, Address { path }))
 }
 
+async fn find(app: &App, id: &AskId, which: &Which) -> Result<String, Failure> {
+    let aye_core::Body::Question(body) = app.hub.ask(id).await?.body else { return Err(nothing()) };
+    let question = body.questions.into_iter().nth(which.question).ok_or_else(nothing)?;
+    let offer = question.options.into_iter().nth(which.option).ok_or_else(nothing)?;
+    offer.preview.ok_or_else(nothing)
+}
+
+/// A preview that any of the hubs may have been asked for.
+async fn find_kept(app: &App, ticket: &str) -> Result<String, Failure> {
+    let (id, [question, option]) = app.hub.take_preview(ticket).await?.ok_or_else(nothing)?;
+    find(app, &id, &Which { question, option }).await
+}
+
 pub async fn show(State(app): State<App>, PathId(ticket): PathId<String>) -> Result<Response, Failure> {
-    let html = app.previews.take(&ticket, Instant::now()).ok_or_else(nothing)?;
+    let html = match app.hub.is_one_of_several() {
+        true => find_kept(&app, &ticket).await?,
+        false => app.previews.take(&ticket, Instant::now()).ok_or_else(nothing)?,
+    };
     let page = format!("<!doctype html><meta charset=\"utf-8\"><title>Preview</title>{html}");
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),

@@ -67,7 +67,10 @@ impl Credentials {
         let credentials = Self {
             in_force,
             sign_in_codes: SignInCodes::default(),
-            page_tokens: PageTokens::new().context("the system has no randomness for a key")?,
+            page_tokens: match store.is_on_server() {
+                true => PageTokens::shared(store.key()),
+                false => PageTokens::new().context("the system has no randomness for a key")?,
+            },
             agent_key,
         };
         credentials.revoke_sessions_without_key(store, clock.now()).await?;

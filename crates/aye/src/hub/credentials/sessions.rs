@@ -6,7 +6,9 @@ use super::Credential;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::random::random_hex;
 pub use crate::store::Session;
+use crate::store::{Kept, Room, Ticket, TicketFor};
 use aye_core::digest::hex;
+use aye_core::trail::ChainKey;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::{SignedDuration, Timestamp};
 use sha2::Sha256;
@@ -30,7 +32,8 @@ pub enum SessionError {
 }
 
 /// Makes challenges and tokens, and knows its own again. Its key lives as long as the hub's process, so that
-/// nothing that was sent to anybody while the hub was down is worth anything to the next one.
+/// nothing that was sent to anybody while the hub was down is worth anything to the next one. Hubs that share a database have
+/// the same key, because a page that was at one of them goes on at another.
 pub struct PageTokens {
     key: [u8; 32],
     used: Mutex<HashMap<String, Timestamp>>,
@@ -47,6 +50,11 @@ impl PageTokens {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self { key, used: Mutex::default() })
+    }
+
+    /// As every hub with this key of the trail makes them.
+    pub fn shared(key: &ChainKey) -> Self {
+        Self { key: key.tag_bytes("page tokens", ""), used: Mutex::default() }
     }
 
     /// When it ends, something that makes it the only one, and a proof that we made it for this session.
@@ -97,7 +105,7 @@ impl Hub {
     }
 
     /// A token for the page that signed, and for how long it is good.
-    pub fn session_token(
+    pub async fn session_token(
         &self,
         session: &Credential,
         challenge: &str,
@@ -110,13 +118,26 @@ impl Hub {
         if !session.session.as_deref().is_some_and(signed) {
             return Err(SessionError::Signature);
         }
-        if !tokens.use_up(challenge, until, now) {
+        if !self.use_up_challenge(challenge, until).await? {
             return Err(SessionError::Challenge);
         }
         let longest = now.saturating_add(TOKEN_LASTS).unwrap_or(now);
         let until = session.expires_at.map_or(longest, |end| end.min(longest));
         let token = tokens.make(TokenPurpose::Token, &session.id, until).ok_or(NO_RANDOMNESS)?;
         Ok((token, until.duration_since(now)))
+    }
+
+    /// Whether this is the first time.
+    async fn use_up_challenge(&self, challenge: &str, until: Timestamp) -> Result<bool, Problem> {
+        let now = self.inner.clock.now();
+        if !self.inner.store.is_on_server() {
+            return Ok(self.inner.credentials.page_tokens.use_up(challenge, until, now));
+        }
+        let (secret, by, detail) = (challenge.to_owned(), String::new(), String::new());
+        let ticket = Ticket { purpose: TicketFor::SignedByPage, secret, by, detail, lasts: CHALLENGE_LASTS };
+        // Kept for as long as a challenge lasts from when it was made, and so for longer than this one does.
+        let kept = self.inner.store.put_ticket(ticket, Room::of_all(MOST_USED)).await?;
+        Ok(kept == Kept::Yes)
     }
 
     /// For how long this token of a page is still good, if it is one of that session.

@@ -4,14 +4,19 @@ use super::{Session, random_token, record, sha256};
 use crate::es256::PublicKey;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::random::random_hex;
+use crate::store::{Kept, Room, Ticket, TicketFor};
 use aye_core::{Role, Surface};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 const CODE_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_CODES: usize = 64;
+const TOO_MANY: Problem = Problem::Conflict("too many sign-in links are waiting to be used");
+/// Whether a code was used at another hub is looked at so often.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// As long as the browser keeps the cookie.
 pub const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
 
@@ -46,7 +51,7 @@ impl SignInCodes {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|_, until| *until > now);
         if waiting.len() >= MOST_CODES {
-            return Err(Problem::Conflict("too many sign-in links are waiting to be used"));
+            return Err(TOO_MANY);
         }
         waiting.insert(sha256(code), now.saturating_add(CODE_LASTS).unwrap_or(now));
         Ok(())
@@ -66,15 +71,38 @@ impl SignInCodes {
 
 impl Hub {
     /// A code that signs one browser in, once and soon.
-    pub fn sign_in_code(&self) -> Result<String, Problem> {
+    pub async fn sign_in_code(&self) -> Result<String, Problem> {
         let code = random_hex::<32>().map_err(|_| NO_RANDOMNESS)?;
-        self.inner.credentials.sign_in_codes.put(&code, self.inner.clock.now())?;
-        Ok(code)
+        if !self.inner.store.is_on_server() {
+            self.inner.credentials.sign_in_codes.put(&code, self.inner.clock.now())?;
+            return Ok(code);
+        }
+        let (secret, room) = (code.clone(), Room::of_all(MOST_CODES));
+        let (by, detail) = (String::new(), String::new());
+        let ticket = Ticket { purpose: TicketFor::SignIn, secret, by, detail, lasts: CODE_LASTS };
+        match self.inner.store.put_ticket(ticket, room).await? {
+            Kept::Yes => Ok(code),
+            Kept::Known | Kept::NoRoom => Err(TOO_MANY),
+        }
+    }
+
+    async fn take_sign_in_code(&self, code: &str) -> Result<bool, Problem> {
+        match self.inner.store.is_on_server() {
+            true => Ok(self.inner.store.take_ticket(TicketFor::SignIn, code).await?.is_some()),
+            false => Ok(self.inner.credentials.sign_in_codes.take(code, self.inner.clock.now())),
+        }
     }
 
     /// Returns once this code has been used.
     pub async fn sign_in_code_used(&self, code: &str) {
         let codes = &self.inner.credentials.sign_in_codes;
+        while self.inner.store.is_on_server() {
+            // A server that cannot be asked now can be asked later.
+            if let Ok(false) = self.inner.store.has_ticket(TicketFor::SignIn, code).await {
+                return;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
         loop {
             // Before the look, so that a use in between is not missed.
             let used = codes.used.notified();
@@ -89,7 +117,7 @@ impl Hub {
     pub async fn sign_in(&self, sign_in: SignIn) -> Result<String, SignInError> {
         let now = self.inner.clock.now();
         let credentials = &self.inner.credentials;
-        if !credentials.sign_in_codes.take(&sign_in.code, now) {
+        if !self.take_sign_in_code(&sign_in.code).await? {
             return Err(SignInError::NotValid);
         }
         credentials.in_force.dismiss_expired(now);
@@ -100,7 +128,7 @@ impl Hub {
         row.expires_at = Some(now.saturating_add(SESSION_LASTS).unwrap_or(now));
         let _lock = credentials.in_force.lock(&row.id).await;
         record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
-        self.inner.passkeys.first.followed(&sign_in.code, &row.id, now);
+        self.follow_first_passkey_link(&sign_in.code, &row.id).await?;
         credentials.in_force.admit(row);
         Ok(token)
     }

@@ -5,6 +5,7 @@ use super::*;
 use crate::es256::PublicKey;
 use crate::webauthn::{Assertion, Pages, Purpose, Registration, Site};
 use aye_testkit::authenticator::Authenticator;
+use aye_testkit::postgres::Cluster;
 
 pub(super) const ORIGIN: &str = "http://localhost:7177";
 pub(super) const EVERY_ALLOW: &str = "[policy]\nproof = \"passkey\"";
@@ -124,6 +125,33 @@ pub(super) fn unproven<T: std::fmt::Debug>(result: Result<T, Problem>, words: &s
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_passkey_is_added_at_one_hub_and_signs_at_another_what_a_third_asked_for_once() {
+    let first = Desk::on_with(&Cluster::shared().new_database(), EVERY_ALLOW).await;
+    let (second, third) = (first.beside().await, first.beside().await);
+    for desk in [&first, &second, &third] {
+        desk.hub.serves_pages(Pages::of(None, false, 7177));
+    }
+    let session = second.follow(first.hub.first_passkey_code().await.unwrap()).await;
+    assert!(third.hub.may_add_first_passkey(&session).await.unwrap());
+    let mut key = authenticator();
+    let registration = first.registration(&key).await;
+    third.add(registration, None, &session).await.unwrap();
+    assert!(!second.hub.may_add_first_passkey(&session).await.unwrap());
+    let (one, other) = (first.raise("a", None).await, first.raise("b", None).await);
+    let assertion = key.assert(&first.challenge_for(&one, allow_plan()).await);
+    second.decide_with(&one, allow_plan(), assertion.clone()).await.unwrap();
+    unproven(third.decide_with(&other, allow_plan(), assertion).await, "Not allowed");
+    for desk in [first, second, third] {
+        desk.hub.close().await;
+    }
+}
+
+fn allow_plan() -> Value {
+    json!({ "decision": "allow" })
 }
 
 #[tokio::test]
@@ -296,7 +324,7 @@ async fn a_grant_given_without_a_passkey_is_worth_nothing_where_one_is_needed() 
 async fn the_first_passkey_needs_its_link_and_every_other_an_earlier_one() {
     let desk = Desk::on_a_page(EVERY_ALLOW).await;
     let (mut first, second) = (authenticator(), authenticator());
-    let plain = desk.follow(desk.hub.sign_in_code().unwrap()).await;
+    let plain = desk.follow(desk.hub.sign_in_code().await.unwrap()).await;
     let refused = desk.add(desk.registration(&first).await, None, &plain).await;
     assert!(refused.unwrap_err().to_string().contains("aye passkey add"));
     let ask = desk.run("a", "make").await;
@@ -305,7 +333,7 @@ async fn the_first_passkey_needs_its_link_and_every_other_an_earlier_one() {
     let code = desk.hub.first_passkey_code().await.unwrap();
     let linked = desk.follow(code.clone()).await;
     assert!(desk.hub.sign_in(bring(&code)).await.is_err(), "a link works once");
-    assert!(desk.hub.may_add_first_passkey(&linked));
+    assert!(desk.hub.may_add_first_passkey(&linked).await.unwrap());
     let mut unverified = authenticator();
     unverified.verifies = false;
     unproven(desk.add(desk.registration(&unverified).await, None, &linked).await, "did not verify");
@@ -313,7 +341,7 @@ async fn the_first_passkey_needs_its_link_and_every_other_an_earlier_one() {
     desk.add(registration.clone(), None, &linked).await.unwrap();
     unproven(desk.add(registration, None, &linked).await, "used already");
     // That link adds no other by itself, and there is no new one.
-    assert!(!desk.hub.may_add_first_passkey(&linked));
+    assert!(!desk.hub.may_add_first_passkey(&linked).await.unwrap());
     unproven(desk.hub.first_passkey_code().await, "has to sign for another one");
     unproven(desk.add(desk.registration(&second).await, None, &linked).await, "passkey");
     // A signature for one new passkey adds no other.
@@ -342,7 +370,7 @@ async fn the_right_to_add_the_first_passkey_ends_for_everybody_once_one_is_there
     // Within the fifteen minutes there is none again: who wants to add one needs a new link.
     desk.remove_by(&mut key, &added.id).await.unwrap();
     for session in [&used, &followed, &late] {
-        assert!(!desk.hub.may_add_first_passkey(session));
+        assert!(!desk.hub.may_add_first_passkey(session).await.unwrap());
         let refused = desk.add(desk.registration(&authenticator()).await, None, session).await;
         assert!(refused.unwrap_err().to_string().contains("aye passkey add"));
     }

@@ -6,8 +6,12 @@ use aye_testkit::postgres::Cluster;
 
 impl Desk {
     pub(super) async fn on(url: &str) -> Self {
+        Self::on_with(url, "").await
+    }
+
+    pub(super) async fn on_with(url: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let section = format!("[store]\nurl = \"{url}\"\n");
+        let section = format!("[store]\nurl = \"{url}\"\n{more}\n");
         std::fs::write(Home::at(dir.path()).config(), section).unwrap();
         let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
         let hub = open(&dir, &clock).await;

@@ -179,12 +179,163 @@ async fn a_hub_that_was_far_behind_learns_all_and_its_followers_miss_nothing() {
     close(&[&first, &second]).await;
 }
 
+/// The name of the database, for what a test does in it by hand.
+fn name_in(url: &str) -> String {
+    url.split(['/', '?']).nth(3).unwrap().to_owned()
+}
+
+async fn is_lost(desk: &Desk) -> bool {
+    desk.hub.agent("agent").await.unwrap().state == aye_core::AgentState::Lost
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn an_agent_that_any_hub_hears_of_is_not_lost_and_otherwise_once_and_found_at_any() {
+    let (cluster, later) = (Cluster::shared(), SignedDuration::from_secs(20));
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let second = first.beside().await;
+    let age = || cluster.sql(&name_in(&url), "UPDATE life SET heard = heard - 70000");
+    first.raise("k", None).await;
+    for _ in 0..4 {
+        age();
+        first.hub.heard(&agent("agent")).await.unwrap();
+        first.hub.tick().await.unwrap();
+        second.hub.tick().await.unwrap();
+        first.clock.advance(later);
+    }
+    assert!(!is_lost(&second).await);
+    age();
+    second.hub.tick().await.unwrap();
+    first.hub.tick().await.unwrap();
+    assert!(is_lost(&first).await && is_lost(&second).await);
+    // The hub that did not find it lost has heard of it, and finds it again.
+    eventually_async("it is found", || async {
+        first.hub.heard(&agent("agent")).await.unwrap();
+        !is_lost(&second).await
+    })
+    .await;
+    let kinds = first.trail().await;
+    let count = |kind: &str| kinds.iter().filter(|it| *it == kind).count();
+    assert_eq!((count("agent.lost"), count("agent.found")), (1, 1));
+    close(&[&first, &second]).await;
+}
+
+async fn eventually_async<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let until = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so().await {
+        assert!(std::time::Instant::now() < until, "{what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn nothing_is_refused_for_want_of_people_while_somebody_is_at_another_hub() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on_with(&url, "[policy]\nwhen_unattended = \"reject\"").await;
+    let second = first.beside().await;
+    let there = second.hub.attend(aye_core::Role::Operator);
+    second.hub.tick().await.unwrap();
+    let ask = first.raise("k", None).await;
+    first.pass(60).await;
+    assert!(first.hub.ask(&ask.id).await.unwrap().state.is_open());
+    drop(there);
+    cluster.sql(&name_in(&url), "UPDATE hubs SET attended = attended - 60000");
+    first.hub.tick().await.unwrap();
+    assert_eq!(first.hub.ask(&ask.id).await.unwrap().state.name(), "expired");
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn one_hub_has_a_lease_and_another_once_it_has_run_out_or_was_given_back() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let second = first.beside().await;
+    let lasts = SignedDuration::from_secs(60);
+    let take = |desk: &Desk| {
+        let hub = desk.hub.clone();
+        async move { hub.take_lease(TELEGRAM_LEASE, lasts).await.unwrap() }
+    };
+    let remember = |desk: &Desk, value: u8| {
+        let hub = desk.hub.clone();
+        let memo = Memo { kind: "note", key: "a".into(), body: Some(json!(value)) };
+        async move { hub.remember(Surface::Telegram, vec![memo]).await }
+    };
+    assert!(take(&first).await && take(&first).await && !take(&second).await);
+    remember(&first, 1).await.unwrap();
+    assert!(remember(&second, 2).await.is_err());
+    cluster.sql(&name_in(&url), "UPDATE leases SET until = until - 120000");
+    assert!(take(&second).await && !take(&first).await);
+    // One that was stopped for a while, and does not know it yet, changes nothing any more.
+    assert!(remember(&first, 3).await.is_err());
+    assert_eq!(second.hub.recall(Surface::Telegram, "note").await.unwrap(), [("a".to_owned(), json!(1))]);
+    second.hub.give_lease_back(TELEGRAM_LEASE).await.unwrap();
+    assert!(take(&first).await);
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_preview_is_shown_once_by_whichever_hub_and_a_forged_ticket_never() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let second = first.beside().await;
+    let ask = first.raise("k", None).await;
+    first.hub.keep_preview("one", &ask.id, [1, 2]).await.unwrap();
+    assert_eq!(second.hub.take_preview("one").await.unwrap(), Some((ask.id.clone(), [1, 2])));
+    assert_eq!(first.hub.take_preview("one").await.unwrap(), None);
+    for change in ["until = until + 1", "detail = '[\"other\",[0,0]]'"] {
+        first.hub.keep_preview("two", &ask.id, [1, 2]).await.unwrap();
+        cluster.sql(&name_in(&url), &format!("UPDATE tickets SET {change}"));
+        assert_eq!(first.hub.take_preview("two").await.unwrap(), None);
+    }
+    first.hub.keep_preview("three", &ask.id, [1, 2]).await.unwrap();
+    cluster.sql(&name_in(&url), "UPDATE tickets SET until = until - 70000");
+    assert_eq!(first.hub.take_preview("three").await.unwrap(), None);
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_hub_that_stands_still_in_the_middle_of_a_group_holds_the_others_up_for_two_seconds() {
+    let (first, second) = two().await;
+    let ask = second.raise("k", None).await;
+    let (begun, has_begun) = oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::sync_channel::<()>(1);
+    let stuck = TaskTracker::new().spawn({
+        let store = first.hub.inner.store.clone();
+        async move {
+            let stand_still = move |_: &mut store::Tx| {
+                begun.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                Ok::<_, StoreError>(())
+            };
+            store.write(stand_still).await
+        }
+    });
+    has_begun.await.unwrap();
+    let since = std::time::Instant::now();
+    assert_eq!(second.answer(&ask, "no").await.unwrap().state.name(), "answered");
+    assert!(since.elapsed() < Duration::from_millis(3_500), "{:?}", since.elapsed());
+    go_on.send(()).unwrap();
+    let given_up = stuck.await.unwrap();
+    assert!(matches!(given_up, Err(StoreError::Away(_))), "{given_up:?}");
+    assert_eq!(first.raise("after", None).await.state, State::Open);
+    assert_eq!(first.hub.ask(&ask.id).await.unwrap().state.name(), "answered");
+    close(&[&first, &second]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which scripts/test installs"]
 async fn what_somebody_else_writes_is_followed_by_no_hub() {
     let cluster = Cluster::shared();
     let url = cluster.new_database();
-    let name = url.split(['/', '?']).nth(3).unwrap().to_owned();
+    let name = name_in(&url);
     let first = Desk::on(&url).await;
     let second = first.beside().await;
     let ask = first.raise("k", None).await;
@@ -207,7 +358,7 @@ async fn what_somebody_else_writes_is_followed_by_no_hub() {
 async fn rows_that_stand_are_read_anew_where_the_log_of_their_changes_is_gone_and_not_if_they_were_changed() {
     let cluster = Cluster::shared();
     let url = cluster.new_database();
-    let name = url.split(['/', '?']).nth(3).unwrap().to_owned();
+    let name = name_in(&url);
     let first = Desk::on(&url).await;
     let second = first.beside().await;
     cluster.sql(&name, "CREATE RULE forget AS ON INSERT TO stood DO INSTEAD NOTHING");

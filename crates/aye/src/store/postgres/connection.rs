@@ -216,7 +216,8 @@ impl Postgres {
         }
     }
 
-    fn connect(&self) -> Result<(), StoreError> {
+    /// Connects anew if the connection is known to be broken.
+    pub fn connect(&self) -> Result<(), StoreError> {
         if self.check().is_err() {
             drop(self.session.borrow_mut().take());
             let session = self.database.connect(self.purpose)?;

@@ -48,6 +48,8 @@ pub enum Purpose {
     Read,
     /// To follow what other hubs write.
     Listen,
+    /// To write what belongs to no group.
+    Beside,
     /// By somebody who is not the hub.
     Look,
 }
@@ -159,7 +161,7 @@ impl Database {
         Ok(sql::Connection::Postgres(Box::new(Postgres::new(self.clone(), Purpose::Write, session))))
     }
 
-    /// A connection that only reads.
+    /// A connection that writes no groups.
     pub fn open_reader(self: &Arc<Self>, purpose: Purpose) -> Result<sql::Connection, StoreError> {
         let session = self.connect(purpose)?;
         Ok(sql::Connection::Postgres(Box::new(Postgres::new(self.clone(), purpose, session))))

@@ -13,6 +13,7 @@ mod ended;
 mod exact;
 mod form;
 mod html;
+mod lease;
 mod lists;
 mod markdown;
 mod memory;

@@ -2,8 +2,8 @@
 
 use super::api::{ApiError, Bot};
 use super::bot_loop::BotLoop;
-use super::poll;
 use super::settings::Settings;
+use super::{lease, poll};
 use crate::config::{Config, WatchedFiles};
 use crate::home::Home;
 use crate::hub::Hub;
@@ -57,7 +57,7 @@ impl Telegram {
             let (running, over) = (stop.child_token(), stop.clone());
             let mut bot = JoinSet::new();
             if let Some(settings) = self.settings.clone() {
-                bot.spawn(run_bot(settings, hub.clone(), running.clone()));
+                bot.spawn(lease::run(settings, hub.clone(), running.clone(), run_bot));
             }
             let changed = tokio::select! {
                 () = over.cancelled() => None,
