@@ -187,8 +187,12 @@ impl Reader {
         )
     }
 
+    pub(super) fn select_agent(&self) -> String {
+        format!("{} WHERE agents.id = ?1", self.select_agents())
+    }
+
     pub fn agent(&self, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
-        self.find_one_agent(&format!("{} WHERE agents.id = ?1", self.select_agents()), id.as_str())
+        self.find_one_agent(&self.select_agent(), id.as_str())
     }
 
     /// By our id, by the agent's own session id, or by the tmux session that no other agent runs in.

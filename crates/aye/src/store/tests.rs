@@ -1,5 +1,5 @@
 use super::*;
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 use serde_json::json;
 use std::sync::mpsc;
 
@@ -272,4 +272,20 @@ async fn what_the_policy_asked_for_last_is_not_taken_from_a_trail_that_was_chang
     let database = by_hand::open(&Home::at(dir.path()));
     by_hand::change_rows(&database, &format!("UPDATE audit SET kind = 'x' WHERE {newest}"));
     assert_eq!(last().await, Some(aye_core::Proof::Passkey));
+}
+
+#[tokio::test]
+async fn a_statement_is_planned_once_for_all_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir);
+    let read = |reader: &Reader| {
+        for id in ["a", "b", "c"] {
+            reader.agent(&aye_core::AgentId::try_from(id).unwrap())?;
+        }
+        let sql::Connection::Sqlite(connection) = &reader.connection else { unreachable!() };
+        let used = connection.prepare_cached(&reader.select_agent())?;
+        let status = |status| used.get_status(status);
+        Ok((status(StatementStatus::Run), status(StatementStatus::RePrepare)))
+    };
+    assert_eq!(store.read(read).await.unwrap(), (3, 0));
 }

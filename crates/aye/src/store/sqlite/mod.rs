@@ -78,6 +78,7 @@ fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     distrust_schema(&connection)?;
+    keep_plans(&connection)?;
     Ok(connection)
 }
 
@@ -144,6 +145,12 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    keep_plans(connection)
+}
+
+/// Beside partial indexes, SQLite would plan some statements again for every value that they are given.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
