@@ -23,6 +23,7 @@ mod policy;
 mod processes;
 mod runs;
 mod second;
+mod server;
 mod smoke;
 mod support;
 mod telegram;

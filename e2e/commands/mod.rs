@@ -68,6 +68,7 @@ fn every_command_explains_itself_with_examples() {
         &["run"],
         &["log"],
         &["verify"],
+        &["store", "copy"],
         &["token"],
         &["open"],
         &["doctor"],

@@ -2,6 +2,7 @@
 //! ends, and takes its folder along.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
@@ -20,6 +21,13 @@ max_connections = 400
 shared_buffers = 16MB
 fsync = off
 END
+if [ -n "${2:-}" ]; then
+  # Over the network it wants a password, and it has a certificate.
+  printf '%s\n' "$3" >data/server.crt
+  (umask 077; printf '%s\n' "$4" >data/server.key)
+  printf "listen_addresses = '127.0.0.1'\nport = $2\nssl = on\n" >>data/postgresql.conf
+  printf 'local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n' >data/pg_hba.conf
+fi
 "$1/pg_ctl" -D data -l server.log -w start >/dev/null || { cat server.log >&2; exit 1; }
 echo "$folder"
 cat >/dev/null
@@ -28,9 +36,16 @@ cd /
 rm -rf "$folder"
 "#;
 
+/// The certificate of a server, and its key, in PEM form.
+pub struct Certificate {
+    pub chain: String,
+    pub key: String,
+}
+
 pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
+    port: u16,
     /// Its input ends when this process does.
     _keeper: Child,
     databases: AtomicU32,
@@ -45,10 +60,22 @@ impl Cluster {
     }
 
     pub fn start() -> Self {
+        Self::start_with(5432, &[])
+    }
+
+    /// One that is reached over the network: with a password, and with TLS if that is wanted.
+    pub fn on_network(certificate: &Certificate) -> Self {
+        // Nobody else takes a port so soon after it was free.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self::start_with(port, &[&port.to_string(), &certificate.chain, &certificate.key])
+    }
+
+    fn start_with(port: u16, arguments: &[&str]) -> Self {
         let programs = programs();
         let mut keeper = unprivileged("sh")
             .args(["-c", KEEP, "sh"])
             .arg(&programs)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -57,20 +84,41 @@ impl Cluster {
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut folder).unwrap();
         assert!(!folder.is_empty(), "PostgreSQL did not start");
         let folder = PathBuf::from(folder.trim_end());
-        Self { programs, folder, _keeper: keeper, databases: AtomicU32::new(0) }
+        Self { programs, folder, port, _keeper: keeper, databases: AtomicU32::new(0) }
     }
 
     /// The URL of a new, empty database.
     pub fn new_database(&self) -> String {
+        let name = self.create_database();
+        format!("postgres:///{name}?host={}&port={}&user=aye", self.folder.display(), self.port)
+    }
+
+    /// The name of a new, empty database.
+    pub fn create_database(&self) -> String {
         let name = format!("d{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
-        format!("postgres:///{name}?host={}&user=aye", self.folder.display())
+        name
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// What a statement returns, as `psql` prints it.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
-        let psql = psql.args(["-h", path(&self.folder), "-U", "aye", "-d", database, "-Atqc", sql]);
+        let psql = psql.args([
+            "-h",
+            path(&self.folder),
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "aye",
+            "-d",
+            database,
+            "-Atqc",
+            sql,
+        ]);
         let done = psql.output().unwrap();
         assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap().trim_end().to_owned()

@@ -23,11 +23,13 @@ mod own_terminal;
 mod passkey;
 mod pending;
 mod policy;
+mod progress;
 mod reach;
 mod run;
 mod service;
 mod show;
 mod steer;
+mod store;
 mod token;
 mod up;
 mod verify;
@@ -61,6 +63,8 @@ Environment:
   AYE_URL      use a hub elsewhere; needs AYE_TOKEN
   AYE_TOKEN    the token to use instead of operator.token in AYE_HOME
   AYE_CA_FILE  a certificate to trust as well, for that hub
+  AYE_DATABASE_URL
+               a PostgreSQL database to keep everything in, instead of a file
   AYE_CLAUDE   the Claude Code program to start
   AYE_CODEX    the Codex program to start; also AYE_COPILOT, AYE_GEMINI, AYE_KIMI,
                AYE_OPENCODE, AYE_QWEN
@@ -102,6 +106,7 @@ enum Command {
     Stop(steer::Stop),
     Log(log::Log),
     Verify(verify::Verify),
+    Store(store::Store),
     Policy(policy::Policy),
     Outline(outline::Outline),
     Token(token::Token),
@@ -223,6 +228,7 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
+        Command::Store(store) => store.run(&home),
         Command::Completions(completions) => completions.run(),
         Command::Aside { with_parent, command } => match command.split_first() {
             Some((program, arguments)) => {

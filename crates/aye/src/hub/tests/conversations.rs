@@ -12,11 +12,11 @@ fn complete(id: &str, text: &str) -> Value {
 }
 
 impl Desk {
-    async fn say(&self, events: Vec<Value>) {
+    pub(super) async fn say(&self, events: Vec<Value>) {
         self.hub.report(agent("a"), events, Vec::new()).await.unwrap();
     }
 
-    async fn events(&self, page: EventPage) -> Vec<(u64, Value)> {
+    pub(super) async fn events(&self, page: EventPage) -> Vec<(u64, Value)> {
         self.hub.events(agent("a"), page, 1000).await.unwrap()
     }
 

@@ -10,6 +10,7 @@ mod late;
 mod memory;
 mod meters;
 mod model;
+mod moving;
 mod names;
 mod older;
 mod passkeys;

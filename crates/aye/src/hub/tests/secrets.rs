@@ -22,16 +22,16 @@ fn telling(ask: &Ask, secret: &str, surface: Surface) -> AnswerCall {
 }
 
 impl Desk {
-    async fn asks_for_a_secret(&self) -> Ask {
+    pub(super) async fn asks_for_a_secret(&self) -> Ask {
         self.hub.raise(asking()).await.unwrap().ask
     }
 
-    async fn tells(&self, ask: &Ask, secret: &str) -> Result<Ask, Problem> {
+    pub(super) async fn tells(&self, ask: &Ask, secret: &str) -> Result<Ask, Problem> {
         self.hub.answer(telling(ask, secret, Surface::Terminal)).await
     }
 
     /// What the agent is told, as JSON.
-    async fn agent_hears(&self, ask: &Ask) -> Value {
+    pub(super) async fn agent_hears(&self, ask: &Ask) -> Value {
         let heard = self.hub.resolution(&ask.id, &agent("agent"), Duration::ZERO).await.unwrap().unwrap();
         serde_json::to_value(heard.outcome.answer).unwrap()
     }

@@ -29,7 +29,7 @@ fn sign(key: &EcdsaKeyPair, challenge: &str) -> Vec<u8> {
 }
 
 impl Desk {
-    async fn signed_in(&self) -> (String, EcdsaKeyPair) {
+    pub(super) async fn signed_in(&self) -> (String, EcdsaKeyPair) {
         let (code, key) = (self.hub.sign_in_code().await.unwrap(), key());
         (self.hub.sign_in(bring(&code, &key)).await.unwrap(), key)
     }

@@ -1,8 +1,12 @@
 //! A PostgreSQL database, written by any number of hubs. Each of their groups of changes first locks one row, so that one
 //! comes after the other.
 
+mod address;
 mod connection;
+pub mod copying;
+mod failure;
 mod listener;
+mod password;
 mod tls;
 pub mod values;
 
@@ -12,13 +16,11 @@ pub use listener::Listener;
 use super::{OpenError, StoreError, sql};
 use crate::config::StoreSection;
 use connection::Session;
-use postgres::config::{Host, SslMode};
-use postgres::error::SqlState;
-use postgres::{Client, Config, NoTls};
-use std::str::FromStr;
+use failure::{in_words, no_connection};
+use postgres::{Client, Config, NoTls, Transaction};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tls::Tls;
 
 /// A database counts how many of these it has been through, so their order stays as it is for good.
@@ -30,10 +32,6 @@ const OLDEST: i64 = 2;
 const MIGRATION_LOCK: i64 = 0x6179_6500_0002;
 /// Where hubs are told of each other's groups.
 const CHANNEL: &str = "aye";
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A peer that does not answer is given up after this.
-const SILENT_FOR: Duration = Duration::from_secs(5);
-const BETWEEN_KEEPALIVES: Duration = Duration::from_secs(1);
 
 /// Where the database is, and how to get in.
 pub struct Database {
@@ -55,65 +53,21 @@ pub enum Purpose {
 }
 
 impl Database {
+    /// The one that `AYE_DATABASE_URL` or `config.toml` names, if one does.
     pub fn named_by(section: &StoreSection) -> Result<Option<Arc<Self>>, OpenError> {
-        let url = std::env::var("AYE_DATABASE_URL").ok().filter(|url| !url.is_empty());
-        let Some(url) = url.or_else(|| section.url.clone()) else { return Ok(None) };
-        let wrong = |why: String| OpenError::Postgres { place: "the database".to_owned(), why };
-        let mut config = Config::from_str(&url)
-            .map_err(|error| wrong(format!("its URL is not understood: {}", in_words(&error))))?;
-        if config.get_hosts().is_empty() {
-            return Err(wrong("its URL names no host".to_owned()));
-        }
-        if config.get_password().is_none() {
-            let password = match &section.password_file {
-                Some(file) => {
-                    let read = std::fs::read_to_string(file);
-                    let read = read.map_err(|why| {
-                        wrong(format!("its password cannot be read from {}: {why}", file.display()))
-                    })?;
-                    Some(read.trim_end_matches(['\r', '\n']).to_owned())
-                }
-                None => std::env::var("PGPASSWORD").ok(),
-            };
-            if let Some(password) = password {
-                config.password(password);
-            }
-        }
-        if config.get_user().is_none() {
-            config.user(&std::env::var("PGUSER").unwrap_or_else(|_| crate::home::user_name().to_string()));
-        }
-        let is_near = config.get_hosts().iter().all(|host| match host {
-            Host::Unix(_) => true,
-            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
-        });
-        // Across a network nothing is sent in the clear unless the URL says so itself.
-        if !url.contains("sslmode=") {
-            config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
-        }
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(Tls(crate::tls::client(None).map_err(|error| wrong(error.to_string()))?)),
-        };
-        config
-            .application_name("aye")
-            .connect_timeout(CONNECT_WITHIN)
-            .keepalives_idle(BETWEEN_KEEPALIVES)
-            .keepalives_interval(BETWEEN_KEEPALIVES)
-            .keepalives_retries(4)
-            .tcp_user_timeout(SILENT_FOR);
-        Ok(Some(Arc::new(Self { config, tls, is_closing: AtomicBool::new(false) })))
+        let url = address::environment("AYE_DATABASE_URL").or_else(|| section.url.clone());
+        url.map(|url| Self::at(&url, section.password_file.as_deref())).transpose()
+    }
+
+    pub fn at(url: &str, password_file: Option<&Path>) -> Result<Arc<Self>, OpenError> {
+        let (config, tls) = address::read(url, password_file, &address::environment)
+            .map_err(|why| OpenError::Postgres { place: "the database".to_owned(), why })?;
+        Ok(Arc::new(Self { config, tls, is_closing: AtomicBool::new(false) }))
     }
 
     /// Where it is, without secrets.
     pub fn place(&self) -> String {
-        let hosts = self.config.get_hosts().iter().map(|host| match host {
-            Host::Unix(path) => path.display().to_string(),
-            Host::Tcp(name) => name.clone(),
-        });
-        let ports: Vec<_> = self.config.get_ports().iter().map(u16::to_string).collect();
-        let hosts: Vec<_> = hosts.collect();
-        let name = self.config.get_dbname().or(self.config.get_user()).unwrap_or_default();
-        format!("PostgreSQL at {}:{}/{name}", hosts.join(","), ports.join(","))
+        address::place(&self.config)
     }
 
     fn wrong(&self, why: impl ToString) -> OpenError {
@@ -154,7 +108,7 @@ impl Database {
 
     /// The connection of the writer, with the newest schema.
     pub fn open(self: &Arc<Self>) -> Result<sql::Connection, OpenError> {
-        let mut client = self.client().map_err(|error| self.wrong(in_words(&error)))?;
+        let mut client = self.client().map_err(|error| self.wrong(no_connection(&error, &self.config)))?;
         self.migrate(&mut client)?;
         drop(client);
         let session = self.connect(Purpose::Write)?;
@@ -169,9 +123,11 @@ impl Database {
 
     /// The same for somebody who only looks: there must be a database of ours.
     pub fn open_to_look(self: &Arc<Self>) -> Result<sql::Connection, OpenError> {
-        let mut client = self.client().map_err(|error| self.wrong(in_words(&error)))?;
-        let found = version(&mut client).map_err(|error| self.wrong(in_words(&error)))?;
-        match found {
+        let mut client = self.client().map_err(|error| self.wrong(no_connection(&error, &self.config)))?;
+        let wrong = |error: postgres::Error| self.wrong(in_words(&error));
+        let mut tx = client.transaction().map_err(wrong)?;
+        copying::refuse_unfinished(self, &mut tx)?;
+        match version_in(&mut tx).map_err(wrong)? {
             None => Err(self.wrong("no hub has used it yet")),
             Some(found) => {
                 self.check_version(found)?;
@@ -194,9 +150,18 @@ impl Database {
         let wrong = |error: postgres::Error| self.wrong(in_words(&error));
         let mut tx = client.transaction().map_err(wrong)?;
         tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(wrong)?;
-        let sql = "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v', 'p')";
+        copying::refuse_unfinished(self, &mut tx)?;
+        self.migrate_in(&mut tx)?;
+        tx.commit().map_err(wrong)
+    }
+
+    /// Whoever calls this has the lock of the migrations.
+    fn migrate_in(&self, tx: &mut Transaction) -> Result<(), OpenError> {
+        let wrong = |error: postgres::Error| self.wrong(in_words(&error));
+        let sql = "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v', 'p')
+                   AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')";
         let tables: i64 = tx.query_one(sql, &[]).and_then(|row| row.try_get(0)).map_err(wrong)?;
-        let found = version_in(&mut tx).map_err(wrong)?;
+        let found = version_in(tx).map_err(wrong)?;
         let from = match found {
             Some(found) => {
                 self.check_version(found)?;
@@ -222,49 +187,16 @@ impl Database {
             tx.execute("UPDATE schema_version SET version = $1, oldest = $2", &[&version, &OLDEST])
                 .map_err(wrong)?;
         }
-        tx.commit().map_err(wrong)
+        Ok(())
     }
 }
 
-fn version(client: &mut Client) -> Result<Option<(i64, i64)>, postgres::Error> {
-    version_in(&mut client.transaction()?)
-}
-
 /// The schema, and the oldest whose hubs can use it; none if there is none.
-fn version_in(tx: &mut postgres::Transaction) -> Result<Option<(i64, i64)>, postgres::Error> {
+fn version_in(tx: &mut Transaction) -> Result<Option<(i64, i64)>, postgres::Error> {
     let sql = "SELECT to_regclass('schema_version') IS NOT NULL";
     if !tx.query_one(sql, &[])?.try_get::<_, bool>(0)? {
         return Ok(None);
     }
     let row = tx.query_one("SELECT version, oldest FROM schema_version", &[])?;
     Ok(Some((row.try_get(0)?, row.try_get(1)?)))
-}
-
-/// What the server or the system said, without the library's own words around it.
-fn in_words(error: &postgres::Error) -> String {
-    match (error.as_db_error(), std::error::Error::source(error)) {
-        (Some(error), _) => error.message().to_owned(),
-        (None, Some(source)) => format!("{error}: {source}"),
-        (None, None) => error.to_string(),
-    }
-}
-
-impl From<postgres::Error> for StoreError {
-    fn from(error: postgres::Error) -> Self {
-        let words = in_words(&error);
-        let is_io = std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>());
-        match error.code().map(SqlState::code) {
-            // disk_full
-            Some("53100") => StoreError::Full,
-            // admin_shutdown, crash_shutdown, cannot_connect_now, idle_in_transaction_session_timeout, lock_not_available,
-            // too_many_connections, and read_only_sql_transaction, as after a failover.
-            Some("57P01" | "57P02" | "57P03" | "25P03" | "55P03" | "53300" | "25006") => {
-                StoreError::Away(words)
-            }
-            Some(_) => StoreError::Postgres(words),
-            // Values that do not fit come from us; whatever else has no code is the connection.
-            None if is_io || error.is_closed() => StoreError::Away(words),
-            None => StoreError::Postgres(words),
-        }
-    }
 }
