@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use tungstenite::client::IntoClientRequest;
 
 /// The page as text; the harness reads JSON only.
-fn metrics(hub: &Hub, token: &str) -> String {
+pub fn metrics(hub: &Hub, token: &str) -> String {
     let mut stream = TcpStream::connect(&hub.address).unwrap();
     let head = format!("GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: {}\r\n", hub.address);
     stream.write_all(format!("{head}Authorization: Bearer {token}\r\n\r\n").as_bytes()).unwrap();

@@ -1,7 +1,9 @@
 //! The hub on a PostgreSQL server: how it gets there, who gets in, and what is said when that fails.
 
+mod away;
 mod doors;
 mod moving;
+mod together;
 
 use crate::support::{Hub, aye};
 use std::path::Path;

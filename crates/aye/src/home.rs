@@ -18,6 +18,8 @@ const LONGEST_SOCKET_PATH: usize = 103;
 #[derive(Debug, Clone)]
 pub struct Home {
     path: PathBuf,
+    /// Where the keys are that several hubs share, if not here.
+    keys: Option<PathBuf>,
 }
 
 /// How far the rows of the database are protected with the key in `chain.key`. Kept there, where who writes the database
@@ -67,11 +69,18 @@ impl Home {
                 .data_dir()
                 .join("aye"),
         };
-        Ok(Self { path })
+        let keys = std::env::var_os("AYE_KEYS").filter(|path| !path.is_empty());
+        let keys = keys.map(std::path::absolute).transpose().context("AYE_KEYS is not a path")?;
+        Ok(Self { path, keys })
     }
 
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), keys: None }
+    }
+
+    /// The same with its keys in another folder.
+    pub fn with_keys(self, folder: impl Into<PathBuf>) -> Self {
+        Self { keys: Some(folder.into()), ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -96,19 +105,29 @@ impl Home {
         let user = std::env::home_dir();
         let (home, socket) = (self.path.to_string_lossy(), self.socket());
         let settled = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let places = [&*home, &settled.to_string_lossy(), &socket.to_string_lossy()];
+        let mut places = vec![home, settled.to_string_lossy(), socket.to_string_lossy()];
+        let keys =
+            self.keys.as_deref().map(|keys| (keys, keys.canonicalize().unwrap_or_else(|_| keys.into())));
+        if let Some((keys, settled)) = &keys {
+            places.extend([keys.to_string_lossy(), settled.to_string_lossy()]);
+        }
+        let places: Vec<_> = places.iter().map(|place| &**place).collect();
         aye_policy::OwnPlaces::new(&places, user.as_deref().and_then(Path::to_str))
+    }
+
+    fn key_file(&self, name: &str) -> PathBuf {
+        self.keys.as_ref().unwrap_or(&self.path).join(name)
     }
 
     /// The same as they are looked for on the disk: our folder, and what we keep elsewhere.
     pub fn own_places(&self) -> Vec<PathBuf> {
         let socket = self.socket();
         let folder = socket.parent().filter(|folder| *folder != self.path).map(Path::to_owned);
-        [self.path.clone(), socket].into_iter().chain(folder).collect()
+        [self.path.clone(), socket].into_iter().chain(folder).chain(self.keys.clone()).collect()
     }
 
     pub fn operator_token(&self) -> PathBuf {
-        self.path.join("operator.token")
+        self.key_file("operator.token")
     }
 
     /// In the home, or where that name would be too long for a socket, in the runtime directory.
@@ -128,6 +147,11 @@ impl Home {
     /// Makes the directories, and makes sure that nobody else can look inside.
     pub fn prepare(&self) -> anyhow::Result<()> {
         private_dir(&self.path)?;
+        if let Some(keys) = &self.keys {
+            // One that is there belongs to whoever put the keys into it, and may not be ours to change.
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(keys);
+            made.with_context(|| format!("cannot create {}", keys.display()))?;
+        }
         private_files(&self.path).with_context(|| format!("cannot make {} private", self.path.display()))?;
         match self.socket().parent() {
             Some(parent) if parent != self.path => private_socket_dir(parent),
@@ -188,7 +212,7 @@ impl Home {
     }
 
     pub fn chain_key_file(&self) -> PathBuf {
-        self.path.join("chain.key")
+        self.key_file("chain.key")
     }
 
     /// The key of the trail, once there is one.
@@ -218,9 +242,13 @@ impl Home {
         write_private(&self.chain_key_file(), text.as_bytes())
     }
 
+    pub fn agent_key_file(&self) -> PathBuf {
+        self.key_file("agent.key")
+    }
+
     /// What the agents' tokens are derived from; made at the first start.
     pub fn agent_key(&self) -> anyhow::Result<[u8; 32]> {
-        let path = self.path.join("agent.key");
+        let path = self.agent_key_file();
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -287,12 +315,14 @@ fn private_socket_dir(path: &Path) -> anyhow::Result<()> {
         .context("the socket cannot be kept safe there; set AYE_HOME to a shorter path, or XDG_RUNTIME_DIR")
 }
 
-/// What lies in the home from other times or hands is its owner's alone, too.
+/// What lies in the home from other times or hands is its owner's alone, too. Only root can have put a file there that
+/// belongs to somebody else, as where it is mounted into a container.
 fn private_files(home: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(home)? {
         let entry = entry?;
         let found = entry.metadata()?;
-        if !found.is_symlink() && found.mode() & 0o077 != 0 {
+        let is_ours = !found.is_symlink() && found.uid() == own_folder::our_id();
+        if is_ours && found.mode() & 0o077 != 0 {
             fs::set_permissions(entry.path(), Permissions::from_mode(found.mode() & 0o700))?;
         }
     }
@@ -307,5 +337,28 @@ pub fn user_name() -> Text {
     match name.map(Text::try_from) {
         Some(Ok(name)) => name,
         _ => Text::from_displayed(&fallback),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_hubs_share_are_in_their_folder_and_as_protected_as_the_rest() {
+        let (dir, keys) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let home = Home::at(dir.path()).with_keys(keys.path().join("new"));
+        home.prepare().unwrap();
+        let key = home.agent_key().unwrap();
+        home.write_operator_token("aye_x").unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(keys.path().join("new")).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["agent.key", "operator.token"]);
+        let other = Home::at("/elsewhere").with_keys(keys.path().join("new"));
+        assert_eq!(other.agent_key().unwrap(), key);
+        assert_eq!(other.read_operator_token().unwrap().as_deref(), Some("aye_x"));
+        assert_eq!(other.chain_head_file(), Path::new("/elsewhere/chain.head"));
+        assert!(home.own_places().contains(&keys.path().join("new")));
     }
 }

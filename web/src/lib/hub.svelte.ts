@@ -37,6 +37,8 @@ class Hub {
   /** Whether everything there is has arrived once. */
   loaded = $state(false);
   retryAt = $state(0);
+  /** What the hub says is wrong with itself, while it can do nothing for anybody. */
+  trouble = $state('');
   asks = $state.raw<ReadonlyMap<string, Ask>>(new Map());
   agents = $state.raw<ReadonlyMap<string, Agent>>(new Map());
   notices = $state.raw<Notice[]>([]);
@@ -46,7 +48,7 @@ class Hub {
 
   /** Oldest first. */
   open = $derived([...this.asks.values()].filter((ask) => ask.state === 'open'));
-  live = $derived(this.connection === 'connected');
+  live = $derived(this.connection === 'connected' && !this.trouble);
   mayAnswer = $derived(this.live && this.me?.role !== 'viewer');
 
   /** Told of each ask that is new, and of those that are there at the start. */
@@ -134,6 +136,7 @@ class Hub {
       dropDraft(ask);
       return true;
     } catch (error) {
+      if (error instanceof Refused && error.status === 503) void this.#probe(0);
       if (!(error instanceof Refused && error.ask && error.ask.state !== 'open')) throw error;
       this.#put(error.ask);
       return false;
@@ -205,6 +208,14 @@ class Hub {
     this.retryAt = Date.now() + wait;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#connect(), wait);
+    void this.#askHealth().catch(() => (this.trouble = ''));
+  }
+
+  /** Throws if the hub is not there at all. */
+  async #askHealth(): Promise<void> {
+    const reply = await fetch('/api/health', { signal: AbortSignal.timeout(SILENCE), cache: 'no-store' });
+    const said = reply.status === 503 ? await reply.json().catch(() => ({})) : {};
+    this.trouble = typeof said.error === 'string' ? said.error : '';
   }
 
   async markSeen(id: string): Promise<void> {
@@ -250,10 +261,11 @@ class Hub {
 
   async #probe(silence: number): Promise<void> {
     const socket = this.#socket;
-    if (!socket || this.#probing || this.connection !== 'connected' || Date.now() - this.#heard < silence) return;
+    const heard = !this.trouble && Date.now() - this.#heard < silence;
+    if (!socket || this.#probing || this.connection !== 'connected' || heard) return;
     this.#probing = true;
     try {
-      await fetch('/api/health', { signal: AbortSignal.timeout(SILENCE), cache: 'no-store' });
+      await this.#askHealth();
       this.#heard = Date.now();
     } catch {
       socket.onclose = null;

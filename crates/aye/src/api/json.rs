@@ -2,7 +2,7 @@
 
 use super::caller::Caller;
 use crate::hub::{Problem, StoreError};
-use crate::protocol::Failed;
+use crate::protocol::{Failed, Reason};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -161,6 +161,7 @@ impl From<Problem> for Failure {
                 (why.proof, why.page) = (Some(Proof::Passkey), Some(page));
             }
             Problem::OtherDigest { ask } => why.ask = Some(ask),
+            Problem::Store(StoreError::Away(_)) => why.reason = Some(Reason::DatabaseAway),
             _ => {}
         }
         Self { status, why }

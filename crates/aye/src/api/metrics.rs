@@ -2,7 +2,7 @@
 
 use super::App;
 use super::json::Failure;
-use crate::hub::{Figures, Histogram};
+use crate::hub::{Figures, Histogram, ServerFigures, StoredFigures};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -22,16 +22,20 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
     page.family("aye_build_info", "gauge", "The version that runs.");
     page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
 
-    page.family("aye_asks", "gauge", "Asks by kind, state and receipt.");
-    for kind in ["question", "permission", "plan"] {
-        // Nothing open is a figure too: an alert must be able to tell it from a hub that is gone.
-        if !figures.asks.iter().any(|count| count.kind == kind && count.state == "open") {
-            page.sample("", &[("kind", kind), ("state", "open"), ("receipt", "none")], 0);
-        }
+    if let Some(ServerFigures { is_there, losses, behind }) = figures.server {
+        page.family("aye_database_up", "gauge", "Whether the server of the database can be used.");
+        page.sample("", &[], u8::from(is_there));
+        page.family("aye_database_losses_total", "counter", "How often the database was lost.");
+        page.sample("", &[], losses);
+        page.family(
+            "aye_commits_behind",
+            "gauge",
+            "Commits of other hubs, some seconds ago, that this one has not learned of.",
+        );
+        page.sample("", &[], behind);
     }
-    for count in &figures.asks {
-        let labels = [("kind", &*count.kind), ("state", &*count.state), ("receipt", &*count.receipt)];
-        page.sample("", &labels, count.asks);
+    if let Some(kept) = &figures.kept {
+        render_asks(&mut page, kept);
     }
 
     page.family("aye_time_to_answer_seconds", "histogram", "From raise to a person's answer.");
@@ -48,11 +52,12 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
     page.sample("", &[("role", "operator")], operators);
     page.sample("", &[("role", "viewer")], viewers);
 
-    page.family("aye_agents", "gauge", "Agents by state.");
-    for (state, agents) in &figures.agents {
-        page.sample("", &[("state", &state.to_string())], agents);
+    if let Some(kept) = &figures.kept {
+        page.family("aye_agents", "gauge", "Agents by state.");
+        for (state, agents) in &kept.agents {
+            page.sample("", &[("state", &state.to_string())], agents);
+        }
     }
-
     page.family("aye_rule_decisions_total", "counter", "What rules decided of new asks.");
     for ((rule, verdict), times) in &figures.counted.decisions {
         page.sample("", &[("rule", rule), ("verdict", verdict)], times);
@@ -67,6 +72,20 @@ fn render(figures: &Figures, wrong_tokens: u64) -> String {
     page.family("aye_wrong_tokens_total", "counter", "Requests refused for a wrong token.");
     page.sample("", &[], wrong_tokens);
     page.text
+}
+
+fn render_asks(page: &mut MetricsText, kept: &StoredFigures) {
+    page.family("aye_asks", "gauge", "Asks by kind, state and receipt.");
+    for kind in ["question", "permission", "plan"] {
+        // Nothing open is a figure too: an alert must be able to tell it from a hub that is gone.
+        if !kept.asks.iter().any(|count| count.kind == kind && count.state == "open") {
+            page.sample("", &[("kind", kind), ("state", "open"), ("receipt", "none")], 0);
+        }
+    }
+    for count in &kept.asks {
+        let labels = [("kind", &*count.kind), ("state", &*count.state), ("receipt", &*count.receipt)];
+        page.sample("", &labels, count.asks);
+    }
 }
 
 #[derive(Default)]
@@ -128,9 +147,13 @@ mod tests {
             receipt: receipt.into(),
             asks,
         };
-        let figures = Figures {
+        let kept = StoredFigures {
             asks: vec![count("plan", "answered", "confirmed", 7), count("plan", "open", "none", 2)],
             agents: vec![(AgentState::Waiting, 1), (AgentState::Ended, 12)],
+        };
+        let mut figures = Figures {
+            kept: Some(kept),
+            server: None,
             connected: (1, 3),
             counted: Counted {
                 time_to_answer: vec![(Kind::Plan, histogram(&[1.0, 60.0], &[1, 2, 1], 1000.5))],
@@ -183,5 +206,11 @@ mod tests {
         # TYPE aye_wrong_tokens_total counter
         aye_wrong_tokens_total 9
         "##);
+        // What can be told without the database is told while it is away.
+        (figures.kept, figures.server) =
+            (None, Some(ServerFigures { is_there: false, losses: 3, behind: 0 }));
+        let away = render(&figures, 9);
+        assert!(away.contains("\naye_database_up 0\n") && away.contains("\naye_database_losses_total 3\n"));
+        assert!(away.contains("\naye_wrong_tokens_total 9\n") && !away.contains("aye_asks"));
     }
 }

@@ -1,4 +1,5 @@
 mod agents;
+mod hubs;
 
 use super::policy::{self, LostByRule};
 use super::{Done, ERROR, say, say_json};
@@ -56,7 +57,7 @@ impl Finding {
 impl Doctor {
     pub async fn run(self, home: &Home) -> Done {
         let found = agents::look(home).await;
-        let findings = vec![
+        let mut findings = vec![
             directory(home),
             files(home),
             config(home).await,
@@ -66,8 +67,9 @@ impl Doctor {
             trail(home),
             hub(home).await,
             token(home).await,
-            agents(&found),
         ];
+        findings.extend(hubs::look(home));
+        findings.push(agents(&found));
         let fine = findings.iter().all(|finding| finding.fine);
         if self.json {
             let findings: Vec<_> = findings
@@ -110,7 +112,9 @@ fn directory(home: &Home) -> Finding {
 }
 
 fn files(home: &Home) -> Finding {
-    let entries = fs::read_dir(home.path()).into_iter().flatten().flatten();
+    let keys = home.operator_token().parent().map(ToOwned::to_owned).filter(|keys| keys != home.path());
+    let folders = [Some(home.path().to_owned()), keys].into_iter().flatten();
+    let entries = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let open = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.mode() & 0o077 != 0));
     let open: Vec<_> = open.map(|entry| entry.path().display().to_string()).collect();
     match open.is_empty() {

@@ -3,7 +3,7 @@
 //! Prometheus expects.
 
 use super::{Hub, Problem};
-use crate::store::AskCount;
+use crate::store::{AskCount, Reader, StoreError};
 use aye_core::{AgentState, Ask, By, Decision, Kind, State};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -50,11 +50,28 @@ pub struct Counted {
 }
 
 pub struct Figures {
-    pub asks: Vec<AskCount>,
-    pub agents: Vec<(AgentState, u64)>,
+    /// None while the database is away.
+    pub kept: Option<StoredFigures>,
+    /// None if the database is a file.
+    pub server: Option<ServerFigures>,
     /// Operators and viewers.
     pub connected: (u32, u32),
     pub counted: Counted,
+}
+
+/// How much there is.
+pub struct StoredFigures {
+    pub asks: Vec<AskCount>,
+    pub agents: Vec<(AgentState, u64)>,
+}
+
+/// How it goes with the server of the database.
+pub struct ServerFigures {
+    pub is_there: bool,
+    /// How often it was lost.
+    pub losses: u64,
+    /// Commits of other hubs that this one has not learned of yet.
+    pub behind: u64,
 }
 
 pub struct Meters {
@@ -125,10 +142,24 @@ fn family(rule: &str) -> String {
 
 impl Hub {
     pub async fn figures(&self) -> Result<Figures, Problem> {
-        let read = self.inner.store.read(|db| Ok((db.ask_counts()?, db.agent_counts()?)));
-        let (asks, agents) = read.await?;
+        let read = |db: &Reader| Ok(StoredFigures { asks: db.ask_counts()?, agents: db.agent_counts()? });
+        let kept = match self.inner.store.read(read).await {
+            // Whoever watches the hub must be able to see that.
+            Err(StoreError::Away(_)) => None,
+            kept => Some(kept?),
+        };
+        let losses = self.inner.store.losses();
+        let server = losses.map(|losses| {
+            let (is_there, behind) = (self.away().is_none(), self.inner.store.behind());
+            ServerFigures { is_there, losses, behind }
+        });
         let connected = self.inner.attendance.connected();
-        Ok(Figures { asks, agents, connected, counted: self.inner.meters.counted() })
+        Ok(Figures { kept, server, connected, counted: self.inner.meters.counted() })
+    }
+
+    /// Why the database cannot be used right now, if so.
+    pub fn away(&self) -> Option<String> {
+        self.inner.store.away()
     }
 }
 

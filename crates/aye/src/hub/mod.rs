@@ -53,7 +53,7 @@ pub use follow::{Followed, Follower};
 pub use late::Voucher;
 pub use launch::{NewRun, Projects};
 pub use memory::{Memo, TELEGRAM_LEASE};
-pub use meters::{Counted, Figures, Histogram};
+pub use meters::{Counted, Figures, Histogram, ServerFigures, StoredFigures};
 pub use own_files::why_asked;
 pub use passkeys::Challenge;
 pub use policy::ConfigProblem;
@@ -160,6 +160,7 @@ impl Hub {
             sooner,
         };
         let hub = Self { inner: Arc::new(inner) };
+        hub.inner.store.announce(home).context("cannot start the thread that keeps this hub's row")?;
         hub.fill_in_extras().await?;
         let mut started = hub.inner.policy.detail();
         started["version"] = json!(env!("CARGO_PKG_VERSION"));

@@ -70,10 +70,20 @@ pub struct Failed<A = AskView> {
     /// The address of the page where that can be used.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
+    /// What keeps the hub from doing anything for anybody, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The database cannot be reached. The hub goes on by itself once it can.
+    DatabaseAway,
 }
 
 impl<A> Failed<A> {
     pub fn new(error: impl Into<String>) -> Self {
-        Self { error: error.into(), field: None, ask: None, proof: None, page: None }
+        Self { error: error.into(), field: None, ask: None, proof: None, page: None, reason: None }
     }
 }

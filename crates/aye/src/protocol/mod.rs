@@ -23,7 +23,7 @@ pub use asks::{
     Asks, AsksQuery, ExportFormat, Late, NewAnswer, NewAsk, Outcome, RaisedAsk, Resolution, WaitQuery,
     Withdraw,
 };
-pub use call::{Call, Failed};
+pub use call::{Call, Failed, Reason};
 pub use conversation::{ConversationEvent, Tokens, Turn};
 pub use frames::{FollowQuery, Frame, SentResult, Snapshot};
 pub use grants::{GrantInfo, GrantList, KeptRule, KeptStatus};

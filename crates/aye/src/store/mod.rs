@@ -10,10 +10,12 @@ pub mod by_hand;
 mod commands;
 mod conversations;
 mod counts;
+mod fingerprints;
 mod following;
 mod grants;
 mod head;
 mod history;
+mod hubs;
 mod keying;
 mod memory;
 mod moving;
@@ -39,9 +41,11 @@ pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
 pub use conversations::EventPage;
 pub use counts::AskCount;
+pub use fingerprints::Fingerprints;
 pub use following::{FromOthers, News};
 pub use grants::grant_digest;
 pub use history::RuleCount;
+pub use hubs::HubRow;
 pub use keying::DOUBTED;
 pub use moving::{Copied, CopyError, Doing, Step, copy};
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
@@ -56,7 +60,7 @@ pub use tokens::{Session, TokenRow};
 pub use writer::MOST_UNAWAITED;
 pub use writer::{Place, Tx};
 
-use self::postgres::{Database, Listener, Purpose};
+use self::postgres::{Database, Listener, Presence, Purpose};
 use crate::config::{ConfigError, StoreSection};
 use crate::home::Home;
 use aye_core::trail::ChainKey;
@@ -66,7 +70,7 @@ use jiff::Timestamp;
 use keying::Begun;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
 use writer::Writer;
 
@@ -162,6 +166,8 @@ struct Server {
     /// Follows what other hubs write.
     listener: Arc<Listener>,
     beside: Arc<Mutex<sql::Connection>>,
+    /// Tells other hubs of this one.
+    presence: Arc<OnceLock<Presence>>,
 }
 
 struct Readers {
@@ -204,7 +210,8 @@ impl Store {
         let listen = |database: &Arc<Database>| {
             let listener = Listener::start(open_reader(Purpose::Listen)?, shared.clone()).map_err(io)?;
             let beside = Arc::new(Mutex::new(database.open_reader(Purpose::Beside)?));
-            Ok::<_, OpenError>(Server { database: database.clone(), listener: Arc::new(listener), beside })
+            let (database, listener) = (database.clone(), Arc::new(listener));
+            Ok::<_, OpenError>(Server { database, listener, beside, presence: Arc::default() })
         };
         let server = server.as_ref().map(listen).transpose()?;
         Ok(Self {
@@ -217,6 +224,35 @@ impl Store {
             }),
             server,
         })
+    }
+
+    /// Tells the other hubs of the same database of this one, from here on until it is closed.
+    pub fn announce(&self, home: &Home) -> std::io::Result<()> {
+        if let Some(server) = &self.server {
+            // A second one would only say the same.
+            let _is_first = server.presence.set(Presence::start(&server.database, home)?);
+        }
+        Ok(())
+    }
+
+    /// Why the database cannot be used right now, if so.
+    pub fn away(&self) -> Option<String> {
+        self.presence()?.away()
+    }
+
+    /// How often the database was lost since the start; none if it is a file.
+    pub fn losses(&self) -> Option<u64> {
+        self.presence().map(Presence::losses)
+    }
+
+    /// How many commits of other hubs this one has not learned of, a few seconds after they took place.
+    pub fn behind(&self) -> u64 {
+        let committed = self.presence().map_or(0, Presence::committed);
+        committed.saturating_sub(self.shared.following.learned())
+    }
+
+    fn presence(&self) -> Option<&Presence> {
+        self.server.as_ref()?.presence.get()
     }
 
     /// Runs `work` inside the next commit and returns once that is on disk. If `work` returns an error,
@@ -297,7 +333,9 @@ impl Store {
             idle().push(reader);
             result
         });
-        read.await.map_err(|_| StoreError::Closed)?
+        read.await.map_err(|_| StoreError::Closed)?.inspect_err(|error| {
+            self.presence().into_iter().for_each(|presence| presence.found(error));
+        })
     }
 
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
@@ -306,6 +344,11 @@ impl Store {
         if let Some(server) = &self.server {
             server.database.close();
             server.listener.close().await;
+            let presence = server.presence.clone();
+            let leave = move || presence.get().into_iter().for_each(Presence::leave);
+            if tokio::task::spawn_blocking(leave).await.is_err() {
+                tracing::error!("this hub did not leave the database as it should");
+            }
         }
         self.readers.permits.close();
         self.readers.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();

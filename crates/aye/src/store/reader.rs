@@ -209,6 +209,11 @@ impl Reader {
         standing::is_as_left(&self.connection, &Standing::read(&self.connection, key)?, end)
     }
 
+    /// Whether other hubs can use the same database.
+    pub fn is_on_server(&self) -> bool {
+        self.connection.is_server()
+    }
+
     /// What somebody added to the schema, changed in it or took away.
     pub fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
         self.connection.schema_differences()

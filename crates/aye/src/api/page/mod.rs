@@ -3,13 +3,26 @@
 mod files;
 pub mod previews;
 
+use super::App;
 use super::json::{Failure, PathId, Reply, ok};
-use crate::protocol::Health;
+use crate::protocol::{Failed, Health, Reason};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 
-pub async fn health() -> Reply<Health> {
-    ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })
+/// What people read who have no token yet: nothing about where the database is, or why it is away.
+const AWAY: &str =
+    "The hub cannot reach its database. Nothing that was recorded is lost, and it goes on by itself.";
+
+/// Anything but 200 has a load balancer send its requests to another hub.
+pub async fn health(State(app): State<App>) -> Result<Reply<Health>, Failure> {
+    match app.hub.away() {
+        None => Ok(ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })),
+        Some(_) => {
+            let why = Failed { reason: Some(Reason::DatabaseAway), ..Failed::new(AWAY) };
+            Err(Failure { status: StatusCode::SERVICE_UNAVAILABLE, why })
+        }
+    }
 }
 
 pub async fn index(headers: HeaderMap) -> Result<Response, Failure> {

@@ -73,7 +73,7 @@ async fn every_agent_is_counted_in_its_state() {
         (AgentState::Lost, 1),
         (AgentState::Ended, 1),
     ];
-    assert_eq!(figures.agents, expected);
+    assert_eq!(figures.kept.unwrap().agents, expected);
     desk.hub.inner.store.close().await;
 }
 

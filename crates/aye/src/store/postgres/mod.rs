@@ -7,11 +7,13 @@ pub mod copying;
 mod failure;
 mod listener;
 mod password;
+mod presence;
 mod tls;
 pub mod values;
 
 pub use connection::Postgres;
 pub use listener::Listener;
+pub use presence::Presence;
 
 use super::{OpenError, StoreError, sql};
 use crate::config::StoreSection;
@@ -24,8 +26,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tls::Tls;
 
 /// A database counts how many of these it has been through, so their order stays as it is for good.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_ground.sql"), include_str!("migrations/0002_several_hubs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_ground.sql"),
+    include_str!("migrations/0002_several_hubs.sql"),
+    include_str!("migrations/0003_known_hubs.sql"),
+];
 /// The oldest schema whose hubs can use this one as well: they go on while a newer hub migrates.
 const OLDEST: i64 = 2;
 /// The lock of the migrations: any number that others of the same database do not use.
