@@ -1,6 +1,7 @@
 //! The hub on a PostgreSQL server: how it gets there, who gets in, and what is said when that fails.
 
 mod away;
+mod deployment;
 mod doors;
 mod moving;
 mod together;

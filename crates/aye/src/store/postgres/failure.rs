@@ -31,7 +31,7 @@ pub fn no_connection(error: &postgres::Error, config: &Config) -> String {
             format!("{said}. Create it on the server: createdb --owner {user} {}", database(config))
         }
         // too_many_connections
-        Some("53300") => format!("{said}. A hub takes about eight: see max_connections"),
+        Some("53300") => format!("{said}. A hub takes eight: see max_connections"),
         Some(_) => said,
         None if cause == "password missing" => format!("it wants a password for {user}. {WHERE_FROM}"),
         None if cause.contains("server does not support TLS") => {
