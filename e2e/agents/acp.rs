@@ -1,11 +1,13 @@
 //! What the Agent Client Protocol carries beside permissions: forms, plans, several ways to say yes, sessions that are
 //! loaded, modes. With scripted agents, and with the real ones where they have it.
 
-use super::{Agent, GEMINI, KIMI, QWEN, Stage};
+use super::{COPILOT, GEMINI, KIMI, QWEN, Stage};
 use crate::support::{Hub, aye, complained, eventually, printed};
+use aye::config::KnownAgent;
 use aye_testkit::agent::{heard, rpc_agent};
 use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::{Child, Output, Stdio};
 
 /// A scripted agent that needs a section in config.toml.
@@ -330,6 +332,43 @@ fn a_session_is_loaded_and_what_it_replays_was_said_before() {
 }
 
 #[test]
+fn a_mode_that_the_agent_does_not_have_ends_the_run_with_those_that_it_has() {
+    let scene = Scene::new();
+    let modes =
+        json!({"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "https://x/modes#plan"}]});
+    let steps = [
+        replied("initialize", json!({"protocolVersion": 1})),
+        replied("session/new", json!({"sessionId": "s", "modes": modes})),
+    ];
+    let output = scene.script("mine", &["--mode", "nonsense"], &steps).wait_with_output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(modes_in(&output), ["ask", "plan"]);
+    assert!(!scene.heard().iter().any(|message| message["method"] == "session/prompt"));
+}
+
+/// The modes that the agent has, as the run says when it ends.
+fn modes_in(output: &Output) -> Vec<String> {
+    let said = printed(output) + &complained(output);
+    let (_, modes) = said.split_once("no permission mode nonsense. It has these: ").expect(&said);
+    let (modes, _) = modes.split_once('.').expect(&said);
+    modes.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn the_modes_that_are_offered_for_an_agent_are_those_that_it_has() {
+    for agent in [&GEMINI, &QWEN, &KIMI, &COPILOT] {
+        let stage = Stage::new(agent, Model::scripted(vec![]));
+        let output = stage.run(&["--mode", "nonsense"]).wait_with_output().unwrap();
+        // What Copilot does unless a mode is named is its mode `agent`.
+        let own =
+            modes_in(&output).into_iter().map(|mode| if mode == "agent" { "default".into() } else { mode });
+        let offered = KnownAgent::of(agent.kind).unwrap().modes.iter().map(|(mode, _)| (*mode).to_owned());
+        assert_eq!(own.collect::<BTreeSet<_>>(), offered.collect(), "{}", agent.name);
+    }
+}
+
+#[test]
 fn an_agent_that_needs_a_section_of_its_own_gets_its_arguments_and_says_why_it_does_not_start() {
     let scene = Scene::new();
     let error =
@@ -344,53 +383,24 @@ fn an_agent_that_needs_a_section_of_its_own_gets_its_arguments_and_says_why_it_d
     assert!(said.contains("Internal error: no model is configured"), "{said}");
 }
 
-/// A model that plans with these calls.
-fn planning(agent: &'static Agent, calls: Vec<Vec<Value>>) -> (Stage, Child, Value) {
-    let stage = Stage::new(agent, Model::scripted(calls));
-    let run = stage.run(&["--mode", "plan"]);
-    let ask = stage.ask();
-    assert_eq!(ask["kind"], "plan", "{ask}");
-    assert!(ask["body"]["plan"].as_str().unwrap().contains("1. write tests"), "{ask}");
-    (stage, run, ask)
-}
-
-/// The plan is answered, and the agent shows that it took the answer; gives what the model was told.
-fn answered(stage: &Stage, run: Child, ask: &Value, answer: Value, call: &str) -> Option<String> {
-    let recorded = stage.hub.answer(ask, answer);
-    assert_eq!(recorded.status, 200, "{}", recorded.body);
-    stage.confirmed(ask);
-    run.wait_with_output().unwrap();
-    stage.model.heard_of(call)
-}
-
-fn qwen_plans(answer: Value) -> Option<String> {
-    let plan = tool("call_p", "exit_plan_mode", json!({"plan": "1. write tests"}));
-    let (stage, run, ask) = planning(&QWEN, vec![vec![plan]]);
-    answered(&stage, run, &ask, answer, "call_p")
-}
-
 #[test]
 #[ignore = "needs the real agent: scripts/test installs it"]
-fn a_plan_of_qwen_is_approved_or_refused() {
-    assert!(qwen_plans(json!({"decision": "allow"})).unwrap().contains("approved"));
-    assert!(!qwen_plans(json!({"decision": "deny"})).unwrap_or_default().contains("approved"));
-}
-
-fn gemini_plans(answer: Value) -> Option<String> {
-    let file = json!({"file_path": "plan.md", "content": "1. write tests"});
-    let calls = vec![
-        vec![tool("call_w", "write_file", file)],
-        vec![tool("call_p", "exit_plan_mode", json!({"plan_filename": "plan.md"}))],
-    ];
-    let (stage, run, ask) = planning(&GEMINI, calls);
-    answered(&stage, run, &ask, answer, "call_p")
-}
-
-#[test]
-#[ignore = "needs the real agent: scripts/test installs it"]
-fn a_plan_of_gemini_is_read_from_its_file_and_approved_or_refused() {
-    assert!(gemini_plans(json!({"decision": "allow"})).unwrap().contains("approved"));
-    assert!(gemini_plans(json!({"decision": "deny"})).unwrap().contains("canceled by the user"));
+fn a_plan_that_is_refused_is_not_carried_out() {
+    for (agent, told) in
+        [(&QWEN, None), (&GEMINI, Some("canceled by the user")), (&KIMI, Some("requested revisions"))]
+    {
+        let (stage, run) = agent.plans.expect("a tool that plans")(agent);
+        let ask = stage.answer(json!({"decision": "deny"}));
+        assert_eq!(ask["kind"], "plan", "{ask}");
+        stage.confirmed(&ask);
+        run.wait_with_output().unwrap();
+        let heard = stage.model.heard_of("call_p").unwrap_or_default();
+        assert!(
+            !heard.contains("approved") && heard.contains(told.unwrap_or_default()),
+            "{}: {heard}",
+            agent.name
+        );
+    }
 }
 
 #[test]

@@ -10,12 +10,15 @@ mod stage;
 mod stories;
 mod table;
 
-use aye_testkit::model::tool;
+use aye_testkit::model::{Model, tool};
 use serde_json::{Value, json};
 pub use stage::Stage;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 pub use stories::child_of;
+
+/// Sets the stage for an agent and begins its run.
+type Begin = fn(&'static Agent) -> (Stage, Child);
 
 /// A real agent, as the stories need it.
 pub struct Agent {
@@ -30,6 +33,8 @@ pub struct Agent {
     pub runs: fn(id: &str, command: &str) -> Value,
     /// A call of its tool that asks "Which DB?", SQLite among the options.
     pub asks: Option<fn(id: &str) -> Value>,
+    /// A run whose model wants its plan "1. write tests" approved, by the call `call_p`.
+    pub plans: Option<Begin>,
     /// The stories that cannot be told with it, and why.
     pub cannot: &'static [(&'static str, &'static str)],
 }
@@ -66,6 +71,7 @@ pub static CLAUDE: Agent = Agent {
             json!({"question": "Which DB?", "header": "DB", "multiSelect": false, "options": options});
         tool(id, "AskUserQuestion", json!({"questions": [question]}))
     }),
+    plans: Some(|agent| planning(agent, vec![vec![tool("call_p", "ExitPlanMode", json!({"plan": PLAN}))]])),
     cannot: &[("two requests at once", "it asks one after the other")],
 };
 
@@ -94,7 +100,8 @@ pub static CODEX: Agent = Agent {
         let question = json!({"id": "db", "question": "Which DB?", "header": "DB", "options": options});
         tool(id, "request_user_input", json!({"questions": [question]}))
     }),
-    cannot: &[],
+    plans: None,
+    cannot: &[("a plan is approved", "its plan mode is its terminal's alone")],
 };
 
 pub static OPENCODE: Agent = Agent {
@@ -121,7 +128,11 @@ pub static OPENCODE: Agent = Agent {
         let question = json!({"question": "Which DB?", "header": "DB", "options": options});
         tool(id, "question", json!({"questions": [question]}))
     }),
-    cannot: &[("two requests at once", "a refusal refuses both")],
+    plans: None,
+    cannot: &[
+        ("a plan is approved", "leaving its plan mode is a question"),
+        ("two requests at once", "a refusal refuses both"),
+    ],
 };
 
 pub static QWEN: Agent = Agent {
@@ -144,6 +155,7 @@ pub static QWEN: Agent = Agent {
             json!({"question": "Which DB?", "header": "DB", "multiSelect": false, "options": options});
         tool(id, "ask_user_question", json!({"questions": [question]}))
     }),
+    plans: Some(|agent| planning(agent, vec![vec![tool("call_p", "exit_plan_mode", json!({"plan": PLAN}))]])),
     cannot: &[("two requests at once", "it asks one after the other")],
 };
 
@@ -158,6 +170,11 @@ pub static GEMINI: Agent = Agent {
     },
     runs: |id, command| tool(id, "run_shell_command", json!({"command": command, "description": "x"})),
     asks: None,
+    plans: Some(|agent| {
+        let file = json!({"file_path": "plan.md", "content": PLAN});
+        let exit = tool("call_p", "exit_plan_mode", json!({"plan_filename": "plan.md"}));
+        planning(agent, vec![vec![tool("call_w", "write_file", file)], vec![exit]])
+    }),
     cannot: &[
         ("a question is answered", "it asks none over ACP"),
         ("two requests at once", "it asks one after the other"),
@@ -192,6 +209,20 @@ pub static KIMI: Agent = Agent {
             json!({"question": "Which DB?", "header": "DB", "multi_select": false, "options": options});
         tool(id, "AskUserQuestion", json!({"questions": [question]}))
     }),
+    // The model is told where to write the plan.
+    plans: Some(|agent| {
+        let write = tool("call_w", "Bash", json!({"command": "sh ./write-plan"}));
+        let calls = vec![vec![write], vec![tool("call_p", "ExitPlanMode", json!({}))]];
+        let (stage, run) = planning(agent, calls);
+        let ask = stage.ask();
+        let told = stage.model.requests()[0].to_string();
+        let (_, file) = told.rsplit_once("Plan file: ").expect("the plan file");
+        let file = file.split(['\\', '"']).next().unwrap();
+        std::fs::write(stage.work.path().join("write-plan"), format!("echo '{PLAN}' > '{file}'")).unwrap();
+        assert_eq!(stage.hub.answer(&ask, json!({"decision": "allow", "scope": "once"})).status, 200);
+        stage.told("call_w", "");
+        (stage, run)
+    }),
     cannot: &[("two requests at once", "it asks one after the other")],
 };
 
@@ -209,8 +240,21 @@ pub static COPILOT: Agent = Agent {
     },
     runs: |id, command| tool(id, "bash", json!({"command": command, "description": "x"})),
     asks: None,
-    cannot: &[("a question is answered", "it asks none over ACP")],
+    plans: None,
+    cannot: &[
+        ("a question is answered", "it asks none over ACP"),
+        ("a plan is approved", "over ACP it has no tool to show one"),
+    ],
 };
+
+const PLAN: &str = "1. write tests";
+
+/// A run in plan mode with a model that makes these calls.
+fn planning(agent: &'static Agent, calls: Vec<Vec<Value>>) -> (Stage, Child) {
+    let stage = Stage::new(agent, Model::scripted(calls));
+    let run = stage.run(&["--mode", "plan"]);
+    (stage, run)
+}
 
 /// Every agent that stories are told with.
 pub static AGENTS: [&Agent; 7] = [&CLAUDE, &CODEX, &OPENCODE, &GEMINI, &QWEN, &KIMI, &COPILOT];

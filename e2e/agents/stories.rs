@@ -10,8 +10,9 @@ use std::process::{Child, Output};
 type Story = fn(&'static Agent);
 
 /// Every story, as the table in docs/agents.md names it.
-pub const STORIES: [(&str, Story); 10] = [
+pub const STORIES: [(&str, Story); 11] = [
     ("a question is answered", question),
+    ("a plan is approved", plan),
     ("a command is allowed", allowed),
     ("a command is refused", refused),
     ("allowed for the session", for_the_session),
@@ -39,6 +40,7 @@ macro_rules! stories {
 
             stories!(@each $agent
                 a_question_is_answered "a question is answered",
+                a_plan_is_approved "a plan is approved",
                 a_command_is_allowed "a command is allowed",
                 a_command_is_refused "a command is refused",
                 allowed_for_the_session "allowed for the session",
@@ -99,6 +101,16 @@ fn question(agent: &'static Agent) {
     stage.answer(json!({"answers": [{"selected": ["SQLite"]}]}));
     stage.told("call_q", "SQLite");
     assert!(!stage.model.told("call_q").contains("PostgreSQL"));
+    stage.confirmed(&ask);
+    ended(run);
+}
+
+fn plan(agent: &'static Agent) {
+    let (stage, run) = agent.plans.expect("a tool that plans")(agent);
+    let ask = stage.answer(json!({"decision": "allow"}));
+    assert_eq!(ask["kind"], "plan", "{ask}");
+    assert!(ask["body"]["plan"].as_str().unwrap().contains("1. write tests"), "{ask}");
+    stage.model.told("call_p");
     stage.confirmed(&ask);
     ended(run);
 }

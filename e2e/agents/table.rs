@@ -2,7 +2,7 @@
 
 use super::AGENTS;
 use super::stories::STORIES;
-use aye::agents::known::LISTED;
+use aye::config::{KNOWN_AGENTS, ProtocolName};
 
 fn document() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md")).unwrap()
@@ -28,13 +28,10 @@ fn the_table_of_agents_is_that_of_the_stories() {
 fn the_versions_that_doctor_names_are_those_of_the_stories_and_of_the_script_that_installs_them() {
     let script =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/agents.sh")).unwrap();
-    for listed in LISTED {
-        let told = AGENTS.iter().find(|agent| agent.kind == listed.kind);
-        assert_eq!(listed.tested, told.map(|agent| agent.version), "{}", listed.kind);
-        if let Some(agent) = told {
-            assert_eq!(listed.name, agent.name);
-            assert!(script.contains(&format!("{} {}", agent.kind, agent.version)), "{}", agent.kind);
-        }
+    let known = KNOWN_AGENTS.map(|known| (known.kind, known.name, known.tested));
+    assert_eq!(AGENTS.map(|agent| (agent.kind, agent.name, agent.version)), known);
+    for agent in AGENTS {
+        assert!(script.contains(&format!("{} {}", agent.kind, agent.version)), "{}", agent.kind);
     }
 }
 
@@ -42,12 +39,23 @@ fn the_versions_that_doctor_names_are_those_of_the_stories_and_of_the_script_tha
 fn the_table_of_ways_is_that_of_doctor() {
     let mut lines =
         vec!["| agent | tested with | can be reached by |".to_owned(), "|---|---|---|".to_owned()];
-    for listed in LISTED {
-        let tested = listed.tested.unwrap_or("–");
-        lines.push(format!("| {} | {tested} | {} |", listed.name, listed.ways_in_words()));
+    for known in KNOWN_AGENTS {
+        let ways = known.ways_in_words().join(", ");
+        lines.push(format!("| {} | {} | {ways} |", known.name, known.tested));
     }
     let table = lines.join("\n");
     assert!(document().contains(&table), "docs/agents.md must have this table:\n{table}");
+}
+
+#[test]
+fn the_modes_over_acp_are_those_that_are_offered() {
+    let over_acp = KNOWN_AGENTS.iter().filter(|known| known.protocol == ProtocolName::Acp);
+    let modes = over_acp.map(|known| {
+        let modes: Vec<_> = known.modes.iter().map(|(mode, _)| format!("`{mode}`")).collect();
+        modes.join(", ")
+    });
+    let row = format!("| modes | {} |", modes.collect::<Vec<_>>().join(" | "));
+    assert!(document().contains(&row), "docs/agents.md must have this row:\n{row}");
 }
 
 #[test]
@@ -61,5 +69,6 @@ fn every_story_that_cannot_be_told_is_one_of_the_table() {
             );
         }
         assert_eq!(agent.asks.is_none(), agent.cannot("a question is answered").is_some(), "{}", agent.name);
+        assert_eq!(agent.plans.is_none(), agent.cannot("a plan is approved").is_some(), "{}", agent.name);
     }
 }

@@ -2,11 +2,13 @@
 
 #[cfg(test)]
 mod documented;
+mod known;
 mod protocol;
 mod stamp;
 mod telegram;
 
-pub use protocol::{AsksFor, KNOWN_AGENTS, KnownAgent, ProtocolName};
+pub use known::{AsksFor, KNOWN_AGENTS, KnownAgent, Mode};
+pub use protocol::ProtocolName;
 pub use stamp::{Stamp, WatchedFiles};
 pub use telegram::{Span, TelegramSection};
 
@@ -154,9 +156,14 @@ impl AgentProfile {
         self.protocol.unwrap_or_default()
     }
 
+    fn all_modes(&self, kind: &str) -> &'static [Mode] {
+        let known = KnownAgent::of(kind).filter(|known| known.protocol == self.speaks());
+        known.map_or(self.speaks().modes(), |known| known.modes)
+    }
+
     /// The modes in which anybody who may start a run can start one from another surface.
-    pub fn modes(&self) -> Vec<&'static str> {
-        let modes = self.speaks().modes().iter();
+    pub fn modes(&self, kind: &str) -> Vec<&'static str> {
+        let modes = self.all_modes(kind).iter();
         modes
             .filter(|(_, asks)| self.allow_bypass || *asks != AsksFor::Bypass)
             .map(|(mode, _)| *mode)
@@ -164,8 +171,8 @@ impl AgentProfile {
     }
 
     /// Whether an agent asks for everything in this mode; in one that is not known it may not.
-    pub fn asks_for_everything(&self, mode: Option<&str>) -> bool {
-        mode.is_none_or(|mode| self.speaks().modes().contains(&(mode, AsksFor::Everything)))
+    pub fn asks_for_everything(&self, kind: &str, mode: Option<&str>) -> bool {
+        mode.is_none_or(|mode| self.all_modes(kind).contains(&(mode, AsksFor::Everything)))
     }
 }
 
@@ -381,9 +388,13 @@ mod tests {
 
     #[test]
     fn modes_that_ask_for_less_need_the_owners_word() {
-        let modes = |text: &str| Config::parse(text).unwrap().agent("claude").unwrap().modes();
-        assert!(!modes("").contains(&"bypassPermissions"));
-        assert!(modes("[agents.claude]\nallow_bypass = true").contains(&"bypassPermissions"));
+        let modes = |kind: &str, text: &str| Config::parse(text).unwrap().agent(kind).unwrap().modes(kind);
+        assert!(!modes("claude", "").contains(&"bypassPermissions"));
+        assert!(modes("claude", "[agents.claude]\nallow_bypass = true").contains(&"bypassPermissions"));
+        assert_eq!(modes("gemini", ""), ["default", "plan", "autoEdit"]);
+        assert_eq!(modes("qwen", "[agents.qwen]\ncommand = \"/opt/qwen\""), ["default", "plan", "auto-edit"]);
+        let others = "[agents.mine]\nprotocol = \"acp\"\nallow_bypass = true";
+        assert_eq!(modes("mine", others), ["default"], "nothing is known of its own");
         assert!(Config::default().agent("other").unwrap_err().to_string().contains("[agents.other]"));
     }
 

@@ -7,13 +7,14 @@ pub mod codex;
 pub mod demo;
 pub mod driven;
 pub mod joined;
-pub mod known;
 pub mod lines;
 pub mod mcp;
 pub mod opencode;
 pub mod reports;
 pub mod script;
 pub mod supervise;
+
+use tokio::time::{Instant, sleep_until};
 
 /// Longer titles are cut.
 const LONGEST_TITLE: usize = 200;
@@ -31,3 +32,11 @@ pub fn title(prompt: &str) -> String {
 
 /// Set for agents that `aye run` drives: whoever reads their pipes asks for them already.
 pub const DRIVEN: &str = "AYE_DRIVEN";
+
+/// For ever without a time.
+async fn sleep_until_opt(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}

@@ -76,8 +76,8 @@ impl Hub {
     pub fn projects(&self) -> Result<Projects, Problem> {
         let config = self.config()?;
         let agents = config.startable().into_iter();
-        let agents =
-            agents.map(|(kind, profile)| StartableAgent { kind: kind.to_owned(), modes: profile.modes() });
+        let agents = agents
+            .map(|(kind, profile)| StartableAgent { kind: kind.to_owned(), modes: profile.modes(kind) });
         let agents = agents.collect();
         let projects = config.projects.into_iter();
         let projects =
@@ -118,7 +118,8 @@ impl Hub {
     /// An agent that asks for less does without rules that want a passkey, so starting it that way takes one.
     async fn prove_run(&self, run: NewRun, profile: &AgentProfile, who: &str) -> Result<NewRun, Problem> {
         let policy = self.policy();
-        let asks_for_less = !profile.asks_for_everything(run.mode.as_deref());
+        let kind = run.agent.as_deref().unwrap_or(DEFAULT_KIND);
+        let asks_for_less = !profile.asks_for_everything(kind, run.mode.as_deref());
         if !asks_for_less || !policy.asks_for_proof() {
             return Ok(NewRun { assertion: None, ..run });
         }
@@ -157,7 +158,7 @@ fn arguments(run: &NewRun, kind: &str, profile: &AgentProfile, cwd: &Path) -> Re
     let mut all: Vec<OsString> = ["run", "--detach", "--agent", kind, "--cwd"].map(OsString::from).into();
     all.push(cwd.into());
     if let Some(mode) = &run.mode {
-        let modes = profile.modes();
+        let modes = profile.modes(kind);
         if !modes.contains(&mode.as_str()) {
             let problem =
                 format!("must be one of {}; others need allow_bypass in config.toml", modes.join(", "));

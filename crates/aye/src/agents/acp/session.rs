@@ -85,12 +85,17 @@ impl Acp {
         // What is said while a session is loaded was said before.
         self.speaking = None;
         let known = Meaning::Session { id: Some(session.clone()), cwd: None };
-        let current = result["modes"]["currentModeId"].as_str();
+        let (current, modes) = (result["modes"]["currentModeId"].as_str(), Modes::read(&result["modes"]));
         let wanted = match &self.start.mode {
-            Some(mode) => Some(offered(&result["modes"], mode).unwrap_or_else(|| mode.clone())),
-            None => offered(&result["modes"], "default").or_else(|| offered(&result["modes"], "agent")),
+            Some(mode) if !modes.0.is_empty() && modes.find(mode).is_none() => {
+                let names = modes.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                let words = format!("The agent has no permission mode {mode}. It has these: {names}.");
+                return vec![Meaning::Fails(words)];
+            }
+            Some(mode) => Some(modes.find(mode).unwrap_or(mode)),
+            None => modes.find("default").or_else(|| modes.find("agent")),
         };
-        let next = match wanted.filter(|wanted| Some(wanted.as_str()) != current) {
+        let next = match wanted.filter(|wanted| Some(*wanted) != current) {
             Some(mode) => {
                 let params = json!({ "sessionId": session, "modeId": mode });
                 vec![Meaning::Write(self.rpc.request(Awaited::Mode, "session/set_mode", params))]
@@ -158,10 +163,19 @@ impl Acp {
     }
 }
 
-/// The agent's own name for this mode, if it has the mode; some name them by addresses.
-fn offered(modes: &Value, wanted: &str) -> Option<String> {
-    let offered = modes["availableModes"].as_array()?.iter().filter_map(|mode| mode["id"].as_str());
-    let mut offered =
-        offered.filter(|id| *id == wanted || id.rsplit_once('#').is_some_and(|(_, name)| name == wanted));
-    offered.next().map(str::to_owned)
+/// The modes that an agent offers, by name and by id: some agents make addresses of the names.
+struct Modes<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Modes<'a> {
+    fn read(offered: &'a Value) -> Self {
+        let offered = offered["availableModes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ids = offered.iter().filter_map(|mode| mode["id"].as_str());
+        let named = |id: &'a str| (id.rsplit_once('#').map_or(id, |(_, name)| name), id);
+        Self(ids.map(named).collect())
+    }
+
+    fn find(&self, wanted: &str) -> Option<&'a str> {
+        let mut found = self.0.iter().filter(|(name, id)| [*name, *id].contains(&wanted));
+        found.next().map(|(_, id)| *id)
+    }
 }

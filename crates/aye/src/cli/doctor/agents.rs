@@ -1,7 +1,6 @@
 //! Which agents are here, and how each can be reached.
 
-use crate::agents::known::{LISTED, Listed};
-use crate::config::Config;
+use crate::config::{Config, KNOWN_AGENTS, KnownAgent};
 use crate::home::Home;
 use aye_core::visible::one_line;
 use futures_util::future::join_all;
@@ -22,30 +21,23 @@ pub struct FoundAgent {
     program: Option<PathBuf>,
     version: Option<String>,
     /// The last version that the tests passed with.
-    tested: Option<&'static str>,
+    tested: &'static str,
     reached: Vec<&'static str>,
 }
 
 pub async fn look(home: &Home) -> Vec<FoundAgent> {
     let config = Config::load(&home.config()).unwrap_or_default();
-    join_all(LISTED.map(|listed| look_for(listed, &config))).await
+    join_all(KNOWN_AGENTS.map(|known| look_for(known, &config))).await
 }
 
-async fn look_for(listed: Listed, config: &Config) -> FoundAgent {
-    let program = config.agent(listed.kind).unwrap_or_default().find(listed.kind);
+async fn look_for(known: KnownAgent, config: &Config) -> FoundAgent {
+    let KnownAgent { kind, name, tested, .. } = known;
+    let program = config.agent(kind).unwrap_or_default().find(kind);
     let version = match &program {
         Some(program) => version_of(program).await,
         None => None,
     };
-    let Listed { kind, name, tested, ways } = listed;
-    FoundAgent {
-        kind,
-        name,
-        program,
-        version,
-        tested,
-        reached: ways.iter().map(|way| way.in_words()).collect(),
-    }
+    FoundAgent { kind, name, program, version, tested, reached: known.ways_in_words() }
 }
 
 /// What it says of itself; none of our credentials are for it.
@@ -74,12 +66,11 @@ impl FoundAgent {
     /// One line: what it is, its version beside the tested one, and the ways to it.
     pub fn in_words(&self) -> String {
         let version = match (&self.program, &self.version, self.tested) {
-            (None, _, Some(tested)) => format!("not installed (tested: {tested})"),
-            (None, _, None) => "not installed".to_owned(),
-            (Some(_), Some(version), Some(tested)) if version == tested => format!("{version} (tested)"),
+            (None, _, tested) => format!("not installed (tested: {tested})"),
+            (Some(_), Some(version), tested) if version == tested => format!("{version} (tested)"),
             (Some(_), version, tested) => {
                 let version = version.as_deref().map_or("version unknown".into(), one_line);
-                format!("{version} (tested: {})", tested.unwrap_or("no version"))
+                format!("{version} (tested: {tested})")
             }
         };
         format!("{:<12} {version:<34} {}", self.name, self.reached.join(", "))
