@@ -175,7 +175,7 @@ fn an_approval_that_lasts_is_offered_where_it_can_be_had_in_the_words_of_whoever
     ];
     assert_eq!(rows, compact);
     assert!(message.text.contains("For the session: run exactly `make all`"), "{}", message.text);
-    assert!(message.text.contains("Always: Claude's own rule: Bash(make:*)"), "{}", message.text);
+    assert!(message.text.contains("Always: the agent's own rule: Bash(make:*)"), "{}", message.text);
     assert!(message.text.contains("Answer by "), "its deadline is shown: {}", message.text);
     phone.bot.told(ANN, &message, "Always allow");
     assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "allow", "scope": "always"}));

@@ -55,9 +55,11 @@ impl RunHost {
             .collect()
     }
 
+    /// Its runs.
     pub fn agents(&self) -> Vec<Value> {
         let agents = self.phone.hub.get("/api/agents", &self.phone.hub.operator()).body;
-        agents["agents"].as_array().unwrap().clone()
+        let agents = agents["agents"].as_array().unwrap().iter();
+        agents.filter(|agent| agent["reach"] == "driven").cloned().collect()
     }
 }
 

@@ -158,3 +158,59 @@ fn a_reply_to_a_list_or_an_offer_starts_nothing() {
     assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "only the one that asks");
     assert_eq!(phone.hub.ask(&ask)["state"], "open");
 }
+
+fn key_question() -> Value {
+    json!({"questions": [{"question": "The key for the server?", "header": "Key", "free_text": true, "secret": true}]})
+}
+
+#[test]
+fn a_text_while_a_secret_is_asked_for_reaches_no_run_and_is_written_nowhere() {
+    let host = RunHost::new(
+        ALONE,
+        &["web"],
+        json!([[text("Ready.")], {"do": "turn"}, [text("More.")], {"do": "turn"}]),
+    );
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "get ready");
+    let run = host.phone.shown("web · done");
+    let ask = host.phone.raise("k", "question", key_question());
+    let question = host.phone.shown("The key for the server?");
+    assert!(
+        question.buttons.is_empty() && question.text.contains("never sent over Telegram"),
+        "{}",
+        question.text
+    );
+    bot.say(ANN, ANN, "hunter2-of-ann");
+    let told = host.phone.shown("An open request asks for a secret");
+    assert!(
+        told.text.contains("Your message was not used. If it has the secret, delete it here."),
+        "{}",
+        told.text
+    );
+    bot.reply(ANN, &question, "hunter2-of-ann");
+    host.phone.shown("It asks for a secret");
+    let picture = bot.photo("screen", &[0xff, 0xd8, 0xff, 1]);
+    let last = bot.send(ANN, ANN, json!({"photo": picture, "caption": "hunter2-of-ann"}));
+    bot.confirmed(last);
+    bot.reply(ANN, &run, "go on");
+    eventually("the prompt that is meant as one", || {
+        (host.prompts("web") == ["get ready", "go on"]).then_some(())
+    });
+    assert_eq!((host.phone.hub.ask(&ask)["state"].as_str(), host.pictures("web").len()), (Some("open"), 0));
+    for file in fs::read_dir(&host.phone.hub.home).unwrap().map(|entry| entry.unwrap().path()) {
+        let bytes = fs::read(&file).unwrap_or_default();
+        assert!(!bytes.windows(14).any(|window| window == b"hunter2-of-ann"), "{}", file.display());
+    }
+}
+
+#[test]
+fn once_no_secret_is_asked_for_texts_are_prompts_again() {
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let ask = host.phone.raise("k", "question", key_question());
+    host.phone.shown("The key for the server?");
+    assert_eq!(host.phone.hub.answer(&ask, json!({"answers": [{"text": "hunter2"}]})).status, 200);
+    host.phone.shown("Answered by");
+    host.phone.bot.say(ANN, ANN, "fix the tests");
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
+}

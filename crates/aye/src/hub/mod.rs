@@ -51,7 +51,7 @@ pub use clock::Clock;
 pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
 pub use late::Voucher;
-pub use launch::{NewRun, Projects};
+pub use launch::{NewRun, Project, Projects};
 pub use memory::{Memo, TELEGRAM_LEASE};
 pub use meters::{Counted, Figures, Histogram, ServerFigures, StoredFigures};
 pub use own_files::why_asked;

@@ -1,8 +1,8 @@
 //! Who may use the bot: a listed person in a listed chat. Everybody else is ignored.
 
-use super::form::Who;
 use super::settings::Settings;
 use super::wire::{Chat, User};
+use crate::surfaces::form::Who;
 use aye_core::visible::one_line;
 use aye_core::{By, Surface, Text};
 use serde::{Deserialize, Serialize};

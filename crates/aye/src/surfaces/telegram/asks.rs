@@ -4,13 +4,12 @@ use super::api::Outgoing;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::ended::{ended, refused_plan};
-use super::form::{TextKind, Typing};
 use super::html::{RichText, cut, label};
 use super::memory::{SentMessage, SideKind};
 use super::queue::Job;
 use super::render::{AskSource, MessageContent, open, without_approval};
-use crate::config::DEFAULT_KIND;
 use crate::hub::Problem;
+use crate::surfaces::form::{TextKind, Typing};
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
 use jiff::{SignedDuration, Timestamp};
@@ -283,10 +282,9 @@ impl BotLoop {
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }
-        let is_claude = agent.is_some_and(|agent| agent.kind == DEFAULT_KIND);
         let deadline = ask.deadline.map(|at| self.time_of_day(at));
         let has_link = self.settings.public_url.is_some();
-        AskSource { name: cut(&name, 100).0.to_owned(), deadline, is_claude, has_link }
+        AskSource { name: cut(&name, 100).0.to_owned(), deadline, has_link }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages that offer a choice and are no ask: what waits, as a list, and where a text belongs. No I/O.
 
-use super::form::Action;
+use super::actions::Action;
 use super::html::{RichText, label};
 use super::render::{Button, ECHO, button};
 use aye_core::{Ask, Body, Display, DisplayKind, State};

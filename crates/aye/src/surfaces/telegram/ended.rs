@@ -1,9 +1,10 @@
 //! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
 
-use super::form::{Action, Draft};
+use super::actions::Action;
 use super::html::{RichText, label};
 use super::plan::{beginning, plan_text};
 use super::render::{AskSource, MessageContent, button, guarded, origin, passkey_note};
+use crate::surfaces::form::Draft;
 use crate::surfaces::words;
 use aye_core::{Answer, Ask, Body, Choice, Decision, Display, Extras, Receipt, Reply, State};
 

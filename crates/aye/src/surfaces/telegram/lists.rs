@@ -1,21 +1,22 @@
 //! Lists and offers in chats: when there is one, what it shows now, and what its buttons do.
 
 use super::access::Person;
+use super::actions::Action;
 use super::api::Outgoing;
 use super::asks::{after, take_away};
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::choices::{MOST_LISTED, list, offer, quoted};
-use super::form::{Action, NO_LONGER};
 use super::html::{RichText, label};
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{ListContent, OfferContent};
 use super::queue::Job;
-use super::render::Button;
+use super::render::{Button, can_here};
 use super::runs::Task;
 use super::updates::Notice;
 use crate::hub::Problem;
-use aye_core::{AgentId, Ask, AskId, Body, Question, Surface, Text};
+use crate::surfaces::form::NO_LONGER;
+use aye_core::{AgentId, Ask, AskId, Body, Question, Text};
 use std::time::Duration;
 
 /// From this many waiting asks on, they are announced as a list.
@@ -341,8 +342,7 @@ impl BotLoop {
 /// A question of an open ask that can be answered here in one's own words.
 fn words_for(ask: &Ask, at: usize) -> Option<&Question> {
     let Body::Question(asked) = &ask.body else { return None };
-    let can = &ask.extras.can;
-    let here =
-        ask.state.is_open() && can.answer && can.text && ask.body.why_not_on(Surface::Telegram).is_none();
+    let can = can_here(ask);
+    let here = ask.state.is_open() && can.answer && can.text;
     asked.questions.get(at).filter(|asked| asked.free_text && here)
 }

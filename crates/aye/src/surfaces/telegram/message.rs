@@ -1,10 +1,11 @@
 //! One message of the bot: what it shows, what its buttons do, and the messages that belong to it.
 
+use super::actions::Action;
 use super::api::InlineButton;
-use super::form::{Action, Draft};
 use super::render::Button;
 use crate::hub::{NO_RANDOMNESS, Problem};
 use crate::random::random_hex;
+use crate::surfaces::form::Draft;
 use aye_core::{AgentId, AskId, Digest, Text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! Telegram: a bot that shows asks and takes answers, and from which work can be started. `bot_loop.rs` is the
-//! one task that owns its state; `render.rs` and what it uses, `ended.rs`, `progress.rs`, `choices.rs` and `form.rs` do
+//! one task that owns its state; `render.rs` and what it uses, `ended.rs`, `progress.rs`, `choices.rs` and `actions.rs` do
 //! no I/O.
 
 mod access;
+mod actions;
 mod api;
 mod asks;
 mod bot_loop;
@@ -11,7 +12,6 @@ mod choices;
 mod commands;
 mod ended;
 mod exact;
-mod form;
 mod html;
 mod lease;
 mod lists;

@@ -1,17 +1,18 @@
 //! Permissions: every byte of what would run, or no approval here.
 
-use super::form::{Action, Draft};
+use super::actions::Action;
 use super::html::RichText;
 use super::render::{
     AskSource, Button, MessageContent, button, passkey_note, too_long, typing_hint, waiting,
 };
+use crate::surfaces::form::Draft;
 use aye_core::visible::{one_line, visible};
 use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope};
 
 pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &AskSource) -> MessageContent {
     let display = Display::of(permission, &ask.extras);
     let head = waiting(title(permission, &display), ask, asker).line();
-    let lasting = [Scope::Session, Scope::Always].map(|scope| rule(permission, &display, scope, asker));
+    let lasting = [Scope::Session, Scope::Always].map(|scope| rule(permission, &display, scope));
     let mut foot = RichText::default();
     for rule in lasting.iter().flatten() {
         foot = foot.line().page(rule);
@@ -69,7 +70,7 @@ fn lasting_buttons([session, always]: &[Option<RichText>; 2]) -> Vec<Button> {
 
 /// Exactly what an approval that lasts would add: the agent's own rule, or what the hub would grant. None where it
 /// cannot be had.
-fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &AskSource) -> Option<RichText> {
+fn rule(permission: &Permission, display: &Display, scope: Scope) -> Option<RichText> {
     let offer = permission.offer(scope)?;
     let (words, granted) = match scope {
         Scope::Once => return None,
@@ -78,10 +79,7 @@ fn rule(permission: &Permission, display: &Display, scope: Scope, asker: &AskSou
     };
     let page = RichText::default().text(words).text(": ");
     match offer.keeper() {
-        Keeper::Agent => {
-            let owner = if asker.is_claude { "Claude's" } else { "the agent's" };
-            Some(page.text(&format!("{owner} own rule: ")).code(offer.rule.as_deref()?))
-        }
+        Keeper::Agent => Some(page.text("the agent's own rule: ").code(offer.rule.as_deref()?)),
         Keeper::Hub => granted.as_ref().map(|words| page.text(words)),
     }
 }

@@ -62,6 +62,9 @@ impl BotLoop {
             self.say(chat, Some(message_id), NO_TEXT);
             return Ok(());
         }
+        if replied.is_none() && self.keep_from_runs(chat, message_id).await? {
+            return Ok(());
+        }
         let agent = match replied.as_ref().and_then(SentMessage::as_run) {
             Some(shown) => Some(shown.agent.clone()),
             None => self.run_of(chat).await.map(|(agent, _)| agent),

@@ -1,10 +1,11 @@
 //! Plans: whole in one message, in several, or as a file that cannot be approved here.
 
+use super::actions::Action;
 use super::exact;
-use super::form::{Action, Draft};
 use super::html::{LONGEST, RichText, cut, length, pieces};
 use super::question::{FRAME, MOST_PARTS};
 use super::render::{AskSource, MessageContent, button, passkey_note, too_long, typing_hint, waiting};
+use crate::surfaces::form::Draft;
 use aye_core::Ask;
 use aye_core::visible::visible;
 

@@ -1,9 +1,10 @@
 //! Questions: one at a time, and of several all answers once more before they are sent.
 
-use super::form::{Action, Draft, Entry};
+use super::actions::Action;
 use super::html::{LONGEST, RichText, label, pieces};
-use super::render::{AskSource, Button, ECHO, MessageContent, button, typing_hint, waiting};
-use aye_core::{Ask, Question, Questions};
+use super::render::{AskSource, Button, ECHO, MessageContent, button, can_here, typing_hint, waiting};
+use crate::surfaces::form::{Draft, Entry};
+use aye_core::{Ask, Can, Question, Questions};
 
 /// Telegram shows no more buttons under one message.
 const MOST_BUTTONS: usize = 90;
@@ -29,7 +30,7 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) 
         head = head.text(&format!(" · {} of {of}", at + 1));
     }
     let head = waiting(head, ask, asker).line().line();
-    let tail = tail(draft, asked, &entry, ask.extras.can.text);
+    let tail = tail(draft, asked, &entry, &can_here(ask));
     let body = body(asked, &head, &tail);
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);
@@ -122,7 +123,7 @@ fn names(asked: &Question) -> RichText {
     page.line()
 }
 
-fn tail(draft: &Draft, asked: &Question, entry: &Entry, takes_words: bool) -> RichText {
+fn tail(draft: &Draft, asked: &Question, entry: &Entry, can: &Can) -> RichText {
     let mut page = RichText::default();
     if let Some(text) = &entry.text {
         page = page.line().dim("Your words: ").written(&label(text, ECHO)).line();
@@ -131,9 +132,10 @@ fn tail(draft: &Draft, asked: &Question, entry: &Entry, takes_words: bool) -> Ri
         page = page.line().dim("Note: ").written(&label(notes, ECHO)).line();
     }
     match (&draft.typing, asked.multi_select) {
+        _ if !can.answer => page,
         (Some(typing), _) => typing_hint(page, typing.what),
         (None, true) => page.line().dim("Tap all that apply, then Done."),
-        (None, false) if asked.options.is_empty() && takes_words => {
+        (None, false) if asked.options.is_empty() && can.text => {
             page.line().dim("Reply to this message with your answer.")
         }
         (None, false) => page,

@@ -1,13 +1,15 @@
 //! An ask and what is filled in of it, as a message with buttons. What cannot be shown whole cannot be
 //! approved here.
 
+use super::actions::Action;
 use super::exact;
-use super::form::{Action, Draft, TextKind};
 use super::html::{RichText, label};
 use super::permission::permission;
 use super::plan::plan;
 use super::question::{question, review};
+use crate::surfaces::form::{Draft, TextKind};
 use aye_core::{Ask, Body, Can, Proof, Surface};
+use std::borrow::Cow;
 
 /// What a person typed is shown back to them, but need not be whole: they know it.
 pub const ECHO: usize = 200;
@@ -40,7 +42,6 @@ pub struct AskSource {
     pub name: String,
     /// Such as "14:05".
     pub deadline: Option<String>,
-    pub is_claude: bool,
     /// There can be a link to the page under the message.
     pub has_link: bool,
 }
@@ -52,10 +53,17 @@ pub fn open(ask: &Ask, draft: &Draft, asker: &AskSource) -> MessageContent {
         Body::Permission(asked) => permission(ask, asked, draft, asker),
         Body::Plan(asked) => plan(ask, asked.plan.as_str(), draft, asker),
     };
-    let elsewhere = ask.body.why_not_on(Surface::Telegram).map(|why| Can::elsewhere(why.to_owned()));
-    let mut shown = takeable(elsewhere.as_ref().unwrap_or(&ask.extras.can), shown);
-    shown.wants_page |= elsewhere.is_some();
+    let mut shown = takeable(&can_here(ask), shown);
+    shown.wants_page |= ask.body.why_not_on(Surface::Telegram).is_some();
     guarded(ask, shown)
+}
+
+/// What can be answered here: what the agent can take, and nothing where Telegram must not carry it.
+pub fn can_here(ask: &Ask) -> Cow<'_, Can> {
+    match ask.body.why_not_on(Surface::Telegram) {
+        Some(why) => Cow::Owned(Can::elsewhere(why.to_owned())),
+        None => Cow::Borrowed(&ask.extras.can),
+    }
 }
 
 /// Offers exactly what the agent can take from here.

@@ -1,11 +1,11 @@
 //! Runs that are started and prompted from a chat, and the messages that show their progress.
 
 use super::access::Person;
+use super::actions::Action;
 use super::api::Outgoing;
 use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
-use super::form::Action;
 use super::html::RichText;
 use super::memory::{ChatNote, START, SentMessage, SideKind, StartedFrom, forget};
 use super::message::RunContent;

@@ -4,18 +4,26 @@ use super::access::{Person, admit};
 use super::bot_loop::BotLoop;
 use super::commands::Parsed;
 use super::ended::too_late;
-use super::form::{Draft, FormStep, typed};
 use super::memory::{Content, SentMessage};
 use super::queue::Job;
 use super::runs::Task;
 use super::waiting_texts::IncomingText;
 use super::wire::{Message, Replied};
 use crate::hub::Problem;
+use crate::surfaces::form::{Draft, FormStep, typed};
+use crate::surfaces::words;
 use aye_core::Surface;
 use jiff::SignedDuration;
+use std::collections::BTreeSet;
 
 /// A text that comes so long after its question ended was not meant for it.
 const STILL_MEANT: SignedDuration = SignedDuration::from_mins(10);
+
+const NOT_USED: &str = "Your message was not used. If it has the secret, delete it here.";
+const SECRET_OPEN: &str =
+    "An open request asks for a secret, which can be given on the page or in a terminal.";
+const STILL_POSSIBLE: &str =
+    "Reply to a question to answer it, to a run's message to write to that run, or start a run with /new.";
 
 impl BotLoop {
     pub(super) async fn message(&mut self, update: i64, message: Message) -> Result<(), Problem> {
@@ -123,7 +131,7 @@ impl BotLoop {
         {
             return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
         }
-        if !said.addressed {
+        if !said.addressed || self.keep_from_runs(chat, said.message_id).await? {
             return Ok(());
         }
         let text = self.without_my_name(&said.text);
@@ -134,6 +142,24 @@ impl BotLoop {
             return self.hold_text(said).await;
         }
         self.work(Task::new(said.update, &said.person, &text, message_id)).await
+    }
+
+    /// While a question for a secret is shown in a chat, what somebody writes there may be the secret. It must not become a
+    /// prompt, nor be kept: says so, and gives true.
+    pub(super) async fn keep_from_runs(&mut self, chat: i64, message_id: i64) -> Result<bool, Problem> {
+        let messages = self.memory.messages.values().filter(|message| message.chat == chat);
+        let shown = messages.flat_map(|message| {
+            let asked = message.as_ask().filter(|_| message.is_current()).map(|shown| &shown.ask);
+            asked.into_iter().chain(message.announced())
+        });
+        for id in shown.cloned().collect::<BTreeSet<_>>() {
+            let Some(ask) = self.find_ask(&id).await? else { continue };
+            if ask.state.is_open() && ask.body.why_not_on(Surface::Telegram).is_some() {
+                self.say(chat, Some(message_id), &format!("{SECRET_OPEN} {NOT_USED} {STILL_POSSIBLE}"));
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn without_my_name(&self, text: &str) -> String {
@@ -176,7 +202,7 @@ impl BotLoop {
             return self.go_on(update, message, stopped, person).await;
         }
         if let Some(why) = ask.body.why_not_on(Surface::Telegram) {
-            self.say(person.chat, message_id, &format!("{} Your text was not used.", sentence(why)));
+            self.say(person.chat, message_id, &format!("{} {NOT_USED}", sentence(why)));
             return Ok(());
         }
         match typed(&ask.body, &ask.extras.can, shown.draft, person.as_who(), text) {
@@ -209,5 +235,5 @@ impl BotLoop {
 }
 
 fn sentence(words: &str) -> String {
-    format!("{}.", words.trim_end_matches('.'))
+    format!("{}.", words::sentence(words.trim_end_matches('.')))
 }

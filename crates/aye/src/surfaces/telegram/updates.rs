@@ -2,10 +2,10 @@
 //! done; one that comes again does nothing.
 
 use super::access::{Person, admit};
+use super::actions::{Action, press};
 use super::api::ApiError;
 use super::bot_loop::BotLoop;
 use super::ended::{in_short, too_late};
-use super::form::{Action, Draft, FormStep, NO_LONGER, press};
 use super::html::label;
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{AskContent, RunContent};
@@ -14,6 +14,7 @@ use super::render::{approves, open};
 use super::wire::{CallbackQuery, ReceivedUpdate, Update};
 use crate::hub::{AnswerCall, Command, Problem};
 use crate::protocol::PlanApproval;
+use crate::surfaces::form::{Draft, FormStep, NO_LONGER};
 use aye_core::{AnswerKey, Ask, Digest, Surface};
 use serde_json::Value;
 

@@ -1,8 +1,9 @@
+use super::super::actions::{Action, press};
 use super::super::ended::{ended, refused_plan};
-use super::super::form::{Action, Draft, Entry, FormStep, TextKind, Typing, press, typed};
 use super::super::html::LONGEST;
 use super::super::render::{approves, open};
 use super::{ANN, actions, ask, asker, picture, questions, settled};
+use crate::surfaces::form::{Draft, Entry, FormStep, TextKind, Typing, typed};
 use aye_core::{Answer, Ask, Body, Kind, Proof, Receipt};
 use serde_json::json;
 
@@ -82,6 +83,32 @@ fn several_picks_are_toggles_and_typing_can_be_cancelled() {
 }
 
 #[test]
+fn a_question_for_a_secret_is_shown_and_nothing_offers_to_take_it() {
+    let key = json!({"question": "The key?", "header": "Key", "free_text": true, "secret": true});
+    let several = json!({"question": "Which ones?", "multi_select": true, "free_text": true,
+        "options": [{"label": "Auth"}, {"label": "Log"}]});
+    let asked = ask(Kind::Question, json!({"questions": [key]}));
+    let shown = open(&asked, &Draft::default(), &asker());
+    assert!(shown.wants_page);
+    insta::assert_snapshot!(picture(&shown), @"
+    ❓ <b>Key</b>
+    <i>claude in /src/web</i>
+
+    The key?
+
+
+    It cannot be answered here: it asks for a secret, which is never sent over Telegram. Answer it on the page or in a terminal
+    ");
+    // Nor is anything else of a form that has one.
+    let form = ask(Kind::Question, json!({"questions": [several, key]}));
+    for at in 0..=2 {
+        let shown = open(&form, &Draft { at, ..Draft::default() }, &asker());
+        assert_eq!(actions(&shown), []);
+        assert!(!shown.page.plain().contains("Tap") && !shown.page.plain().contains("Reply"));
+    }
+}
+
+#[test]
 fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     let permission = json!({"tool": "Bash", "input": {"command": "rm -rf \u{202e}x && echo '<b>'", "timeout": 5},
         "scopes": [{"scope": "once"}, {"scope": "session", "rule": "allow Bash(rm:*) for this session"}]});
@@ -97,7 +124,7 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     <b>⚠️ Look closely: it hides something</b>
     <code>timeout</code>: <code>5</code>
 
-    For the session: Claude's own rule: <code>allow Bash(rm:*) for this session</code>
+    For the session: the agent's own rule: <code>allow Bash(rm:*) for this session</code>
     | ✅ Allow once | ⛔ Deny
     | ✅ Allow for session
     | ⛔ Deny with reason…

@@ -1,6 +1,6 @@
 use super::super::ended::{ended, refused_plan, too_late};
-use super::super::form::Draft;
 use super::{ask, asker, picture, questions, settled};
+use crate::surfaces::form::Draft;
 use aye_core::lifecycle::Delivery;
 use aye_core::{Ask, Expiry, Kind, Receipt, State};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-use super::super::form::Action;
+use super::super::actions::Action;
 use super::super::memory::{Content, SentMessage, Side, SideKind};
 use serde_json::Value;
 

@@ -6,9 +6,10 @@ mod kept;
 mod properties;
 mod runs;
 
-use super::form::Action;
+use super::actions::Action;
 use super::render::{AskSource, Button, MessageContent};
 use super::settings::{Pace, Settings, Token};
+use crate::surfaces::form::Who;
 use crate::url::HubUrl;
 use aye_core::lifecycle::Delivery;
 use aye_core::{Answer, Ask, AskHead, Body, By, Kind, Receipt, State, Surface, Text};
@@ -43,10 +44,10 @@ pub fn ask_with(body: Body) -> Ask {
     Ask::open(head, body)
 }
 
-const ANN: super::form::Who = super::form::Who { user: 1, name: "Ann" };
+const ANN: Who = Who { user: 1, name: "Ann" };
 
 pub fn asker() -> AskSource {
-    AskSource { name: "claude".into(), deadline: None, is_claude: true, has_link: false }
+    AskSource { name: "claude".into(), deadline: None, has_link: false }
 }
 
 fn picture(shown: &MessageContent) -> String {

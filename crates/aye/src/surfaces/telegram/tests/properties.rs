@@ -1,8 +1,9 @@
 //! What Telegram displays reads back as what would be approved, for whatever is raised.
 
-use super::super::form::{Action, Draft};
+use super::super::actions::Action;
 use super::super::render::{approves, open};
 use super::{actions, ask, ask_with, asker};
+use crate::surfaces::form::Draft;
 use aye_core::{Body, Kind};
 use serde_json::{Value, json};
 

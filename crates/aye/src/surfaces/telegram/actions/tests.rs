@@ -1,4 +1,5 @@
 use super::*;
+use crate::surfaces::form::{Entry, INCOMPLETE, NOTHING_PICKED, Typing, typed};
 use aye_core::{Answer, Can, Kind};
 
 fn body() -> Body {

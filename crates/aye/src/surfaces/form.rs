@@ -1,10 +1,11 @@
-//! A half-filled answer, and what a press or a typed text makes of it. No I/O: the same steps after a restart.
+//! A half-filled answer, whatever surface it is filled in on: what is on show, what was given so far, and what each step
+//! makes of it. No I/O: the same steps after a restart.
 
-use aye_core::{AskId, Body, Can, Question, Questions, Scope};
+use aye_core::{Body, Can, Question, Questions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What has been filled in so far on one message.
+/// What has been filled in so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Draft {
@@ -48,69 +49,7 @@ pub enum TextKind {
     Reason,
 }
 
-/// What a button does. It names the question it was shown under, so that it cannot act on another.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub enum Action {
-    Pick {
-        question: usize,
-        option: usize,
-    },
-    Toggle {
-        question: usize,
-        option: usize,
-    },
-    Done {
-        question: usize,
-    },
-    Words {
-        question: usize,
-    },
-    Notes {
-        question: usize,
-    },
-    Skip {
-        question: usize,
-    },
-    Back {
-        question: usize,
-    },
-    /// From the review to one question.
-    Change {
-        question: usize,
-    },
-    /// The answers as the review shows them.
-    Send,
-    StopTyping,
-    AllowOnce,
-    AllowSession,
-    AllowAlways,
-    Deny,
-    DenyWhy,
-    Approve,
-    Outline,
-    /// Lets a plan pass that was refused while an outline is awaited.
-    PassPlan,
-    DropPlan,
-    /// Interrupts a run.
-    Cancel,
-    /// From a list: this ask, or all of it, with its buttons.
-    Show {
-        ask: AskId,
-    },
-    ShowAll,
-    /// The text that is offered answers the question that this message shows.
-    Answer {
-        #[serde(alias = "copy")]
-        message: String,
-    },
-    /// It is for the chat's run, or starts one.
-    Prompt,
-    /// It is for nobody.
-    Drop,
-}
-
-/// What comes of a press or a text.
+/// What comes of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormStep {
     /// The form goes on.
@@ -121,13 +60,12 @@ pub enum FormStep {
     Stale(&'static str),
 }
 
-const MOVED_ON: &str = "That button belongs to an earlier question.";
-const NOTHING_PICKED: &str = "Nothing is selected yet. Select an option first, or skip.";
-const INCOMPLETE: &str = "A question has no answer yet. Answer it first, or skip it.";
+pub const NOTHING_PICKED: &str = "Nothing is selected yet. Select an option first, or skip.";
+pub const INCOMPLETE: &str = "A question has no answer yet. Answer it first, or skip it.";
 const NO_LONGER_TAKEN: &str = "This agent cannot take that any more. Please use the buttons.";
 pub const NO_LONGER: &str = "This button no longer works.";
 
-/// Whoever presses or types.
+/// Whoever fills it in.
 #[derive(Debug, Clone, Copy)]
 pub struct Who<'a> {
     pub user: i64,
@@ -153,9 +91,66 @@ impl Draft {
         people.any(|other| Some(other) != first)
     }
 
-    fn wait_for(mut self, who: Who, what: TextKind) -> FormStep {
+    /// The next text of this person is taken as this.
+    pub fn wait_for(mut self, who: Who, what: TextKind) -> FormStep {
         self.typing = Some(Typing { user: who.user, name: who.name.to_owned(), what });
         FormStep::Draft(self)
+    }
+
+    /// One option, and on to the next question.
+    pub fn pick(mut self, body: &Body, option: usize, who: Who) -> FormStep {
+        let entry = self.entry_mut(self.at);
+        let (notes, by) = (entry.notes.take(), Some(who.name.to_owned()));
+        *entry = Entry { picks: vec![option], notes, by, ..Entry::default() };
+        self.go_on(body)
+    }
+
+    /// One option of several, on or off.
+    pub fn toggle(mut self, option: usize, who: Who) -> FormStep {
+        let entry = self.entry_mut(self.at);
+        (entry.skipped, entry.by) = (false, Some(who.name.to_owned()));
+        match entry.picks.iter().position(|pick| *pick == option) {
+            Some(at) => drop(entry.picks.remove(at)),
+            None => entry.picks.push(option),
+        }
+        self.stop_typing()
+    }
+
+    /// No more options of this question.
+    pub fn done(self, body: &Body) -> FormStep {
+        match self.entry(self.at).is_empty() {
+            true => FormStep::Stale(NOTHING_PICKED),
+            false => self.go_on(body),
+        }
+    }
+
+    pub fn skip(mut self, body: &Body, who: Who) -> FormStep {
+        let by = Some(who.name.to_owned());
+        *self.entry_mut(self.at) = Entry { skipped: true, by, ..Entry::default() };
+        self.go_on(body)
+    }
+
+    /// To another question, to change what was given.
+    pub fn go_to(mut self, question: usize) -> FormStep {
+        self.at = question;
+        self.stop_typing()
+    }
+
+    pub fn stop_typing(mut self) -> FormStep {
+        self.typing = None;
+        FormStep::Draft(self)
+    }
+
+    /// The answers as they were all shown.
+    pub fn send(self, body: &Body) -> FormStep {
+        match body {
+            Body::Question(asked) if self.at != asked.questions.len() => FormStep::Stale(NO_LONGER),
+            Body::Question(asked) if (0..self.at).all(|question| self.entry(question).is_complete()) => {
+                self.answer(asked)
+            }
+            Body::Question(_) => FormStep::Stale(INCOMPLETE),
+            Body::Permission(_) | Body::Plan(_) => FormStep::Stale(NO_LONGER),
+        }
     }
 
     /// On to the next question. The answers to several are shown before they are sent.
@@ -215,107 +210,6 @@ impl Entry {
     }
 }
 
-/// What a press of this button by this person makes of the form.
-pub fn press(body: &Body, mut draft: Draft, action: &Action, who: Who) -> FormStep {
-    let by = Some(who.name.to_owned());
-    let question = match action {
-        Action::Pick { question, .. }
-        | Action::Toggle { question, .. }
-        | Action::Done { question }
-        | Action::Words { question }
-        | Action::Notes { question }
-        | Action::Skip { question }
-        | Action::Back { question } => Some(*question),
-        Action::Change { .. }
-        | Action::Send
-        | Action::StopTyping
-        | Action::AllowOnce
-        | Action::AllowSession
-        | Action::AllowAlways
-        | Action::Deny
-        | Action::DenyWhy
-        | Action::Approve
-        | Action::Outline
-        | Action::PassPlan
-        | Action::DropPlan
-        | Action::Cancel
-        | Action::Show { .. }
-        | Action::ShowAll
-        | Action::Answer { .. }
-        | Action::Prompt
-        | Action::Drop => None,
-    };
-    if question.is_some_and(|question| question != draft.at) {
-        return FormStep::Stale(MOVED_ON);
-    }
-    match action {
-        Action::Pick { option, .. } => {
-            let entry = draft.entry_mut(draft.at);
-            *entry = Entry { picks: vec![*option], notes: entry.notes.take(), by, ..Entry::default() };
-            draft.go_on(body)
-        }
-        Action::Toggle { option, .. } => {
-            let entry = draft.entry_mut(draft.at);
-            entry.skipped = false;
-            entry.by = by;
-            match entry.picks.iter().position(|pick| pick == option) {
-                Some(at) => drop(entry.picks.remove(at)),
-                None => entry.picks.push(*option),
-            }
-            draft.typing = None;
-            FormStep::Draft(draft)
-        }
-        Action::Done { .. } if draft.entry(draft.at).is_empty() => FormStep::Stale(NOTHING_PICKED),
-        Action::Done { .. } => draft.go_on(body),
-        Action::Words { .. } => draft.wait_for(who, TextKind::Words),
-        Action::Notes { .. } => draft.wait_for(who, TextKind::Notes),
-        Action::Skip { .. } => {
-            *draft.entry_mut(draft.at) = Entry { skipped: true, by, ..Entry::default() };
-            draft.go_on(body)
-        }
-        Action::Back { .. } => {
-            draft.typing = None;
-            draft.at = draft.at.saturating_sub(1);
-            FormStep::Draft(draft)
-        }
-        Action::Change { question } if draft.reviewed => {
-            draft.typing = None;
-            draft.at = *question;
-            FormStep::Draft(draft)
-        }
-        Action::Change { .. } => FormStep::Stale(NO_LONGER),
-        Action::Send => match body {
-            Body::Question(asked) if draft.at != asked.questions.len() => FormStep::Stale(NO_LONGER),
-            Body::Question(asked) if (0..draft.at).all(|question| draft.entry(question).is_complete()) => {
-                draft.answer(asked)
-            }
-            Body::Question(_) => FormStep::Stale(INCOMPLETE),
-            Body::Permission(_) | Body::Plan(_) => FormStep::Stale(NO_LONGER),
-        },
-        Action::StopTyping if draft.typing.is_none() => FormStep::Stale(NO_LONGER),
-        Action::StopTyping => {
-            draft.typing = None;
-            FormStep::Draft(draft)
-        }
-        Action::AllowOnce => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Once })),
-        Action::AllowSession => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Session })),
-        Action::AllowAlways => FormStep::Answer(json!({ "decision": "allow", "scope": Scope::Always })),
-        Action::Deny => FormStep::Answer(json!({ "decision": "deny" })),
-        Action::DenyWhy => draft.wait_for(who, TextKind::Reason),
-        Action::Approve => FormStep::Answer(json!({ "decision": "allow" })),
-        Action::Outline => FormStep::Answer(json!({ "decision": "outline" })),
-        // These belong to no answer; whoever holds the message acts on them.
-        Action::PassPlan
-        | Action::DropPlan
-        | Action::Cancel
-        | Action::Show { .. }
-        | Action::ShowAll
-        | Action::Answer { .. }
-        | Action::Prompt
-        | Action::Drop => FormStep::Stale(NO_LONGER),
-    }
-}
-
 /// What a text makes of the form. A reply to the message counts even where nobody was asked to type.
 pub fn typed(body: &Body, can: &Can, mut draft: Draft, who: Who, text: &str) -> FormStep {
     let wanted = match (&draft.typing, body) {
@@ -367,6 +261,3 @@ pub fn typed(body: &Body, can: &Can, mut draft: Draft, who: Who, text: &str) -> 
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
