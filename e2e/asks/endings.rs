@@ -170,6 +170,25 @@ fn receipts_go_forwards_only() {
 }
 
 #[test]
+fn an_answer_that_the_agent_showed_at_once_has_one_receipt_in_the_trail() {
+    let room = Room::new();
+    let ask = room.question("k");
+    assert_eq!(room.hub.answer(&ask, saying("yes")).status, 200);
+    let shown =
+        json!({"events": [], "receipts": [{"ask": ask["id"], "receipt": "confirmed", "evidence": "seen"}]});
+    assert!(room.hub.post("/api/agents/bot/events", &room.bot, shown).status < 300);
+    assert_eq!(room.hub.ask(&ask)["receipt"], "confirmed");
+    let trail = room.hub.aye(&["log", "--json"]).stdout;
+    let kinds = std::str::from_utf8(&trail).unwrap().lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["kind"].as_str().unwrap().to_owned()
+    });
+    let receipts: Vec<_> = kinds.filter(|kind| kind.starts_with("receipt.")).collect();
+    assert_eq!(receipts, ["receipt.confirmed"]);
+    assert!(room.hub.aye(&["verify"]).status.success());
+}
+
+#[test]
 fn a_receipt_shows_what_it_was_concluded_from() {
     let room = Room::new();
     let ask = room.question("k");

@@ -177,3 +177,53 @@ fn the_demo_asks_in_every_form_until_it_has_all_its_answers() {
     assert_eq!(events["events"].as_array().unwrap().len(), 6);
     assert_eq!(code(&hub.aye(&["verify"])), Some(0));
 }
+
+#[test]
+fn open_draws_the_sign_in_link_as_a_code_where_a_phone_can_reach_it() {
+    let mut hub = Hub::start();
+    let refused = hub.aye(&["open", "--qr"]);
+    assert_eq!((code(&refused), printed(&refused).as_str()), (Some(1), ""));
+    assert!(
+        complained(&refused).contains("a phone cannot sign in at http://localhost:"),
+        "{}",
+        complained(&refused)
+    );
+
+    hub.stop();
+    fs::write(hub.home.join("config.toml"), "[hub]\npublic_url = \"https://aye.example\"\n").unwrap();
+    hub.restart();
+    let drawn = printed(&hub.aye(&["open", "--qr"]));
+    let (picture, link) = drawn.trim_end().rsplit_once('\n').unwrap();
+    assert!(link.starts_with("https://aye.example/sign-in#"), "{link}");
+    // Two rows in each line, with a margin of two on every side.
+    let rows = picture.lines().flat_map(|line| {
+        let cells: Vec<_> = line.chars().filter(|c| "█▀▄ ".contains(*c)).collect();
+        ["█▀", "█▄"].map(|dark| cells.iter().map(|cell| dark.contains(*cell)).collect::<Vec<_>>())
+    });
+    let rows: Vec<_> = rows.collect();
+    let expected = qrcodegen::QrCode::encode_text(link, qrcodegen::QrCodeEcc::Low).unwrap();
+    for (y, row) in (-2_i32..).zip(&rows) {
+        for (x, dark) in (-2_i32..).zip(row) {
+            assert_eq!(*dark, expected.get_module(x, y), "{x}, {y}");
+        }
+    }
+    assert!(rows.len() as i32 >= expected.size() + 4 && rows[0].len() as i32 == expected.size() + 4);
+}
+
+#[test]
+fn a_shell_that_has_read_the_completions_completes_commands_and_options() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("completions");
+    let completions = aye(&dir.path().join("home")).args(["completions", "bash"]).output().unwrap();
+    fs::write(&script, completions.stdout).unwrap();
+    for (typed, expected) in [("an", "answer"), ("hooks inst", "install"), ("open --q", "--qr")] {
+        let words = format!("aye {typed}");
+        let last = words.split(' ').count() - 1;
+        let ask = format!(
+            "source {script:?}; COMP_WORDS=({words}); COMP_CWORD={last}; _aye aye \"${{COMP_WORDS[{last}]}}\"; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let shell = Command::new("bash").args(["--norc", "-c", &ask]).output().unwrap();
+        assert_eq!(printed(&shell).trim(), expected, "{typed}: {}", complained(&shell));
+    }
+}

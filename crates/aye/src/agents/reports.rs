@@ -82,13 +82,8 @@ impl Reporter {
         match report {
             HubReport::Event(event) => self.gathered.events.push(json!(event)),
             HubReport::Receipt { ask, receipt, evidence, awaited: _ } => {
-                // What the agent shows of an outcome says as well that it got there.
-                if receipt == Receipt::Confirmed {
-                    let is_older =
-                        |older: &AskReceipt| older.ask == ask && older.receipt == Receipt::Delivered;
-                    self.gathered.receipts.retain(|older| !is_older(older));
-                }
-                self.gathered.receipts.push(AskReceipt { ask, receipt, evidence: Some(evidence.into()) });
+                let receipt = AskReceipt { ask, receipt, evidence: Some(evidence.into()) };
+                gather(&mut self.gathered.receipts, receipt);
             }
             HubReport::Withdraw { ask, what, otherwise } => {
                 self.tell_gathered().await;
@@ -125,9 +120,44 @@ impl Reporter {
     }
 }
 
+/// What the agent shows of an outcome says as well that it got there.
+fn gather(receipts: &mut Vec<AskReceipt>, new: AskReceipt) {
+    if new.receipt == Receipt::Confirmed {
+        receipts.retain(|older| !(older.ask == new.ask && older.receipt == Receipt::Delivered));
+    }
+    receipts.push(new);
+}
+
 /// A refused report is not repeated: the ask has ended, or the hub knows better.
 fn heard(told: Result<(), CallError>) {
     if let Err(error) = told {
         tracing::debug!(%error, "the hub did not take a report");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_that_was_shown_before_its_delivery_was_reported_has_one_receipt() {
+        let of = |ask: &str, receipt| AskReceipt { ask: ask.try_into().unwrap(), receipt, evidence: None };
+        let mut gathered = Vec::new();
+        for (ask, receipt) in [
+            ("one", Receipt::Delivered),
+            ("two", Receipt::Delivered),
+            ("three", Receipt::Delivered),
+            ("one", Receipt::Confirmed),
+            ("three", Receipt::Disputed),
+        ] {
+            gather(&mut gathered, of(ask, receipt));
+        }
+        let told = [
+            of("two", Receipt::Delivered),
+            of("three", Receipt::Delivered),
+            of("one", Receipt::Confirmed),
+            of("three", Receipt::Disputed),
+        ];
+        assert_eq!(gathered, told, "that it was delivered matters where it came out as something else");
     }
 }
