@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use tungstenite::Message;
@@ -402,4 +403,21 @@ fn scripts_that_share_a_token_ask_one_after_another_and_side_by_side() {
     let third = ask("three?");
     assert_eq!(hub.answer(&open(1)[0], saying("yes")).status, 200);
     assert_eq!(exit_code_and_words(third).0, Some(0));
+}
+
+#[test]
+fn a_program_that_outlives_its_terminal_is_ended() {
+    let (dir, hub) = (tempfile::tempdir().unwrap(), Hub::start());
+    let (program, here) = (dir.path().join("claude"), dir.path().join("here"));
+    // It does not end when its terminal does, and works on.
+    fs::write(&program, format!("#!/bin/sh\ntrap '' HUP\necho $$ > {here:?}\nwhile :; do :; done\n"))
+        .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = aye(&hub.home);
+    command.arg("claude").env("AYE_CLAUDE", &program).stdin(Stdio::null());
+    let mut session = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = eventually("the program", || fs::read_to_string(&here).ok().filter(|pid| pid.ends_with('\n')));
+    signal(&session, Signal::HUP);
+    assert_eq!(ended(&mut session).code(), Some(128 + 9));
+    assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
 }

@@ -1,6 +1,7 @@
 //! `aye codex`: Codex's own screen stays live, and the first answer wins.
 
 use super::stage::Stage;
+use super::{once, sqlite};
 use crate::agents::CODEX;
 use crate::support::eventually;
 use aye_testkit::model::{Model, tool};
@@ -29,14 +30,6 @@ fn runs(id: &str, command: &str) -> Value {
 
 fn asks(id: &str) -> Value {
     CODEX.asks.unwrap()(id)
-}
-
-fn once() -> Value {
-    json!({"decision": "allow", "scope": "once"})
-}
-
-fn sqlite() -> Value {
-    json!({"answers": [{"selected": ["SQLite"]}]})
 }
 
 /// Starts `aye codex` with a prompt, in a folder that its person trusts.

@@ -3,3 +3,13 @@
 mod codex;
 mod opencode;
 mod stage;
+
+use serde_json::{Value, json};
+
+fn once() -> Value {
+    json!({"decision": "allow", "scope": "once"})
+}
+
+fn sqlite() -> Value {
+    json!({"answers": [{"selected": ["SQLite"]}]})
+}

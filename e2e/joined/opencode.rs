@@ -1,6 +1,7 @@
 //! `aye opencode`: OpenCode's own screen stays live, and the first answer wins.
 
 use super::stage::Stage;
+use super::{once, sqlite};
 use crate::agents::{OPENCODE, child_of};
 use crate::support::eventually;
 use aye_testkit::model::{Model, tool};
@@ -22,14 +23,6 @@ fn runs(id: &str, command: &str) -> Value {
 
 fn asks(id: &str) -> Value {
     OPENCODE.asks.unwrap()(id)
-}
-
-fn once() -> Value {
-    json!({"decision": "allow", "scope": "once"})
-}
-
-fn sqlite() -> Value {
-    json!({"answers": [{"selected": ["SQLite"]}]})
 }
 
 /// Starts `aye opencode` with a prompt. OpenCode asks for what it is told to ask for, as its people set it up.

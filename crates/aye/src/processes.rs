@@ -1,6 +1,7 @@
 //! What the system tells of a process, where it tells: `/proc/PID/stat`. Whether a process is alive is decided here
 //! and nowhere else.
 
+use anyhow::Context;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -23,6 +24,15 @@ pub fn find_program(program: &Path) -> Option<PathBuf> {
         places = vec![program.to_path_buf()];
     }
     places.into_iter().find(|place| place.is_file() && rustix::fs::access(place, Access::EXEC_OK).is_ok())
+}
+
+/// The same for somebody who wants to start it. `variable` is the environment variable that names another, if any.
+pub fn require_program(program: &Path, variable: Option<&str>) -> anyhow::Result<PathBuf> {
+    find_program(program).with_context(|| {
+        let variable = variable.map(|name| format!("{name} or ")).unwrap_or_default();
+        let program = program.display();
+        format!("cannot start {program}; is it installed? {variable}`command` in config.toml names another")
+    })
 }
 
 pub struct Stat {

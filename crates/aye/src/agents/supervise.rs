@@ -2,13 +2,16 @@
 //! child subreaper above it, or else to the system's first process; with a subreaper above the agent, `setsid`
 //! and double forks leave nothing of it outside the process tree that the hub looks at.
 
+use super::sleep_until_opt;
 use anyhow::Context;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::time::Instant;
 
 /// In the agent's environment: our process right above it, so that its hooks can name it to the hub.
 pub const SUPERVISOR: &str = "AYE_SUPERVISOR";
@@ -21,6 +24,9 @@ pub const BOUND: &str = "bound";
 
 /// Tells the supervisor to end the program by force.
 pub const FORCE: Signal = Signal::USR1;
+
+/// How long a program may take to end once its terminal is gone: some never do, and work on unseen.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
 
 /// A program below us, of which we adopt what it leaves behind.
 pub struct Supervised {
@@ -51,6 +57,7 @@ impl Supervised {
 
     /// The exit code for a shell.
     pub async fn to_its_end(&mut self) -> anyhow::Result<u8> {
+        let mut farewell_until = None;
         loop {
             if let Some(code) = collect(self.program)? {
                 return Ok(code);
@@ -58,8 +65,15 @@ impl Supervised {
             let passed_on = tokio::select! {
                 _ = self.child.recv() => continue,
                 _ = self.terminate.recv() => Signal::TERM,
-                _ = self.hangup.recv() => Signal::HUP,
+                _ = self.hangup.recv() => {
+                    farewell_until = Some(Instant::now() + LONGEST_FAREWELL);
+                    Signal::HUP
+                }
                 _ = self.force.recv() => Signal::KILL,
+                () = sleep_until_opt(farewell_until) => {
+                    farewell_until = None;
+                    Signal::KILL
+                }
             };
             pass_on(self.program, passed_on)?;
         }

@@ -1,8 +1,8 @@
 use super::conversation::{self, Keyboard};
 use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
-use crate::protocol::calls;
+use crate::protocol::{NewAnswer, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, paint};
 use crate::surfaces::terminal::{answer_lines, receipt_words, whole};
@@ -117,17 +117,16 @@ impl Answer {
                 return Ok(ExitCode::from(INVALID));
             }
         };
-        let call = json!({ "answer": answer, "digest": ask.digest });
-        let recorded = client.post(&calls::ANSWER.at(ask.id.as_str()), call).await?;
-        let view = AskView::from_json(recorded.clone())?;
+        let call = NewAnswer { answer, digest: ask.digest.clone(), key: None, assertion: None };
+        let recorded = client.call(&calls::ANSWER, ask.id.as_str(), &(), &call, Try::Once).await?;
         if !self.json {
-            let lines = view.status.answer.as_ref().map(answer_lines).unwrap_or_default();
+            let lines = recorded.status.answer.as_ref().map(answer_lines).unwrap_or_default();
             say(&format!("Recorded: {}\n", visible(&lines.join(" · "))))?;
         }
-        let (latest, receipt) = became(&client, recorded, &view).await;
+        let latest = became(&client, recorded).await;
         match self.json {
             true => say_json(&latest)?,
-            false => say(&format!("{}\n", became_words(&view.id, receipt)))?,
+            false => say(&format!("{}\n", became_words(&latest)))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -237,23 +236,24 @@ impl Answer {
     }
 }
 
-/// The request once its answer has arrived, or a moment later, and what became of the answer by then.
-async fn became(client: &Client, recorded: Value, view: &AskView) -> (Value, Option<Receipt>) {
-    let (mut latest, mut receipt) = (recorded, view.status.receipt);
+/// The request once its answer has arrived, or as it is a moment later.
+async fn became(client: &Client, mut latest: AskView) -> AskView {
+    let is_under_way =
+        |ask: &AskView| matches!(ask.status.receipt, Some(Receipt::Pending | Receipt::Delivered));
     let until = Instant::now() + MOMENT;
-    while matches!(receipt, Some(Receipt::Pending | Receipt::Delivered)) && Instant::now() < until {
+    while is_under_way(&latest) && Instant::now() < until {
         tokio::time::sleep(LOOK_AGAIN).await;
         // It is recorded, whatever else fails.
-        let Ok(now) = client.get::<Value>(&calls::ASK.at(view.id.as_str())).await else { break };
-        receipt = serde_json::from_value(now["receipt"].clone()).unwrap_or(receipt);
+        let Ok(now) = client.call(&calls::ASK, latest.id.as_str(), &(), &(), Try::Once).await else { break };
         latest = now;
     }
-    (latest, receipt)
+    latest
 }
 
-fn became_words(id: &AskId, receipt: Option<Receipt>) -> String {
-    match receipt {
+fn became_words(ask: &AskView) -> String {
+    match ask.status.receipt {
         Some(Receipt::Pending) | None => {
+            let id = &ask.id;
             paint(DIM, format_args!("The agent has not taken it yet. See what becomes of it: aye show {id}"))
         }
         Some(receipt) => receipt_words(receipt),

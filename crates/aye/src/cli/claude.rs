@@ -1,10 +1,10 @@
 use super::Done;
+use super::own_terminal::OwnTerminal;
 use crate::agents::claude::settings::{self, HookCommand};
 use crate::agents::{random_name, supervise};
 use crate::client::{Client, Try};
-use crate::config::{Config, DEFAULT_KIND};
+use crate::config::DEFAULT_KIND;
 use crate::home::Home;
-use crate::processes::find_program;
 use crate::protocol::calls;
 use crate::surfaces::terminal::style::{HEAD, paint};
 use anyhow::Context;
@@ -12,7 +12,7 @@ use aye_core::AgentId;
 use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -40,35 +40,21 @@ pub struct Claude {
 
 impl Claude {
     pub fn run(self, home: &Home, runtime: Runtime) -> Done {
-        // As they were typed: a `--` among them is for the other program.
-        let given: Vec<_> = std::env::args_os().skip(2).collect();
-        let profile = Config::load(&home.config()).context("config.toml")?.agent(DEFAULT_KIND)?;
-        let program = profile.program(DEFAULT_KIND);
+        let OwnTerminal { program, mut command, given } = OwnTerminal::of(home, DEFAULT_KIND)?;
         let hook = HookCommand::of_this_program()?.line()?;
-        let mut command = Command::new(&program);
-        command.args(profile.args).args(settings::arguments(given, &hook)?);
+        command.args(settings::arguments(given, &hook)?);
         match runtime.block_on(within(PATIENCE, credential(home))) {
             Ok(Some(token)) => drop(command.env("AYE_TOKEN", token)),
-            Ok(None) => drop(command.env_remove("AYE_TOKEN")),
-            Err(error) => {
-                command.env_remove("AYE_TOKEN");
-                say_without_hub(&error);
-            }
+            Ok(None) => {}
+            Err(error) => say_without_hub(&error),
         }
-        let cannot_start = || {
-            format!(
-                "cannot start {}; is it installed? AYE_CLAUDE or `command` in config.toml names another",
-                program.display()
-            )
-        };
         if supervise::IS_KNOWN {
-            find_program(&program).with_context(cannot_start)?;
             let code = runtime.block_on(supervise::supervise(&command))?;
             return Ok(ExitCode::from(code));
         }
         // The runtime's threads and descriptors must not go into the other program.
         drop(runtime);
-        Err(command.exec()).with_context(cannot_start)
+        Err(command.exec()).with_context(|| format!("cannot start {}", program.display()))
     }
 }
 

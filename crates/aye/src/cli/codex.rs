@@ -1,19 +1,16 @@
-use super::own_terminal::OwnTerminal;
+use super::own_terminal::{OwnTerminal, run_joined};
 use super::{Done, claude};
-use crate::agents::codex::{JoinedCodex, Server, Terminal, rollout};
-use crate::agents::joined::{self, Session};
-use crate::agents::random_name;
-use crate::agents::supervise::{Supervised, supervise};
+use crate::agents::codex::{JoinedCodex, Server, rollout};
+use crate::agents::joined::Terminal;
+use crate::agents::supervise::supervise;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{HEAD, paint};
-use aye_core::AgentId;
 use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 const KIND: &str = "codex";
 /// Files of sessions whose lines are waited for.
@@ -66,25 +63,15 @@ impl Codex {
         };
         server.serve(&mut command);
         command.args(given);
-        let agent = AgentId::try_from(format!("{KIND}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
-        let terminal = Terminal { kind: KIND.to_owned(), cwd: cwd.clone(), places: home.places() };
-        let mut supervised = Supervised::start(&command)?;
-        let session = Session { agent, kind: KIND.to_owned(), cwd, pid: supervised.pid() };
-        let ended = CancellationToken::new();
-        let running = async {
-            let code = supervised.to_its_end().await;
-            ended.cancel();
-            code
-        };
-        let (files, told) = mpsc::channel(MOST_FILES);
+        let terminal = Terminal { kind: KIND.to_owned(), cwd, places: home.places() };
+        let (files, to_follow) = mpsc::channel(MOST_FILES);
         let address = server.address.clone();
         let inputs = |inputs: mpsc::Sender<_>, tasks: &mut JoinSet<()>| {
-            tasks.spawn(rollout::follow(told, inputs.clone()));
+            tasks.spawn(rollout::follow(to_follow, inputs.clone()));
             address.join(inputs, tasks)
         };
-        let protocol = JoinedCodex::new(terminal, files);
-        let joined = joined::follow(home, session, protocol, inputs, ended.clone());
-        let (code, ()) = tokio::join!(running, joined);
+        let protocol = |terminal| JoinedCodex::new(terminal, files);
+        let code = run_joined(home, terminal, &command, protocol, inputs).await;
         server.end().await;
         Ok(ExitCode::from(code?))
     }

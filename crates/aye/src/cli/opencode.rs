@@ -1,20 +1,18 @@
-use super::own_terminal::OwnTerminal;
+use super::own_terminal::{OwnTerminal, run_joined};
 use super::{Done, claude};
-use crate::agents::joined::{self, Session};
-use crate::agents::opencode::{JoinedOpenCode, Server, Terminal, USER, follow};
-use crate::agents::random_name;
-use crate::agents::supervise::{Supervised, supervise};
+use crate::agents::joined::Terminal;
+use crate::agents::opencode::{JoinedOpenCode, Server, USER, follow};
+use crate::agents::supervise::supervise;
 use crate::home::Home;
 use crate::random::random_hex;
 use crate::url::HubUrl;
 use anyhow::Context;
-use aye_core::AgentId;
 use clap::Args;
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpSocket;
 
 const KIND: &str = "opencode";
 
@@ -54,28 +52,18 @@ impl OpenCode {
             );
         }
         claude::look_for_hub(home).await;
-        let (port, password) = (free_port()?, random_hex::<32>()?);
+        let (port, _reserved) = reserve_port()?;
+        let password = random_hex::<32>()?;
         command.args(["--port", &port.to_string(), "--hostname", "127.0.0.1"]).args(given);
         command.env("OPENCODE_SERVER_USERNAME", USER).env("OPENCODE_SERVER_PASSWORD", &password);
         let url = HubUrl::try_from(format!("http://127.0.0.1:{port}")).map_err(anyhow::Error::msg)?;
         let server = Server::at(url, &password)?;
-        let agent = AgentId::try_from(format!("{KIND}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
-        let terminal = Terminal { kind: KIND.to_owned(), cwd: cwd.clone(), places: home.places() };
-        let mut supervised = Supervised::start(&command)?;
-        let session = Session { agent, kind: KIND.to_owned(), cwd, pid: supervised.pid() };
-        let ended = CancellationToken::new();
-        let running = async {
-            let code = supervised.to_its_end().await;
-            ended.cancel();
-            code
-        };
+        let terminal = Terminal { kind: KIND.to_owned(), cwd, places: home.places() };
         let inputs = |inputs, tasks: &mut tokio::task::JoinSet<()>| {
             tasks.spawn(follow(server.clone(), inputs));
             server
         };
-        let joined = joined::follow(home, session, JoinedOpenCode::new(terminal), inputs, ended.clone());
-        let (code, ()) = tokio::join!(running, joined);
-        Ok(ExitCode::from(code?))
+        Ok(ExitCode::from(run_joined(home, terminal, &command, JoinedOpenCode::new, inputs).await?))
     }
 }
 
@@ -99,8 +87,29 @@ fn folder_of_session(given: &[OsString]) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(folder.canonicalize()?))
 }
 
-/// Free a moment ago; OpenCode says so where it no longer is.
-fn free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("there is no free port")?;
-    Ok(listener.local_addr()?.port())
+/// A port for OpenCode, which takes seconds until it listens there and would wait for ever on one that is taken. As long
+/// as the socket is there, the system gives the port to nobody else. Other systems than Linux do not let two sockets
+/// have it, so there it is only free for now.
+fn reserve_port() -> anyhow::Result<(u16, Option<TcpSocket>)> {
+    let socket = TcpSocket::new_v4().context("there is no free port")?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).context("there is no free port")?;
+    Ok((socket.local_addr()?.port(), cfg!(target_os = "linux").then_some(socket)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_port_that_is_reserved_is_for_whoever_names_it_and_for_nobody_else() {
+        let (port, reserved) = reserve_port().unwrap();
+        let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let others: Vec<_> = std::iter::repeat_with(any).take(200).collect();
+        assert!(others.iter().all(|other| other.local_addr().unwrap().port() != port));
+        let named = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert_eq!(named.local_addr().unwrap().port(), port);
+        drop(reserved);
+    }
 }

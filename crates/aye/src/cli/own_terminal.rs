@@ -1,12 +1,20 @@
-//! What the commands begin with that start an agent in the person's own terminal and join it.
+//! What the commands share that start an agent in the person's own terminal and join it.
 
+use crate::agents::driven::Writer;
+use crate::agents::joined::{self, JoinedProtocol, Session, Terminal};
+use crate::agents::random_name;
+use crate::agents::supervise::Supervised;
 use crate::config::{Config, KnownAgent};
 use crate::home::Home;
-use crate::processes::find_program;
+use crate::processes::require_program;
 use anyhow::Context;
+use aye_core::AgentId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 pub struct OwnTerminal {
     pub program: PathBuf,
@@ -20,16 +28,32 @@ impl OwnTerminal {
     pub fn of(home: &Home, kind: &str) -> anyhow::Result<Self> {
         let profile = Config::load(&home.config()).context("config.toml")?.agent(kind)?;
         let program = profile.program(kind);
-        find_program(&program).with_context(|| {
-            let variable = KnownAgent::of(kind).map(|known| format!("{} or ", known.variable));
-            format!(
-                "cannot start {}; is it installed? {}`command` in config.toml names another",
-                program.display(),
-                variable.unwrap_or_default()
-            )
-        })?;
+        require_program(&program, KnownAgent::of(kind).map(|known| known.variable))?;
         let mut command = Command::new(&program);
         command.args(profile.args).env_remove("AYE_TOKEN");
         Ok(Self { program, command, given: std::env::args_os().skip(2).collect() })
     }
+}
+
+/// Runs the program to its end, with its exit code for a shell; meanwhile what it asks goes to the hub.
+pub async fn run_joined<P: JoinedProtocol, W: Writer<P::Message>>(
+    home: &Home,
+    terminal: Terminal,
+    command: &Command,
+    protocol: impl FnOnce(Terminal) -> P,
+    inputs: impl FnOnce(mpsc::Sender<P::Input>, &mut JoinSet<()>) -> W,
+) -> anyhow::Result<u8> {
+    let (kind, cwd) = (terminal.kind.clone(), terminal.cwd.clone());
+    let agent = AgentId::try_from(format!("{kind}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
+    let mut supervised = Supervised::start(command)?;
+    let session = Session { agent, kind, cwd, pid: supervised.pid() };
+    let ended = CancellationToken::new();
+    let running = async {
+        let code = supervised.to_its_end().await;
+        ended.cancel();
+        code
+    };
+    let joined = joined::follow(home, session, protocol(terminal), inputs, ended.clone());
+    let (code, ()) = tokio::join!(running, joined);
+    code
 }

@@ -177,10 +177,6 @@ impl Client {
         read(&self.send(Method::GET, path, None).await?)
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Result<Value, CallError> {
-        read(&self.send(Method::POST, path, written(&body)?).await?)
-    }
-
     async fn insist_for(
         &self,
         longest: Duration,

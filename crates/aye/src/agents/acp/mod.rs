@@ -13,7 +13,7 @@ mod translate;
 mod updates;
 
 use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
-use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, Written};
+use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, Start, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::{Body, Receipt};
@@ -27,23 +27,12 @@ use serde_json::{Value, json};
 use session::Awaited;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// How a run is started.
-pub struct Start {
-    /// The kind of agent, as config.toml names it.
-    pub kind: String,
-    pub arguments: &'static [&'static str],
-    pub cwd: PathBuf,
-    pub places: aye_policy::OwnPlaces,
-    pub mode: Option<String>,
-    pub resume: Option<String>,
-}
-
 pub struct Acp {
     start: Start,
+    arguments: &'static [&'static str],
     rpc: Rpc<Awaited>,
     /// The agent's own version, as it names it.
     version: String,
@@ -90,7 +79,7 @@ impl AgentProtocol for Acp {
     type Writer = Input;
 
     fn arguments(&self) -> Vec<OsString> {
-        self.start.arguments.iter().map(OsString::from).collect()
+        self.arguments.iter().map(OsString::from).collect()
     }
 
     async fn connect(
@@ -227,9 +216,11 @@ fn with_turn((reply, expected): (Value, Expected)) -> (Value, Expected, bool) {
 }
 
 impl Acp {
-    pub fn new(start: Start) -> Self {
+    /// `arguments` make the program speak the protocol.
+    pub fn new(start: Start, arguments: &'static [&'static str]) -> Self {
         Self {
             start,
+            arguments,
             rpc: Rpc::naming_its_version(),
             version: String::new(),
             key_method: None,

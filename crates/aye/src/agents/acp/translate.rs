@@ -1,9 +1,10 @@
 //! What an agent asks for over ACP, as an ask.
 
+use super::Asking;
 use super::calls::texts;
 use super::dialects::{Call, refusal_ends_turn};
 use super::options::{Lasts, Options};
-use super::{Asking, Start};
+use crate::agents::driven::Start;
 use crate::agents::driven::rpc::question as read_question;
 use crate::agents::driven::tools::kept_by_hub;
 use aye_core::{
@@ -101,7 +102,6 @@ mod tests {
         let cwd = Path::new("/src");
         let start = Start {
             kind: "mine".into(),
-            arguments: &[],
             cwd: cwd.into(),
             places: OwnPlaces::new(&["/home/ada/.aye"], Some("/home/ada")),
             mode: None,

@@ -1,5 +1,6 @@
 //! Whether the agent took the answer: its own transcript is the proof, and nothing else is.
 
+use super::transcript::returned::in_words;
 use super::wire::ToolResult;
 use aye_core::Receipt;
 use aye_core::visible::shorten;
@@ -11,6 +12,10 @@ use serde_json::{Map, Value};
 pub enum Expected {
     /// Structured answers by question text, equal to ours.
     Answers(Map<String, Value>),
+    /// Answers that were typed: to each question, every way in which the terminal may write it.
+    Typed(Vec<(String, Vec<String>)>),
+    /// That the questions were declined.
+    Declined,
     /// Our words, and no others.
     Words(String),
     /// A result that does not say refused.
@@ -35,23 +40,26 @@ const RESPONDED: &str = "The user responded: ";
 /// What a result says of our answer, and on what grounds. `detail` is the structured part beside it.
 pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -> (Receipt, String) {
     let seen = || format!("the agent's transcript shows: {}", excerpt(&result.text));
-    match expected {
-        Expected::Answers(ours) => {
-            let theirs = detail.and_then(|detail| detail.get("answers")).and_then(Value::as_object);
-            match theirs {
-                Some(theirs) if same_answers(ours, theirs) => {
-                    (Receipt::Confirmed, "the same answers in the transcript".into())
-                }
-                Some(theirs) => (
-                    Receipt::Disputed,
-                    format!(
-                        "the agent's transcript shows other answers: {}",
-                        excerpt(&Value::Object(theirs.clone()).to_string())
-                    ),
-                ),
-                None => (Receipt::Disputed, seen()),
-            }
+    let answers = |same: &dyn Fn(&Map<String, Value>) -> bool| match detail
+        .and_then(|detail| detail.get("answers"))
+        .and_then(Value::as_object)
+    {
+        Some(theirs) if same(theirs) => (Receipt::Confirmed, "the same answers in the transcript".into()),
+        Some(theirs) => {
+            let theirs = excerpt(&Value::Object(theirs.clone()).to_string());
+            (Receipt::Disputed, format!("the agent's transcript shows other answers: {theirs}"))
         }
+        None => (Receipt::Disputed, seen()),
+    };
+    match expected {
+        Expected::Answers(ours) => answers(&|theirs| same_answers(ours, theirs)),
+        Expected::Typed(ours) => answers(&|theirs| {
+            let says = |(question, forms): &(String, Vec<String>)| {
+                theirs.get(question).is_some_and(|given| forms.contains(&in_words(given)))
+            };
+            !result.is_error && ours.iter().all(says)
+        }),
+        Expected::Declined if result.is_error => (Receipt::Confirmed, "declined in the transcript".into()),
         Expected::Words(words) if !result.is_error && same_words(words, &result.text, detail) => {
             (Receipt::Confirmed, "our words in the transcript".into())
         }
@@ -67,7 +75,9 @@ pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -
         {
             (Receipt::Confirmed, "the refusal in the transcript".into())
         }
-        Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => (Receipt::Disputed, seen()),
+        Expected::Declined | Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => {
+            (Receipt::Disputed, seen())
+        }
     }
 }
 
@@ -125,6 +135,21 @@ mod tests {
         );
         assert_eq!(judged(ours(), "SQLite", false, detail(json!({}))), Receipt::Disputed);
         assert_eq!(judged(ours(), "SQLite", true, None), Receipt::Disputed);
+        let forms = vec!["a, b".to_owned(), "\"a, b\"".to_owned()];
+        let typed =
+            || Expected::Typed(vec![("One?".into(), vec!["a".into()]), ("Many?".into(), forms.clone())]);
+        for (theirs, is_error, expected) in [
+            (json!({"One?": "a", "Many?": "\"a, b\""}), false, Receipt::Confirmed),
+            (json!({"One?": "a", "Many?": ["a", "b"]}), false, Receipt::Confirmed),
+            (json!({"One?": "a", "Many?": "a, b"}), true, Receipt::Disputed),
+            (json!({"One?": "a", "Many?": "a"}), false, Receipt::Disputed),
+            (json!({"One?": "a"}), false, Receipt::Disputed),
+        ] {
+            assert_eq!(judged(typed(), "words", is_error, detail(theirs.clone())), expected, "{theirs}");
+        }
+        assert_eq!(judged(typed(), "a, b", false, None), Receipt::Disputed);
+        assert_eq!(judged(Expected::Declined, "rejected", true, None), Receipt::Confirmed);
+        assert_eq!(judged(Expected::Declined, "a", false, detail(json!({"One?": "a"}))), Receipt::Disputed);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::outcome::{self, Expected};
 use super::translate;
-use crate::agents::driven::Asked;
 use crate::agents::driven::tools::RunContext;
+use crate::agents::driven::{Asked, Shown};
 use aye_core::{Answer, Body, Receipt};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -14,15 +14,16 @@ const MOST_CHANGES: usize = 1000;
 
 #[derive(Default)]
 pub struct Calls {
-    /// The changes that Codex told of, by call, and the request that showed them to a person.
+    /// The changes of files that Codex told of, by call.
     changes: HashMap<String, Change>,
     /// What must still be shown, by call.
     expected: HashMap<String, Expected>,
 }
 
 struct Change {
-    told: Value,
-    asked: Option<String>,
+    files: Value,
+    /// The request that showed them to a person.
+    request: Option<String>,
 }
 
 /// What is needed of a request to answer it.
@@ -32,13 +33,6 @@ pub enum Request {
     Permission { call: Option<String> },
     /// Questions by these names.
     Questions { call: Option<String>, ids: Vec<String> },
-}
-
-/// What became of the outcome that this call was to show.
-pub struct Shown {
-    pub call: String,
-    pub receipt: Receipt,
-    pub evidence: String,
 }
 
 impl Calls {
@@ -61,9 +55,9 @@ impl Calls {
             }
             "item/fileChange/requestApproval" => {
                 let change = call.as_ref().and_then(|call| self.changes.get_mut(call));
-                let body = translate::change(params, change.as_ref().map(|change| &change.told), place);
+                let body = translate::change(params, change.as_ref().map(|change| &change.files), place);
                 if let Some(change) = change {
-                    change.asked = Some(id.to_owned());
+                    change.request = Some(id.to_owned());
                 }
                 (Request::Permission { call: shown_by }, body, translate::can_permit())
             }
@@ -114,17 +108,17 @@ impl Calls {
     }
 
     /// Notes the changes that a call would make. The request that showed others for it, which must not be allowed now.
-    pub fn changed(&mut self, call: &Value, changes: &Value) -> Option<String> {
+    pub fn note_change(&mut self, call: &Value, changes: &Value) -> Option<String> {
         let call = call.as_str()?;
         let room = self.changes.len() < MOST_CHANGES;
         match self.changes.get_mut(call) {
-            Some(known) if known.told == *changes => None,
+            Some(known) if known.files == *changes => None,
             Some(known) => {
-                known.told = changes.clone();
-                known.asked.take()
+                known.files = changes.clone();
+                known.request.take()
             }
             None => {
-                let change = Change { told: changes.clone(), asked: None };
+                let change = Change { files: changes.clone(), request: None };
                 room.then(|| self.changes.insert(call.to_owned(), change));
                 None
             }

@@ -1,11 +1,11 @@
 //! Codex in a person's own terminal, beside which we are another client of the same server. An error in reply to a request
 //! would answer it for everybody, so what we do not know or cannot show gets no reply from us at all.
 
-use super::calls::{Calls, Request, Shown};
+use super::calls::{Calls, Request};
 use crate::agents::driven::rpc::{Incoming, Rpc};
 use crate::agents::driven::tools::RunContext;
-use crate::agents::driven::{Asked, Written};
-use crate::agents::joined::{JoinedProtocol, Meaning};
+use crate::agents::driven::{Asked, Shown, Written};
+use crate::agents::joined::{JoinedProtocol, Meaning, Terminal};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
 use aye_core::{Body, Can, Plan, Receipt, Report, Text};
@@ -15,13 +15,6 @@ use std::path::PathBuf;
 use tokio::sync::mpsc;
 
 const PLAN_IS_THE_TERMINALS: &str = "Codex asks in its own terminal alone whether to carry out a plan";
-
-/// Where the session runs.
-pub struct Terminal {
-    pub kind: String,
-    pub cwd: PathBuf,
-    pub places: aye_policy::OwnPlaces,
-}
 
 pub enum Input {
     /// The way to the server is open.
@@ -89,7 +82,7 @@ impl JoinedProtocol for JoinedCodex {
             Some(Incoming::Request { id, method, params: Value::Object(params) }) => {
                 self.requested(id, &method, &params)
             }
-            Some(Incoming::Tells { method, params }) => self.told(&method, &params),
+            Some(Incoming::Tells { method, params }) => self.notified(&method, &params),
             Some(Incoming::Reply { to, result }) => self.replied(to, result),
             Some(Incoming::Request { .. } | Incoming::Faulty(_)) => {
                 tracing::debug!("a message of Codex cannot be read; it is left to the terminal");
@@ -151,7 +144,7 @@ impl JoinedCodex {
                     // Without room, what the model is told stays unknown, and the receipt with it.
                     drop(self.rollouts.try_send(path.into()));
                 }
-                self.thread_told(info)
+                self.note_thread(info)
             }
             // A thread that nothing was said in yet has no file; it is joined once it works.
             (_, Err(error)) => {
@@ -170,7 +163,7 @@ impl JoinedCodex {
         vec![Meaning::Write(self.rpc.request(Awaited::Thread(id.to_owned()), "thread/resume", params))]
     }
 
-    fn thread_told(&mut self, info: &Value) -> Meanings {
+    fn note_thread(&mut self, info: &Value) -> Meanings {
         let Some(id) = info["id"].as_str() else { return Vec::new() };
         let thread = self.threads.entry(id.to_owned()).or_default();
         thread.is_sub_agent = info["parentThreadId"].is_string();
@@ -201,8 +194,8 @@ impl JoinedCodex {
     }
 
     fn requested(&mut self, id: String, method: &str, params: &Map<String, Value>) -> Meanings {
-        let place =
-            RunContext { kind: &self.terminal.kind, cwd: &self.terminal.cwd, places: &self.terminal.places };
+        let Terminal { kind, cwd, places } = &self.terminal;
+        let place = RunContext { kind, cwd, places };
         let Some((asked, went_ahead)) = self.calls.requested(&id, method, params, &place) else {
             tracing::debug!(method, "Codex asks what we do not know; it is left to the terminal");
             return Vec::new();
@@ -225,11 +218,11 @@ impl JoinedCodex {
         went_ahead.map(shows).into_iter().chain([asks]).collect()
     }
 
-    fn told(&mut self, method: &str, params: &Value) -> Meanings {
+    fn notified(&mut self, method: &str, params: &Value) -> Meanings {
         let thread = params["threadId"].as_str().unwrap_or_default();
         let item = &params["item"];
         match method {
-            "thread/started" => self.thread_told(&params["thread"]),
+            "thread/started" => self.note_thread(&params["thread"]),
             "thread/name/updated" => self.titled(thread, &params["threadName"]),
             "thread/status/changed" => {
                 let joins = if params["status"]["type"] == "active" { self.join(thread) } else { Vec::new() };
@@ -243,8 +236,10 @@ impl JoinedCodex {
             "item/started" if item["type"] == "userMessage" && self.has_no_title(thread) => {
                 self.titled(thread, &item["content"][0]["text"])
             }
-            "item/started" if item["type"] == "fileChange" => self.changed(&item["id"], &item["changes"]),
-            "item/fileChange/patchUpdated" => self.changed(&params["itemId"], &params["changes"]),
+            "item/started" if item["type"] == "fileChange" => {
+                self.cancel_if_changed(&item["id"], &item["changes"])
+            }
+            "item/fileChange/patchUpdated" => self.cancel_if_changed(&params["itemId"], &params["changes"]),
             "item/completed" if item["type"] == "plan" => self.planned(thread, item),
             "item/completed" => {
                 let text = |field: &str| item[field].as_str().unwrap_or_default();
@@ -281,8 +276,8 @@ impl JoinedCodex {
     }
 
     /// What a person is deciding on must not change under their hands; the terminal shows the new one.
-    fn changed(&mut self, call: &Value, changes: &Value) -> Meanings {
-        let id = self.calls.changed(call, changes).filter(|id| self.open.contains_key(id));
+    fn cancel_if_changed(&mut self, call: &Value, changes: &Value) -> Meanings {
+        let id = self.calls.note_change(call, changes).filter(|id| self.open.contains_key(id));
         id.map(|id| Meaning::Cancels { id }).into_iter().collect()
     }
 

@@ -1,6 +1,7 @@
 //! What follows from Codex's messages beside its terminal, without Codex.
 
-use super::joined::{Input, JoinedCodex, Terminal};
+use super::joined::{Input, JoinedCodex};
+use crate::agents::joined::Terminal;
 use crate::agents::joined::{JoinedProtocol, Meaning};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};

@@ -13,32 +13,21 @@ mod server;
 mod tests;
 mod translate;
 
-pub use joined::{JoinedCodex, Terminal};
+pub use joined::JoinedCodex;
 pub use server::Server;
 
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
-use crate::agents::driven::tools::RunContext;
-use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
+use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Start, Turn, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::Body;
-use calls::{Calls, Request, Shown};
+use calls::{Calls, Request};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-
-/// How a run is started.
-pub struct Start {
-    /// The kind of agent, as config.toml names it.
-    pub kind: String,
-    pub cwd: PathBuf,
-    pub places: aye_policy::OwnPlaces,
-    pub mode: Option<String>,
-    pub resume: Option<String>,
-}
 
 pub struct Codex {
     start: Start,
@@ -48,13 +37,14 @@ pub struct Codex {
     turn: Option<String>,
     /// What waits for the session to be there.
     prompts: Vec<Value>,
-    asked_prompts: u64,
+    prompts_sent: u64,
     interrupts: bool,
     calls: Calls,
     /// The files to look into for what the model is told.
     rollouts: Option<mpsc::Sender<PathBuf>>,
     tokens: Tokens,
-    said: Option<String>,
+    /// What Codex said last in this turn.
+    last_words: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,8 +76,8 @@ impl AgentProtocol for Codex {
     ) -> anyhow::Result<Input> {
         // A session that is gone on with does not tell by itself what the model is told.
         if self.start.resume.is_some() {
-            let (files, told) = mpsc::channel(1);
-            tasks.spawn(rollout::follow(told, inputs.clone()));
+            let (files, to_follow) = mpsc::channel(1);
+            tasks.spawn(rollout::follow(to_follow, inputs.clone()));
             self.rollouts = Some(files);
         }
         Ok(pipes.by_lines(inputs, tasks))
@@ -118,7 +108,7 @@ impl AgentProtocol for Codex {
         match self.rpc.read(input) {
             None => Vec::new(),
             Some(Incoming::Request { id, method, params }) => self.requested(id, &method, params),
-            Some(Incoming::Tells { method, params }) => self.told(&method, &params),
+            Some(Incoming::Tells { method, params }) => self.notified(&method, &params),
             Some(Incoming::Reply { to, result }) => self.replied(to, result),
             Some(Incoming::Faulty(faulty)) => self.rpc.faulty("Codex", faulty),
         }
@@ -156,12 +146,12 @@ impl Codex {
             thread: None,
             turn: None,
             prompts: Vec::new(),
-            asked_prompts: 0,
+            prompts_sent: 0,
             interrupts: false,
             calls: Calls::default(),
             rollouts: None,
             tokens: Tokens::default(),
-            said: None,
+            last_words: None,
         }
     }
 
@@ -169,8 +159,8 @@ impl Codex {
         let Some(thread) = self.thread.clone() else { return Vec::new() };
         let prompts = std::mem::take(&mut self.prompts);
         let mut start = |input| {
-            self.asked_prompts += 1;
-            let name = format!("aye-{}", self.asked_prompts);
+            self.prompts_sent += 1;
+            let name = format!("aye-{}", self.prompts_sent);
             let params = json!({ "threadId": thread, "input": input, "clientUserMessageId": name });
             self.rpc.request(Awaited::Turn, "turn/start", params)
         };
@@ -257,26 +247,26 @@ impl Codex {
             let reply = self.rpc.error(&id, INVALID_REQUEST, why);
             return vec![Meaning::Wants { id, reply }, trouble(format!("Codex made a request, but {why}."))];
         };
-        let place = RunContext { kind: &self.start.kind, cwd: &self.start.cwd, places: &self.start.places };
-        let Some((wanted, went_ahead)) = self.calls.requested(&id, method, &params, &place) else {
+        let requested = self.calls.requested(&id, method, &params, &self.start.context());
+        let Some((asked, went_ahead)) = requested else {
             let reply = self.rpc.error(&id, UNKNOWN_METHOD, "aye does not know this request");
             return vec![
                 Meaning::Wants { id, reply },
                 trouble(format!("Codex made a request that aye does not know, {method}; it was refused.")),
             ];
         };
-        let asked = Meaning::Asks(self.asked(wanted, &params));
-        went_ahead.map(Meaning::from).into_iter().chain([Meaning::Works, asked]).collect()
+        let asks = Meaning::Asks(self.with_sub_agent(asked, &params));
+        went_ahead.map(Meaning::from).into_iter().chain([Meaning::Works, asks]).collect()
     }
 
-    fn asked(&self, asked: Asked<Request>, params: &Map<String, Value>) -> Asked<Request> {
+    fn with_sub_agent(&self, asked: Asked<Request>, params: &Map<String, Value>) -> Asked<Request> {
         // Sub-agents have sessions of their own, and go on after the turn.
         let thread = params.get("threadId").and_then(Value::as_str);
         let another = thread.is_some_and(|thread| Some(thread) != self.thread.as_deref());
         Asked { sub_agent: another.then(|| "a sub-agent".to_owned()), outlives_turn: another, ..asked }
     }
 
-    fn told(&mut self, method: &str, params: &Value) -> Meanings {
+    fn notified(&mut self, method: &str, params: &Value) -> Meanings {
         let ours = self.thread.is_some() && params["threadId"].as_str() == self.thread.as_deref();
         let item = &params["item"];
         match method {
@@ -288,7 +278,7 @@ impl Codex {
             }
             "turn/completed" if ours => self.turn_ended(&params["turn"]),
             "item/started" => self.item_started(item, ours),
-            "item/fileChange/patchUpdated" => self.changed(&params["itemId"], &params["changes"]),
+            "item/fileChange/patchUpdated" => self.refuse_if_changed(&params["itemId"], &params["changes"]),
             "item/completed" => self.item_ended(item, ours),
             "rawResponseItem/completed" => self.calls.output(item).map(Meaning::from).into_iter().collect(),
             "item/agentMessage/delta" if ours => {
@@ -316,7 +306,7 @@ impl Codex {
             meanings.push(Meaning::TookPrompt);
         }
         if item["type"] == "fileChange" {
-            meanings.extend(self.changed(&item["id"], &item["changes"]));
+            meanings.extend(self.refuse_if_changed(&item["id"], &item["changes"]));
         }
         if let (Some(id), Some((name, input))) = (item["id"].as_str(), translate::tool_of_item(item)) {
             let sub_agent = (!ours).then(|| "a sub-agent".to_owned());
@@ -327,8 +317,8 @@ impl Codex {
     }
 
     /// What a person is deciding on must not change under their hands.
-    fn changed(&mut self, call: &Value, changes: &Value) -> Meanings {
-        let Some(id) = self.calls.changed(call, changes) else { return Vec::new() };
+    fn refuse_if_changed(&mut self, call: &Value, changes: &Value) -> Meanings {
+        let Some(id) = self.calls.note_change(call, changes) else { return Vec::new() };
         let decline = self.rpc.reply(&id, json!({ "decision": "decline" }));
         let words = "Codex changed what it asks for while somebody decided, so it was refused.";
         vec![Meaning::Cancels { id }, Meaning::Write(decline), trouble(words.to_owned())]
@@ -339,7 +329,7 @@ impl Codex {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_owned();
         if item["type"] == "agentMessage" {
             let said = RunEvent::Said { id, text: text("text") };
-            self.said = Some(text("text")).filter(|_| ours).or(self.said.take());
+            self.last_words = Some(text("text")).filter(|_| ours).or(self.last_words.take());
             return ours.then_some(Meaning::Tells(said)).into_iter().collect();
         }
         let status = text("status");
@@ -365,18 +355,12 @@ impl Codex {
         let error = turn["error"]["message"].as_str().map(str::to_owned);
         let ended = Turn {
             failed,
-            text: error.filter(|_| failed).or(self.said.take()),
+            text: error.filter(|_| failed).or(self.last_words.take()),
             cost: None,
             turns: None,
             duration_ms: turn["durationMs"].as_u64(),
             tokens: std::mem::take(&mut self.tokens),
         };
         vec![Meaning::TurnEnded(ended)]
-    }
-}
-
-impl From<Shown> for Meaning<Codex> {
-    fn from(Shown { call, receipt, evidence }: Shown) -> Self {
-        Meaning::Shows { call, receipt, evidence }
     }
 }

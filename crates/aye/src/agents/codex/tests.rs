@@ -1,6 +1,7 @@
 //! What follows from Codex's messages, without Codex.
 
-use super::{Codex, Start};
+use super::Codex;
+use crate::agents::driven::Start;
 use crate::agents::driven::{Driver, Effect, Event, RunEvent};
 use crate::agents::lines::Line;
 use aye_core::Body;

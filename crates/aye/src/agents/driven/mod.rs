@@ -26,6 +26,7 @@ use std::io;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tools::RunContext;
 
 /// What a protocol fills in: how its agent is started and reached, how it begins, what its input means, how an outcome
 /// is written, and what proves it. Only `connect` and its writer do I/O.
@@ -124,6 +125,36 @@ pub enum Meaning<P: AgentProtocol> {
     Tells(RunEvent),
     /// The run cannot go on, for this reason; nothing more is approved.
     Fails(String),
+}
+
+/// What became of the outcome that this call was to show.
+pub struct Shown {
+    pub call: String,
+    pub receipt: Receipt,
+    pub evidence: String,
+}
+
+impl<P: AgentProtocol> From<Shown> for Meaning<P> {
+    fn from(Shown { call, receipt, evidence }: Shown) -> Self {
+        Self::Shows { call, receipt, evidence }
+    }
+}
+
+/// How a run is started.
+pub struct Start {
+    /// The kind of agent, as config.toml names it.
+    pub kind: String,
+    pub cwd: PathBuf,
+    pub places: aye_policy::OwnPlaces,
+    pub mode: Option<String>,
+    /// The agent's own name for the session to go on with.
+    pub resume: Option<String>,
+}
+
+impl Start {
+    pub fn context(&self) -> RunContext<'_> {
+        RunContext { kind: &self.kind, cwd: &self.cwd, places: &self.places }
+    }
 }
 
 /// A request that a person is asked about.

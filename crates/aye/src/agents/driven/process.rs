@@ -5,7 +5,7 @@ use crate::agents::DRIVEN;
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
-use crate::processes::find_program;
+use crate::processes::require_program;
 use anyhow::Context;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
@@ -188,13 +188,7 @@ pub async fn run_aside(program: &OsStr, arguments: &[OsString], with_parent: boo
 
 /// No shell, a session of its own (so that neither Ctrl-C nor our terminal is its), and none of our credentials.
 pub fn spawn(start: &Launch) -> anyhow::Result<Agent> {
-    let program = find_program(start.program).with_context(|| {
-        let variable = start.variable.map(|name| format!("{name} or ")).unwrap_or_default();
-        format!(
-            "cannot start {}; is it installed? {variable}`command` in config.toml names another",
-            start.program.display(),
-        )
-    })?;
+    let program = require_program(start.program, start.variable)?;
     let mut command = Command::new(start.ourselves);
     command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env(DRIVEN, "1");

@@ -10,7 +10,7 @@ use super::process::{self, Agent, AgentProcess, Launch, read_lines};
 use super::{AgentProtocol, Writer};
 use crate::agents::lines::Line;
 use crate::agents::reports::{self, HubReport, TOO_LATE};
-use crate::agents::{before, title};
+use crate::agents::{before, sleep_until_opt, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
 use crate::home::Home;
@@ -285,13 +285,6 @@ async fn handle_signals(
         }
     }
     quit.cancel();
-}
-
-async fn sleep_until_opt(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
-    }
 }
 
 impl<P: AgentProtocol> RunLoop<P> {

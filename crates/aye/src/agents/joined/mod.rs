@@ -7,10 +7,11 @@ mod run;
 
 pub use run::{Session, follow};
 
-use crate::agents::driven::{Asked, Written};
+use crate::agents::driven::{Asked, Shown, Written};
 use crate::protocol::{Registration, Resolution};
 use aye_core::{Body, Receipt};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// What a protocol fills in: what the agent's input means, and how an answer is written. It does no I/O.
 pub trait JoinedProtocol: Send + 'static {
@@ -22,6 +23,20 @@ pub trait JoinedProtocol: Send + 'static {
 
     /// How the answer of a person or a rule is written.
     fn outcome(&mut self, id: &str, body: &Body, resolution: &Resolution) -> Written<Self::Message>;
+}
+
+/// A session in its own terminal: which agent, and where it was started.
+pub struct Terminal {
+    /// The kind of agent, as config.toml names it.
+    pub kind: String,
+    pub cwd: PathBuf,
+    pub places: aye_policy::OwnPlaces,
+}
+
+impl<M> From<Shown> for Meaning<M> {
+    fn from(Shown { call, receipt, evidence }: Shown) -> Self {
+        Self::Shows { call, receipt, evidence }
+    }
 }
 
 /// What the agent's input means.

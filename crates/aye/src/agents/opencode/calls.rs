@@ -4,6 +4,7 @@
 use super::id_of;
 use super::outcome::{self, Answered, Expected};
 use super::translate::{self, ToolCall};
+use crate::agents::driven::Shown;
 use crate::agents::driven::tools::RunContext;
 use aye_core::{Body, Receipt};
 use serde_json::Value;
@@ -34,7 +35,7 @@ struct RunningCall {
 pub struct Wanted {
     pub body: Result<Body, String>,
     /// OpenCode goes on with what was allowed of this call so far.
-    pub confirms: Option<String>,
+    pub confirms: Option<Shown>,
 }
 
 /// How a call ended.
@@ -99,7 +100,9 @@ impl Calls {
             return None;
         }
         let allowed = running.expected.take_if(|expected| *expected == Expected::Allowed);
-        Some(Wanted { body, confirms: allowed.and(key) })
+        let evidence = "OpenCode went ahead, and asks again about the same call".to_owned();
+        let confirms = allowed.and(key).map(|call| Shown { call, receipt: Receipt::Confirmed, evidence });
+        Some(Wanted { body, confirms })
     }
 
     /// The call that will show whether this answer was taken, if OpenCode told of it.
@@ -118,9 +121,6 @@ impl Calls {
         }
     }
 }
-
-/// The evidence where OpenCode asks again about a call that was allowed.
-pub const WENT_AHEAD: &str = "OpenCode went ahead, and asks again about the same call";
 
 /// The call that a request is about.
 pub fn call_of(asked: &Value) -> Option<String> {

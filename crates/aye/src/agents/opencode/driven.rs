@@ -1,40 +1,22 @@
 //! OpenCode without its terminal: `opencode serve`, and what its events mean.
 
 use super::account::{self, Account};
-use super::calls::{Calls, WENT_AHEAD, Wanted, call_of, told_in};
+use super::calls::{Calls, Wanted, call_of, told_in};
 use super::outcome::{self, Answered};
 use super::requests::{ReportedAnswer, Requests, dismissed};
 use super::server::{self, Awaited, Call, Caller, Incoming, Then, USER};
 use super::translate;
 use super::{id_of, in_path, reply, rules};
 use crate::agents::driven::rpc::trouble;
-use crate::agents::driven::tools::RunContext;
-use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Written};
+use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Start, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
-use aye_core::{Body, Receipt};
+use aye_core::Body;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-
-/// How a run is started.
-pub struct Start {
-    /// The kind of agent, as config.toml names it.
-    pub kind: String,
-    pub cwd: PathBuf,
-    pub places: aye_policy::OwnPlaces,
-    pub mode: Option<String>,
-    pub resume: Option<String>,
-}
-
-impl Start {
-    fn place(&self) -> RunContext<'_> {
-        RunContext { kind: &self.kind, cwd: &self.cwd, places: &self.places }
-    }
-}
 
 pub struct OpenCode {
     start: Start,
@@ -302,17 +284,13 @@ impl OpenCode {
     }
 
     fn asks_permission(&mut self, asked: &Value) -> Meanings {
-        match self.calls.wanted(asked, &self.start.place()) {
+        match self.calls.wanted(asked, &self.start.context()) {
             None => {
                 let id = id_of(asked).unwrap_or_default();
                 vec![Meaning::Write(self.reply(id, false, &outcome::once()))]
             }
             Some(Wanted { body, confirms }) => {
-                let shown = confirms.map(|call| {
-                    let (receipt, evidence) = (Receipt::Confirmed, WENT_AHEAD.to_owned());
-                    Meaning::Shows { call, receipt, evidence }
-                });
-                shown.into_iter().chain(self.asks(asked, body)).collect()
+                confirms.map(Meaning::from).into_iter().chain(self.asks(asked, body)).collect()
             }
         }
     }
@@ -361,7 +339,7 @@ impl OpenCode {
         let id = part["callID"].as_str().unwrap_or_default().to_owned();
         match state["status"].as_str() {
             Some("running") => {
-                let started = account::started(id, &call, &self.start.place(), ours);
+                let started = account::started(id, &call, &self.start.context(), ours);
                 let Some(early) = self.calls.begin(&key, call) else { return Vec::new() };
                 let asks: Vec<_> = early.iter().flat_map(|asked| self.asks_permission(asked)).collect();
                 std::iter::once(Meaning::Tells(started)).chain(asks).collect()

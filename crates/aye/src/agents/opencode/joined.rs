@@ -1,7 +1,7 @@
 //! OpenCode in a person's own terminal, whose server answers in the same process. Its events say what was asked and
 //! answered, but not by whom: an answer that is not ours counts as the terminal's.
 
-use super::calls::{Calls, WENT_AHEAD, Wanted, call_of, told_in};
+use super::calls::{Calls, Wanted, call_of, told_in};
 use super::outcome::{self, Answered};
 use super::requests::{REJECT, dismissed};
 use super::server::{Awaited, Call, Server, Then, next_event};
@@ -9,10 +9,10 @@ use super::translate;
 use super::{account, id_of, in_path, reply};
 use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{Asked, Written};
-use crate::agents::joined::{JoinedProtocol, Meaning};
+use crate::agents::joined::{JoinedProtocol, Meaning, Terminal};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
-use aye_core::{Body, Receipt, Report};
+use aye_core::{Body, Report};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -25,14 +25,6 @@ use tokio::time::sleep;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// How OpenCode calls a session before it has a title.
 const UNTITLED: &str = "New session - ";
-
-/// Where OpenCode was started.
-pub struct Terminal {
-    /// The kind of agent, as config.toml names it.
-    pub kind: String,
-    pub cwd: PathBuf,
-    pub places: aye_policy::OwnPlaces,
-}
 
 /// What is read from the server.
 pub enum Input {
@@ -187,11 +179,7 @@ impl JoinedOpenCode {
                 vec![Meaning::Write(message)]
             }
             Some(Wanted { body, confirms }) => {
-                let shown = confirms.map(|call| {
-                    let (receipt, evidence) = (Receipt::Confirmed, WENT_AHEAD.to_owned());
-                    Meaning::Shows { call, receipt, evidence }
-                });
-                shown.into_iter().chain(self.asks(asked, body)).collect()
+                confirms.map(Meaning::from).into_iter().chain(self.asks(asked, body)).collect()
             }
         }
     }

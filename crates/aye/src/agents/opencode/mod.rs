@@ -12,8 +12,8 @@ mod rules;
 mod server;
 mod translate;
 
-pub use driven::{OpenCode, Start};
-pub use joined::{JoinedOpenCode, Terminal, follow};
+pub use driven::OpenCode;
+pub use joined::{JoinedOpenCode, follow};
 pub use server::{Server, USER};
 
 use hyper::Method;

@@ -2,11 +2,11 @@ mod detach;
 
 use super::conversation::{self, Beginning, Keyboard, KeyboardUser, Printer, say_if_not_read};
 use super::{Done, ERROR, named, say};
-use crate::agents::acp::{self, Acp};
+use crate::agents::acp::Acp;
 use crate::agents::claude::driven::ClaudeCode;
-use crate::agents::codex::{self, Codex};
-use crate::agents::driven::{self, AgentProtocol};
-use crate::agents::opencode::{self, OpenCode};
+use crate::agents::codex::Codex;
+use crate::agents::driven::{self, AgentProtocol, Start};
+use crate::agents::opencode::OpenCode;
 use crate::agents::random_name;
 use crate::client::Client;
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent, ProtocolName, Stdin};
@@ -115,31 +115,27 @@ impl Run {
         let cwd = self.folder()?;
         // What it does anyway has a name that not every version knows.
         let mode = self.mode.take().filter(|mode| mode != "default");
-        let resume = self.resume.take();
+        let (kind, places, resume) = (self.agent.clone(), home.places(), self.resume.take());
+        let start = Start { kind, cwd: cwd.clone(), places, mode, resume };
         match profile.speaks() {
             ProtocolName::ClaudeCode => {
-                let protocol = ClaudeCode::new(cwd.clone(), home.places(), id.to_string(), profile.asks_by);
+                let Start { cwd: folder, places, mode, resume, .. } = start;
+                let protocol = ClaudeCode::new(folder, places, id.to_string(), profile.asks_by);
                 let protocol = protocol.started(mode, resume);
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::Acp => {
-                let (kind, places) = (self.agent.clone(), home.places());
-                let arguments = KnownAgent::of(&kind).map_or(&[][..], |known| known.arguments);
-                let start = acp::Start { kind, arguments, cwd: cwd.clone(), places, mode, resume };
-                drive(home, self.described(id, profile, cwd, Acp::new(start), prompt)?, keyboard, signals)
-                    .await
+                let arguments = KnownAgent::of(&self.agent).map_or(&[][..], |known| known.arguments);
+                let protocol = Acp::new(start, arguments);
+                drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::OpenCode => {
-                let (kind, places) = (self.agent.clone(), home.places());
-                let start = opencode::Start { kind, cwd: cwd.clone(), places, mode, resume };
                 let protocol = OpenCode::new(start, random_hex::<32>()?);
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::Codex => {
-                let (kind, places) = (self.agent.clone(), home.places());
-                let start = codex::Start { kind, cwd: cwd.clone(), places, mode, resume };
-                drive(home, self.described(id, profile, cwd, Codex::new(start), prompt)?, keyboard, signals)
-                    .await
+                let protocol = Codex::new(start);
+                drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
         }
     }

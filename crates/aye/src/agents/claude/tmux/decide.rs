@@ -1,7 +1,7 @@
 //! From a verdict about a request or a plan to keys, each with the dialog that must be on the screen for it.
 
 use super::keys::{Key, TypeableText};
-use super::plan::{Meant, Plan, Step, Unplannable};
+use super::plan::{Plan, Step, Unplannable};
 use super::prompt::{DialogCall, DialogChoice, PromptDialog, Words};
 use super::screen::ExpectedScreen;
 use crate::agents::claude::receipts::Expected;
@@ -50,7 +50,7 @@ pub fn decide(
     // Without a row that refuses, Escape does.
     let Some(row) = row else {
         steps.push(step(at, Words::None, Key::Escape));
-        return Ok(Plan { steps, meant: Meant::Verdict(expected) });
+        return Ok(Plan { steps, expected });
     };
     steps.extend((at..row).map(|at| step(at, Words::None, Key::Down)));
     steps.extend((row + 1..=at).rev().map(|at| step(at, Words::None, Key::Up)));
@@ -66,7 +66,7 @@ pub fn decide(
             steps.push(step(row, typed, Key::Enter));
         }
     }
-    Ok(Plan { steps, meant: Meant::Verdict(expected) })
+    Ok(Plan { steps, expected })
 }
 
 fn is_allow(answer: &Answer) -> bool {

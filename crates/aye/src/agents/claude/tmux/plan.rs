@@ -14,19 +14,11 @@ pub struct Step {
     pub key: Key,
 }
 
-/// Keys for one answer, and the answers by question that the transcript must then show, in any of their forms.
+/// Keys for one answer, and what the transcript must then show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub steps: Vec<Step>,
-    pub meant: Meant,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Meant {
-    Answers(Vec<Vec<String>>),
-    Declined,
-    /// Of a request or a plan.
-    Verdict(Expected),
+    pub expected: Expected,
 }
 
 /// Why an answer cannot be given in a terminal.
@@ -75,11 +67,12 @@ pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> 
     if reviewed {
         planner.press(ExpectedScreen::Review { answers: answers.clone() }, Key::Digit(1));
     }
-    Ok(Plan { steps: planner.steps, meant: Meant::Answers(answers) })
+    let asked = questions.iter().map(|question| question.question.clone());
+    Ok(Plan { steps: planner.steps, expected: Expected::Typed(asked.zip(answers).collect()) })
 }
 
 fn declined() -> Plan {
-    Plan { steps: vec![Step { page: untouched(0), key: Key::Escape }], meant: Meant::Declined }
+    Plan { steps: vec![Step { page: untouched(0), key: Key::Escape }], expected: Expected::Declined }
 }
 
 /// A question that nobody has touched yet.

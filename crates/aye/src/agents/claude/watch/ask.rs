@@ -7,7 +7,7 @@ use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::tmux::decide::decide;
 use crate::agents::claude::tmux::deliver::{Stopped, TypingResult, deliver};
 use crate::agents::claude::tmux::pane::Pane;
-use crate::agents::claude::tmux::plan::{Meant, Plan, plan, untouched};
+use crate::agents::claude::tmux::plan::{Plan, plan, untouched};
 use crate::agents::claude::tmux::prompt::{DialogCall, DialogChoice, PromptDialog};
 use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare, has_previews};
 use crate::agents::claude::transcript::pending::Closed;
@@ -124,7 +124,7 @@ impl WatchedAsk {
             (_, Some(_), Some(Receipt::Undelivered)) => true,
             // Keys were typed once, by whoever watched before; they are never typed again.
             (_, Some(answer), Some(_)) => {
-                self.prove(id, &self.meant(&answer), true, ending).await?;
+                self.prove(id, &self.expected(&answer), true, ending).await?;
                 false
             }
         };
@@ -257,7 +257,7 @@ impl WatchedAsk {
             Ok((pane, shown)) => self.plan(shown, answer, message).map(|plan| (pane, plan)),
             // Another page may be there because somebody was faster.
             Err(_) if !self.is_open() => {
-                self.prove(id, &self.meant(answer), false, ending).await?;
+                self.prove(id, &self.expected(answer), false, ending).await?;
                 return Ok(false);
             }
             Err(why) => Err(why),
@@ -275,10 +275,10 @@ impl WatchedAsk {
         match typed {
             TypingResult::All => {
                 self.report(id, Receipt::Delivered, "typed into its terminal").await?;
-                self.prove(id, &plan.meant, true, ending).await?;
+                self.prove(id, &plan.expected, true, ending).await?;
             }
             TypingResult::Nothing(Stopped::Answered) | TypingResult::Some(Stopped::Answered) => {
-                self.prove(id, &plan.meant, false, ending).await?;
+                self.prove(id, &plan.expected, false, ending).await?;
             }
             TypingResult::Nothing(why) => {
                 return self.failed(id, &format!("nothing was typed, because {why}")).await;
@@ -290,7 +290,7 @@ impl WatchedAsk {
                 let words = format!("Whether the answer was submitted is not known: {why}.");
                 let trouble = ConversationEvent::Trouble { text: words, left_out: 0 };
                 self.client.event(&trouble, Try::UntilHeard).await?;
-                self.prove(id, &plan.meant, true, ending).await?;
+                self.prove(id, &plan.expected, true, ending).await?;
             }
         }
         Ok(false)
@@ -309,15 +309,15 @@ impl WatchedAsk {
     }
 
     /// What the transcript must show of an answer whose keys are not ours to type any more.
-    fn meant(&self, answer: &Answer) -> Meant {
+    fn expected(&self, answer: &Answer) -> Expected {
         match (&self.body, answer) {
             (Body::Question(body), Answer::Question(reply)) => {
-                plan(&body.questions, reply).map_or(Meant::Declined, |plan| plan.meant)
+                plan(&body.questions, reply).map_or(Expected::Declined, |plan| plan.expected)
             }
-            (_, answer) if answer.decision() == Decision::Allow => Meant::Verdict(Expected::Allowed),
+            (_, answer) if answer.decision() == Decision::Allow => Expected::Allowed,
             (_, answer) => {
                 let message = answer.message().unwrap_or_default().to_owned();
-                Meant::Verdict(Expected::Refused { message, interrupt: true })
+                Expected::Refused { message, interrupt: true }
             }
         }
     }
@@ -326,7 +326,7 @@ impl WatchedAsk {
     async fn prove(
         &self,
         id: &AskId,
-        meant: &Meant,
+        expected: &Expected,
         submitted: bool,
         ending: &mut Ending,
     ) -> Result<(), CallError> {
@@ -343,7 +343,7 @@ impl WatchedAsk {
                 returned(ending).await
             }
         };
-        let (receipt, evidence) = given::receipt(meant, self.questions(), &closed, submitted);
+        let (receipt, evidence) = given::receipt(expected, &closed, submitted);
         self.report(id, receipt, &evidence).await
     }
 

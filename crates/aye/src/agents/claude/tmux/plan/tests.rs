@@ -81,15 +81,19 @@ fn what_a_terminal_cannot_take_is_not_tried() {
 
 #[test]
 fn picks_are_meant_in_the_order_of_the_options_with_or_without_quotes() {
-    let meant = |multi: bool, answer: Value| planned(json!([question("Q?", multi)]), answer).unwrap().meant;
-    let several = json!({"answers": [{"selected": ["b, c", "a"], "text": "d, e"}]});
-    let Meant::Answers(forms) = meant(true, several) else { panic!("answers") };
+    let forms = |multi: bool, answer: Value| {
+        let plan = planned(json!([question("Q?", multi)]), answer).unwrap();
+        let Expected::Typed(typed) = plan.expected else { panic!("answers") };
+        let [(question, forms)] = typed.try_into().unwrap();
+        assert_eq!(question, "Q?");
+        forms
+    };
+    let several = forms(true, json!({"answers": [{"selected": ["b, c", "a"], "text": "d, e"}]}));
     for form in ["a, b, c, d, e", "a, \"b, c\", \"d, e\"", "a, \"b, c\", d, e"] {
-        assert!(forms[0].contains(&form.to_owned()), "{form} in {forms:?}");
+        assert!(several.contains(&form.to_owned()), "{form} in {several:?}");
     }
-    assert!(!forms[0].iter().any(|form| form.starts_with('b')));
-    let one = json!({"answers": [{"selected": ["b, c"]}]});
-    assert_eq!(meant(false, one), Meant::Answers(vec![vec!["b, c".into()]]));
+    assert!(!several.iter().any(|form| form.starts_with('b')));
+    assert_eq!(forms(false, json!({"answers": [{"selected": ["b, c"]}]})), ["b, c"]);
     assert_eq!(written("\"x\""), ["\"x\"", "\"\\\"x\\\"\"", "\"\"x\"\""]);
     assert_eq!(written("x; y"), ["x; y"]);
 }
