@@ -2,7 +2,7 @@
 
 use super::hub_on;
 use crate::metrics::metrics;
-use crate::support::{Hub, aye, code, complained, ended, eventually, path_of, printed, saying};
+use crate::support::{Hub, aye, code, complained, ended, eventually, path_of, printed, saying, yes_or_no};
 use aye_testkit::postgres::Cluster;
 use serde_json::json;
 use std::process::Stdio;
@@ -53,4 +53,28 @@ fn a_hub_says_that_its_database_is_away_and_goes_on_by_itself() {
     let figures = metrics(&hub, &hub.operator());
     assert!(figures.contains("\naye_database_up 1\n"), "{figures}");
     assert!(figures.contains("\naye_database_losses_total 1\n"), "{figures}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_hub_whose_database_is_behind_is_not_healthy_until_it_is_put_right() {
+    let cluster = Cluster::shared();
+    let (url, dir) = (cluster.new_database(), tempfile::Builder::new().prefix("aye").tempdir().unwrap());
+    let name = url.split(['/', '?']).nth(3).unwrap();
+    let hub = hub_on(&url, &dir.path().join("home"));
+    hub.raise(&hub.agent("a1"), "a1", "k", "question", yes_or_no());
+    // As after a failover to a standby that had not received the last line.
+    cluster.sql(
+        name,
+        "ALTER TABLE audit DISABLE TRIGGER USER;
+         CREATE TABLE lost AS SELECT * FROM audit ORDER BY seq DESC LIMIT 1;
+         DELETE FROM audit WHERE seq IN (SELECT seq FROM lost)",
+    );
+    let said = eventually("the hub to notice", || {
+        Some(hub.get("/api/health", "")).filter(|reply| reply.status == 503)
+    });
+    assert_eq!(said.body["reason"], "database_behind");
+    assert_eq!(hub.get("/api/asks", &hub.operator()).status, 500);
+    cluster.sql(name, "INSERT INTO audit SELECT * FROM lost");
+    eventually("the hub to go on", || is_healthy(&hub).then_some(()));
 }

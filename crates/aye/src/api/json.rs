@@ -162,6 +162,7 @@ impl From<Problem> for Failure {
             }
             Problem::OtherDigest { ask } => why.ask = Some(ask),
             Problem::Store(StoreError::Away(_)) => why.reason = Some(Reason::DatabaseAway),
+            Problem::Store(StoreError::RolledBack { .. }) => why.reason = Some(Reason::DatabaseBehind),
             _ => {}
         }
         Self { status, why }

@@ -258,7 +258,11 @@ async fn hub(home: &Home) -> Finding {
                 "restart it: aye up",
             )
         }
-        Err(error) => Finding::wrong("hub", error.to_string().lines().next().unwrap_or_default(), "aye up"),
+        Err(error) => {
+            let refused = matches!(error.downcast_ref(), Some(CallError::Refused { .. }));
+            let mend = if refused { "look at the database; the hub goes on by itself" } else { "aye up" };
+            Finding::wrong("hub", error.to_string().lines().next().unwrap_or_default(), mend)
+        }
     }
 }
 

@@ -150,11 +150,17 @@ impl Hub {
         };
         let losses = self.inner.store.losses();
         let server = losses.map(|losses| {
-            let (is_there, behind) = (self.away().is_none(), self.inner.store.behind());
+            let is_there = self.away().is_none() && !self.is_behind();
+            let behind = self.inner.store.behind();
             ServerFigures { is_there, losses, behind }
         });
         let connected = self.inner.attendance.connected();
         Ok(Figures { kept, server, connected, counted: self.inner.meters.counted() })
+    }
+
+    /// Whether the database is not as this hub left it, so that it is neither read nor written.
+    pub fn is_behind(&self) -> bool {
+        self.inner.store.is_behind()
     }
 
     /// Why the database cannot be used right now, if so.

@@ -80,6 +80,8 @@ pub struct Failed<A = AskView> {
 pub enum Reason {
     /// The database cannot be reached. The hub goes on by itself once it can.
     DatabaseAway,
+    /// The database is behind what this hub has seen, so that it neither reads nor writes.
+    DatabaseBehind,
 }
 
 impl<A> Failed<A> {

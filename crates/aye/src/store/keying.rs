@@ -120,7 +120,11 @@ fn check_key_of_server(
             refuse("the database has a trail without a key".to_owned())
         }
         (Some(file), None) if file.line > 1 || missing.is_some() => {
-            refuse("it belongs to another trail: an empty database takes an AYE_HOME of its own".to_owned())
+            refuse(
+                "this home has a trail already, and the database has none: copy it there with `aye store copy`, or take an \
+                 AYE_HOME of its own"
+                    .to_owned(),
+            )
         }
         (_, None) => Ok(()),
         (found, Some(key)) if found.is_none_or(|file| file.key.id() != key) => refuse(format!(

@@ -240,6 +240,11 @@ impl Store {
         self.presence()?.away()
     }
 
+    /// Whether the database is not as this hub left it, so that it is neither read nor written.
+    pub fn is_behind(&self) -> bool {
+        self.presence().is_some_and(Presence::is_behind)
+    }
+
     /// How often the database was lost since the start; none if it is a file.
     pub fn losses(&self) -> Option<u64> {
         self.presence().map(Presence::losses)
@@ -333,9 +338,11 @@ impl Store {
             idle().push(reader);
             result
         });
-        read.await.map_err(|_| StoreError::Closed)?.inspect_err(|error| {
-            self.presence().into_iter().for_each(|presence| presence.found(error));
-        })
+        let read = read.await.map_err(|_| StoreError::Closed)?;
+        if let Some(presence) = self.presence() {
+            presence.was_read(read.as_ref().err());
+        }
+        read
     }
 
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,

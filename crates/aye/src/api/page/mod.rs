@@ -14,15 +14,20 @@ use axum::response::{Html, IntoResponse, Response};
 const AWAY: &str =
     "The hub cannot reach its database. Nothing that was recorded is lost, and it goes on by itself.";
 
+const BEHIND: &str = "The database is not as this hub left it, so the hub neither reads nor writes: an older state was put \
+                      back. Whoever operates it can look with `aye verify`.";
+
 /// Anything but 200 has a load balancer send its requests to another hub.
 pub async fn health(State(app): State<App>) -> Result<Reply<Health>, Failure> {
-    match app.hub.away() {
-        None => Ok(ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })),
-        Some(_) => {
-            let why = Failed { reason: Some(Reason::DatabaseAway), ..Failed::new(AWAY) };
-            Err(Failure { status: StatusCode::SERVICE_UNAVAILABLE, why })
+    let (reason, words) = match (app.hub.away(), app.hub.is_behind()) {
+        (None, false) => {
+            return Ok(ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() }));
         }
-    }
+        (Some(_), _) => (Reason::DatabaseAway, AWAY),
+        (None, true) => (Reason::DatabaseBehind, BEHIND),
+    };
+    let why = Failed { reason: Some(reason), ..Failed::new(words) };
+    Err(Failure { status: StatusCode::SERVICE_UNAVAILABLE, why })
 }
 
 pub async fn index(headers: HeaderMap) -> Result<Response, Failure> {

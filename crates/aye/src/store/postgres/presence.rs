@@ -37,6 +37,8 @@ struct State {
     /// When the database last answered.
     answered: Instant,
     away: Option<String>,
+    /// It is not as this hub left it.
+    is_behind: bool,
     /// How often it was lost since the start.
     losses: u64,
     /// The last group that any hub had committed then.
@@ -69,7 +71,7 @@ impl Known {
 
 impl Presence {
     pub fn start(database: &Arc<Database>, home: &Home) -> std::io::Result<Self> {
-        let state = State { answered: Instant::now(), away: None, losses: 0, committed: 0 };
+        let state = State { answered: Instant::now(), away: None, is_behind: false, losses: 0, committed: 0 };
         let known = Arc::new(Known { state: Mutex::new(state), is_leaving: AtomicBool::new(false) });
         let (wake, woken) = sync_channel(1);
         let id = random_hex::<8>().map_err(std::io::Error::other)?;
@@ -91,6 +93,11 @@ impl Presence {
         }
     }
 
+    /// Whether this hub refuses the database as it is.
+    pub fn is_behind(&self) -> bool {
+        self.known.state().is_behind
+    }
+
     /// How often the database was lost since the start.
     pub fn losses(&self) -> u64 {
         self.known.state().losses
@@ -101,12 +108,17 @@ impl Presence {
         self.known.state().committed
     }
 
-    /// Somebody else found that the database is away.
-    pub fn found(&self, error: &StoreError) {
-        if let StoreError::Away(why) = error {
-            self.known.is_away(why);
-            // If the queue is full, the thread is about to look anyway.
-            let _is_queued = self.wake.try_send(());
+    /// Somebody read the database, or could not.
+    pub fn was_read(&self, error: Option<&StoreError>) {
+        match error {
+            None => self.known.state().is_behind = false,
+            Some(StoreError::RolledBack { .. }) => self.known.state().is_behind = true,
+            Some(StoreError::Away(why)) => {
+                self.known.is_away(why);
+                // If the queue is full, the thread is about to look anyway.
+                let _is_queued = self.wake.try_send(());
+            }
+            Some(_) => {}
         }
     }
 
