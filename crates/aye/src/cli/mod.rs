@@ -178,7 +178,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
     match command {
         Command::Up(up) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(up.run(home))
+            let done = runtime.block_on(up.run(home));
+            // A call to a database that does not answer would keep the process.
+            runtime.shutdown_background();
+            done
         }
         Command::Claude(claude) => {
             // What the person's own program creates is not ours.

@@ -103,7 +103,11 @@ impl Up {
         if tokio::time::timeout(LONGEST_GOODBYE, tasks.wait()).await.is_err() {
             tracing::warn!("some connections did not end by themselves");
         }
-        hub.close().await;
+        // A server may not answer; what it did not commit, nobody was told of.
+        let longest = if hub.is_on_server() { LONGEST_GOODBYE } else { Duration::MAX };
+        if tokio::time::timeout(longest, hub.close()).await.is_err() {
+            tracing::warn!("the database does not answer; ending without its goodbye");
+        }
         if let Err(error) = std::fs::remove_file(home.socket()) {
             tracing::debug!(%error, "the socket stays behind");
         }
