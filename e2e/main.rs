@@ -5,6 +5,7 @@ mod agents;
 mod asks;
 mod claude;
 mod commands;
+mod database;
 mod disk;
 mod drive;
 mod follow;

@@ -6,9 +6,10 @@ use crate::hub::Hub;
 use crate::report::{Goal, Report};
 use rusqlite::Connection;
 use std::path::Path;
+use std::slice;
 use std::time::{Duration, Instant};
 
-const CALLERS: usize = 64;
+pub const CALLERS: usize = 64;
 
 pub struct Sizes {
     pub many: usize,
@@ -21,11 +22,12 @@ pub async fn measure(hub: &Hub, sizes: &Sizes, label: &str, report: &mut Report)
     let mut open = agents.raise_many(hub, sizes.many + 2 * sizes.one).await?;
     let mut rest = open.split_off(sizes.one);
     let many = rest.split_off(sizes.one);
-    let before = rate(hub, 1, open).await?;
+    let hubs = slice::from_ref(hub);
+    let before = rate(hubs, 1, open).await?;
     let (count, cpu) = (many.len(), hub.cpu()?);
-    let all = rate(hub, CALLERS, many).await?;
+    let all = rate(hubs, CALLERS, many).await?;
     let cpu = (hub.cpu()? - cpu).as_secs_f64() * 1e6 / count as f64;
-    let after = rate(hub, 1, rest).await?;
+    let after = rate(hubs, 1, rest).await?;
     let one = (before + after) / 2.0;
     report.add(format!("durable answers, {CALLERS} callers{label}"), all, "/s", None);
     report.add(format!("durable answers, one caller, one fsync each{label}"), one, "/s", None);
@@ -34,8 +36,10 @@ pub async fn measure(hub: &Hub, sizes: &Sizes, label: &str, report: &mut Report)
     Ok(())
 }
 
-async fn rate(hub: &Hub, callers: usize, asks: Vec<Open>) -> anyhow::Result<f64> {
-    let (target, token, count) = (Target::Tcp(hub.address.clone()), hub.operator.clone(), asks.len());
+/// Answers a second, by callers that are spread over the hubs.
+pub async fn rate(hubs: &[Hub], callers: usize, asks: Vec<Open>) -> anyhow::Result<f64> {
+    let (token, count) = (hubs[0].operator.clone(), asks.len());
+    let mut targets = hubs.iter().map(|hub| Target::Tcp(hub.address.clone())).cycle();
     let start = Instant::now();
     let answer = move |mut line: Line, ask: Open| {
         let token = token.clone();
@@ -44,7 +48,7 @@ async fn rate(hub: &Hub, callers: usize, asks: Vec<Open>) -> anyhow::Result<f64>
             Ok((line, ()))
         }
     };
-    at_once(callers, asks, move || Line::new(target.clone()), answer).await?;
+    at_once(callers, asks, || Line::new(targets.next().unwrap_or_else(|| unreachable!())), answer).await?;
     Ok(count as f64 / start.elapsed().as_secs_f64())
 }
 

@@ -133,7 +133,7 @@ impl Agents {
 pub async fn at_once<I, T, F>(
     lines: usize,
     items: Vec<I>,
-    line: impl Fn() -> Line,
+    mut line: impl FnMut() -> Line,
     work: impl Fn(Line, I) -> F + Clone + Send + 'static,
 ) -> anyhow::Result<Vec<T>>
 where

@@ -60,17 +60,7 @@ async fn client(
     epoch: Instant,
     ready: &AtomicUsize,
 ) -> anyhow::Result<Seen> {
-    let mut stream = TcpStream::connect(address).await?;
-    let hello = format!(
-        "GET /api/ws HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
-         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    stream.write_all(hello.as_bytes()).await?;
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.context("no reply to the upgrade")?);
-    }
-    ensure!(head.starts_with(b"HTTP/1.1 101"), "no upgrade: {}", String::from_utf8_lossy(&head));
+    let mut stream = upgraded(address, token).await?;
     let mut frames = Frames { keep, ..Frames::default() };
     let mut seen = Seen::default();
     let mut buffer = vec![0; 32 * 1024];
@@ -89,6 +79,42 @@ async fn client(
             }
         }
     }
+}
+
+/// Hands every message to `each` until the hub closes the connection.
+pub async fn messages(address: &str, token: &str, mut each: impl FnMut(&[u8])) -> anyhow::Result<()> {
+    let mut stream = upgraded(address, token).await?;
+    let mut frames = Frames { keep: WHOLE, ..Frames::default() };
+    let mut buffer = vec![0; 32 * 1024];
+    loop {
+        let read = match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Ok(()),
+            Ok(read) => read,
+        };
+        let mut bytes = &buffer[..read];
+        while let Some(frame) = frames.take(&mut bytes) {
+            match frame {
+                Frame::Ping => stream.write_all(&PONG).await?,
+                Frame::Close => return Ok(()),
+                Frame::Message(text) => each(text),
+            }
+        }
+    }
+}
+
+async fn upgraded(address: &str, token: &str) -> anyhow::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address).await?;
+    let hello = format!(
+        "GET /api/ws HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(hello.as_bytes()).await?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.context("no reply to the upgrade")?);
+    }
+    ensure!(head.starts_with(b"HTTP/1.1 101"), "no upgrade: {}", String::from_utf8_lossy(&head));
+    Ok(stream)
 }
 
 fn note(seen: &mut Seen, text: &[u8], now: u32, ready: &AtomicUsize) -> anyhow::Result<()> {

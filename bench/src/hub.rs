@@ -23,7 +23,7 @@ impl Hub {
         let log = fs::OpenOptions::new().create(true).append(true).open(home.with_extension("log"))?;
         let mut command = Command::new(program);
         command.args(["up", "--no-open", "--listen", "127.0.0.1:0"]).env("AYE_HOME", home);
-        for name in ["AYE_URL", "AYE_TOKEN", "AYE_LOG"] {
+        for name in ["AYE_URL", "AYE_TOKEN", "AYE_LOG", "AYE_DATABASE_URL"] {
             command.env_remove(name);
         }
         let start = Instant::now();

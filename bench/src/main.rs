@@ -11,6 +11,7 @@ mod load;
 mod measure_hub;
 mod past;
 mod report;
+mod several;
 mod size;
 mod watch;
 

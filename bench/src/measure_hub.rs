@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use crate::report::Report;
-use crate::{answers, home, idle, load, size};
+use crate::{answers, home, idle, load, several, size};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,18 @@ pub struct Arguments {
     /// Measure only these parts
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
+    /// With postgres: several hubs on one database, beside one on SQLite, and nothing else
+    #[arg(long, value_enum, default_value = "sqlite")]
+    store: Store,
+    /// How many hubs share the database
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u8).range(1..))]
+    hubs: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Store {
+    Sqlite,
+    Postgres,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,6 +51,7 @@ struct Plan {
     adapters: usize,
     idle: Duration,
     size: size::Sizes,
+    several: several::Sizes,
 }
 
 impl Plan {
@@ -54,6 +67,7 @@ impl Plan {
                 answers: answers::Sizes { many: 12_800, one: 500 },
                 verify: false,
             },
+            several: several::Sizes { answers: 6400, raises: 500 },
         }
     }
 
@@ -69,6 +83,7 @@ impl Plan {
                 answers: answers::Sizes { many: 640, one: 50 },
                 verify: true,
             },
+            several: several::Sizes { answers: 320, raises: 20 },
         }
     }
 }
@@ -76,6 +91,9 @@ impl Plan {
 pub async fn measure(arguments: &Arguments, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
     let program = arguments.aye.canonicalize().with_context(|| format!("no {}", arguments.aye.display()))?;
     let plan = if arguments.quick { Plan::quick(arguments.seconds) } else { Plan::full(arguments.seconds) };
+    if arguments.store == Store::Postgres {
+        return several::measure(&program, folder, &arguments.hubs, &plan.several, report).await;
+    }
     let wants = |part| arguments.only.is_empty() || arguments.only.contains(&part);
     if wants(Part::Answers) {
         eprintln!("answers");

@@ -1,6 +1,7 @@
 //! A real hub in a home of its own, and the plainest possible client.
 
 pub mod browser;
+pub mod hubs;
 pub mod socket;
 pub mod terminal;
 
@@ -47,7 +48,12 @@ impl Hub {
         Self::start_with(command, home)
     }
 
-    pub fn start_with(mut command: Command, home: PathBuf) -> Self {
+    pub fn start_with(command: Command, home: PathBuf) -> Self {
+        Self::try_start_with(command, home).expect("the hub ended before it listened")
+    }
+
+    /// None if it ends before it listens, as without its database.
+    pub fn try_start_with(mut command: Command, home: PathBuf) -> Option<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         // Made before anything can fail, so that the hub ends with it.
@@ -55,16 +61,15 @@ impl Hub {
             Self { home, address: String::new(), link: String::new(), child, _said: said, _dir: None };
         let mut line = || {
             let mut line = String::new();
-            assert_ne!(hub._said.read_line(&mut line).unwrap(), 0, "the hub ended before it listened");
-            line.trim_end().to_owned()
+            (hub._said.read_line(&mut line).unwrap() > 0).then(|| line.trim_end().to_owned())
         };
-        let (first, second) = (line(), line());
+        let (first, second) = (line()?, line()?);
         let listens = first.strip_prefix("aye is listening on ").expect("the first line");
         hub.address = listens.split_once("://").expect("an address").1.to_owned();
         // With a public address, that is where the link leads.
         let link = second.split_whitespace().find(|word| word.contains("/sign-in#"));
         hub.link = link.expect("the sign-in link").to_owned();
-        hub
+        Some(hub)
     }
 
     pub fn pid(&self) -> u32 {
@@ -264,6 +269,7 @@ pub const TELEGRAM_SECOND: Duration = Duration::from_millis(20);
 pub fn aye(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aye"));
     command.env("AYE_HOME", home).env("AYE_LOG", "error").env_remove("AYE_URL").env_remove("AYE_TOKEN");
+    command.env_remove("AYE_DATABASE_URL");
     command.env("AYE_TEST_TELEGRAM_SECOND", format!("{}ms", TELEGRAM_SECOND.as_millis()));
     command
 }

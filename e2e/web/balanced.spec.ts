@@ -3,6 +3,7 @@
 import type { Page } from '@playwright/test';
 import { pause, patience } from '../../web/src/lib/retry';
 import { Balancer } from './balancer';
+import { Postgres } from './postgres';
 import { Hub, database, expect, outcome, press, ready, test as base, type Ask } from './support';
 
 const test = base.extend<{ balancer: Balancer }>({
@@ -28,7 +29,51 @@ async function isLive(page: Page): Promise<void> {
   await expect(page.getByRole('button', { name: 'Submit' })).toBeEnabled();
 }
 
-test('a page whose hub is killed goes on at another within two seconds, with its draft', async ({ hub, page, balancer }) => {
+const pair = base.extend<{ second: Hub; balancer: Balancer }>({
+  hub: async ({}, use) => {
+    const server = await Postgres.start();
+    const hub = await Hub.start(`[store]\nurl = "${server.url}"\n`);
+    await use(hub);
+    await hub.end();
+    await server.end();
+  },
+  second: async ({ hub }, use) => use(await hub.beside()),
+  balancer: async ({ hub, second }, use) => {
+    const balancer = await Balancer.start(hub.address, second.address);
+    hub.address = balancer.address;
+    await use(balancer);
+    await balancer.end();
+  },
+});
+
+pair('a page whose hub is killed goes on within two seconds at another that runs beside it, with its draft', async ({ hub, second, page, balancer }) => {
+  const ask = await halfAnswered(hub, page);
+  const follows: string[] = [];
+  page.on('websocket', (socket) => follows.push(new URL(socket.url()).search));
+  await hub.kill();
+  const killed = Date.now();
+  await expect.poll(() => follows.length, { intervals: [20] }).toBeGreaterThan(0);
+  await isLive(page);
+  expect(Date.now() - killed).toBeLessThan(2_000);
+  expect(balancer.turnedAway).toBe(0);
+  // It goes on where it was, and is not sent everything again.
+  expect(follows.at(-1)).toMatch(/^\?after=\d+$/);
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText('A file per note');
+  expect((await second.ask(ask.id))['answer']).toEqual({ answers: [{ text: 'A file per note' }] });
+});
+
+pair('what is asked and answered at one hub is seen on a page of the other at once', async ({ hub, second, page, balancer }) => {
+  const bot = await second.agent('bot');
+  await hub.open(page);
+  const ask = await bot.raise('question', database);
+  await ready(page);
+  expect(await second.answer(ask, { answers: [{ text: 'A file per note' }] })).toBe(200);
+  await expect(page.getByRole('button', { name: 'Submit' })).toHaveCount(0);
+  expect(balancer.turnedAway).toBe(0);
+});
+
+test('a page whose hub is killed goes on at the next one that is started within two seconds, with its draft', async ({ hub, page, balancer }) => {
   const ask = await halfAnswered(hub, page);
   const follows: string[] = [];
   page.on('websocket', (socket) => follows.push(new URL(socket.url()).search));

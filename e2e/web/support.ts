@@ -2,7 +2,7 @@
 
 import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -47,6 +47,17 @@ export class Hub {
     return hub;
   }
 
+  /** Another hub on the same server's database, with a home of its own; it ends with this one. */
+  async beside(): Promise<Hub> {
+    const hub = new Hub(mkdtempSync(join(tmpdir(), 'aye-web-')), this.more);
+    this.#others.push(hub);
+    for (const name of ['config.toml', 'chain.key', 'agent.key', 'operator.token']) {
+      copyFileSync(join(this.home, name), join(hub.home, name));
+    }
+    await hub.run();
+    return hub;
+  }
+
   /** Starts the process; a second time on the same port, so that open pages find it again. */
   async run(extra: string[] = []): Promise<void> {
     const child = spawn(aye, ['up', '--no-open', '--listen', `127.0.0.1:${this.#port}`, ...extra], {
@@ -80,8 +91,9 @@ export class Hub {
   }
 
   async end(): Promise<void> {
-    await Promise.all([this, ...this.#others].map((hub) => hub.kill()));
-    rmSync(this.home, { recursive: true, force: true });
+    const all = [this, ...this.#others];
+    await Promise.all(all.map((hub) => hub.kill()));
+    for (const hub of all) rmSync(hub.home, { recursive: true, force: true });
   }
 
   operator(): string {

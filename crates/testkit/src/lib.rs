@@ -8,5 +8,6 @@ pub mod authenticator;
 pub mod model;
 pub mod patience;
 pub mod postgres;
+pub mod proxy;
 pub mod scenario;
 pub mod telegram;

@@ -1,6 +1,7 @@
 //! A PostgreSQL server of its own for tests, in a temporary folder. It ends with the process that started it, however that
 //! ends, and takes its folder along.
 
+use crate::proxy::Proxy;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,13 +20,13 @@ listen_addresses = ''
 unix_socket_directories = '$folder'
 max_connections = 400
 shared_buffers = 16MB
-fsync = off
+fsync = $2
 END
-if [ -n "${2:-}" ]; then
+if [ -n "${3:-}" ]; then
   # Over the network it wants a password, and it has a certificate.
-  printf '%s\n' "$3" >data/server.crt
-  (umask 077; printf '%s\n' "$4" >data/server.key)
-  printf "listen_addresses = '127.0.0.1'\nport = $2\nssl = on\n" >>data/postgresql.conf
+  printf '%s\n' "$4" >data/server.crt
+  (umask 077; printf '%s\n' "$5" >data/server.key)
+  printf "listen_addresses = '127.0.0.1'\nport = $3\nssl = on\n" >>data/postgresql.conf
   printf 'local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n' >data/pg_hba.conf
 fi
 "$1/pg_ctl" -D data -l server.log -w start >/dev/null || { cat server.log >&2; exit 1; }
@@ -59,22 +60,29 @@ impl Cluster {
         &SHARED
     }
 
+    /// Commits survive the end of the server, and not that of the machine.
     pub fn start() -> Self {
-        Self::start_with(5432, &[])
+        Self::start_with(5432, "off", &[])
+    }
+
+    /// Commits are synced to the disk, as they are for people.
+    pub fn durable() -> Self {
+        Self::start_with(5432, "on", &[])
     }
 
     /// One that is reached over the network: with a password, and with TLS if that is wanted.
     pub fn on_network(certificate: &Certificate) -> Self {
         // Nobody else takes a port so soon after it was free.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self::start_with(port, &[&port.to_string(), &certificate.chain, &certificate.key])
+        Self::start_with(port, "off", &[&port.to_string(), &certificate.chain, &certificate.key])
     }
 
-    fn start_with(port: u16, arguments: &[&str]) -> Self {
+    fn start_with(port: u16, fsync: &str, arguments: &[&str]) -> Self {
         let programs = programs();
         let mut keeper = unprivileged("sh")
             .args(["-c", KEEP, "sh"])
             .arg(&programs)
+            .arg(fsync)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -104,6 +112,21 @@ impl Cluster {
         self.port
     }
 
+    /// Whoever still uses it loses it.
+    pub fn drop_database(&self, url: &str) {
+        self.sql("postgres", &format!("DROP DATABASE {} WITH (FORCE)", name_of(url)));
+    }
+
+    /// The same database, reached through a proxy.
+    pub fn through(&self, proxy: &Proxy, url: &str) -> String {
+        format!("postgres://aye@127.0.0.1:{}/{}", proxy.port(), name_of(url))
+    }
+
+    /// The socket that the server listens on.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
+    }
+
     /// What a statement returns, as `psql` prints it.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
@@ -122,6 +145,17 @@ impl Cluster {
         let done = psql.output().unwrap();
         assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Everything in a database, as text.
+    pub fn dump(&self, url: &str) -> String {
+        let mut dump = Command::new(self.programs.join("pg_dump"));
+        let done = dump
+            .args(["-h", path(&self.folder), "-p", &self.port.to_string(), "-U", "aye", name_of(url)])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
     }
 
     /// Ends every connection to it in the middle of whatever it does.
@@ -146,6 +180,11 @@ impl Cluster {
         let control = control.args(["-D", path(&self.folder.join("data"))]).args(what).current_dir("/");
         assert!(control.stdout(Stdio::null()).status().unwrap().success(), "pg_ctl {what:?}");
     }
+}
+
+/// The name of the database that a URL of ours leads to.
+pub fn name_of(url: &str) -> &str {
+    url.split(['/', '?']).nth(3).unwrap()
 }
 
 fn path(path: &Path) -> &str {

@@ -104,7 +104,7 @@ impl Up {
             tracing::warn!("some connections did not end by themselves");
         }
         // A server may not answer; what it did not commit, nobody was told of.
-        let longest = if hub.is_on_server() { LONGEST_GOODBYE } else { Duration::MAX };
+        let longest = if hub.is_one_of_several() { LONGEST_GOODBYE } else { Duration::MAX };
         if tokio::time::timeout(longest, hub.close()).await.is_err() {
             tracing::warn!("the database does not answer; ending without its goodbye");
         }

@@ -188,11 +188,6 @@ impl Hub {
         self.inner.store.close().await;
     }
 
-    /// Whether the database is on a server, which may not answer.
-    pub fn is_on_server(&self) -> bool {
-        self.inner.store.is_on_server()
-    }
-
     async fn note(&self, kind: &'static str, detail: serde_json::Value) -> Result<(), StoreError> {
         let now = self.inner.clock.now();
         self.inner.store.write(move |tx| tx.audit(now, kind, "hub", None, None, detail)).await

@@ -30,6 +30,8 @@ mod secrets;
 mod sql;
 mod sqlite;
 mod standing;
+#[cfg(test)]
+pub mod test_databases;
 mod tickets;
 mod tokens;
 pub mod verify;
@@ -183,7 +185,7 @@ impl Store {
         now: Timestamp,
         tell: impl Fn(News) + Send + 'static,
     ) -> Result<Self, OpenError> {
-        let server = Database::named_by(&StoreSection::read(&home.config(), &home.database())?)?;
+        let server = server_of(home)?;
         let path = &home.database();
         let io = |why| OpenError::Io { path: path.to_owned(), why };
         let connection = match &server {
@@ -363,9 +365,18 @@ impl Store {
     }
 }
 
+/// The server that has the database of a home, if it is not a file.
+fn server_of(home: &Home) -> Result<Option<Arc<Database>>, OpenError> {
+    #[cfg(test)]
+    if let Some(section) = test_databases::section_for(home) {
+        return Database::named_by(&section);
+    }
+    Database::named_by(&StoreSection::read(&home.config(), &home.database())?)
+}
+
 /// Opens the database of a home only to look, beside a running hub or without one; none if there is no database yet.
 pub fn open_to_look(home: &Home) -> Result<Option<Reader>, OpenError> {
-    if let Some(server) = Database::named_by(&StoreSection::read(&home.config(), &home.database())?)? {
+    if let Some(server) = server_of(home)? {
         let open = || server.open_to_look();
         // The caller may be in an asynchronous context, where nobody can wait for a server.
         let opened = std::thread::scope(|scope| scope.spawn(open).join());

@@ -3,6 +3,7 @@
 use super::policy::{RULES, decision};
 use super::*;
 use std::sync::mpsc;
+use store::test_databases::EARLY;
 
 /// Keeps the writer busy until it is dropped.
 struct Stall {
@@ -42,7 +43,7 @@ async fn stored(desk: &Desk, ask: &Ask) -> Option<Ask> {
 
 #[tokio::test]
 async fn an_allow_is_answered_before_it_is_on_disk_and_its_whole_record_follows() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let mut changes = desk.hub.follow();
     let stall = Stall::of(&desk);
     let ask = desk.run("1", "cargo test").await;
@@ -60,7 +61,7 @@ async fn an_allow_is_answered_before_it_is_on_disk_and_its_whole_record_follows(
 
 #[tokio::test]
 async fn what_is_not_allowed_by_a_rule_waits_for_the_disk() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     for (key, command) in [("denied", "rm x"), ("asked", "make")] {
         let stall = Stall::of(&desk);
         let mut raising = Box::pin(desk.run(key, command));
@@ -73,7 +74,7 @@ async fn what_is_not_allowed_by_a_rule_waits_for_the_disk() {
 
 #[tokio::test]
 async fn what_its_adapter_says_of_it_meanwhile_finds_the_ask() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let stall = Stall::of(&desk);
     let ask = desk.run("1", "cargo test").await;
     let delivered = Delivery { receipt: Receipt::Delivered, evidence: None };
@@ -90,7 +91,7 @@ async fn what_its_adapter_says_of_it_meanwhile_finds_the_ask() {
 
 #[tokio::test]
 async fn the_same_key_raised_again_before_it_is_written_is_the_same_ask() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let stall = Stall::of(&desk);
     let first = desk.run("1", "cargo test").await;
     let mut again = Box::pin(desk.run("1", "cargo test"));
@@ -105,7 +106,7 @@ async fn the_same_key_raised_again_before_it_is_written_is_the_same_ask() {
 
 #[tokio::test]
 async fn a_record_that_fails_is_counted_and_the_next_wait_until_one_succeeds() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     refuse_asks(&desk, true);
     let lost = desk.run("1", "cargo test").await;
     assert_eq!(decision(&lost), "allow");
@@ -131,7 +132,7 @@ async fn a_record_that_fails_is_counted_and_the_next_wait_until_one_succeeds() {
 
 #[tokio::test]
 async fn only_so_many_are_answered_before_they_are_written() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let stall = Stall::of(&desk);
     for i in 1..store::MOST_UNAWAITED {
         assert_eq!(decision(&desk.run(&format!("k{i}"), "cargo test").await), "allow");
@@ -145,7 +146,7 @@ async fn only_so_many_are_answered_before_they_are_written() {
 
 #[tokio::test]
 async fn an_agent_nobody_knows_and_one_that_ended_wait_for_the_disk() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let test = desk.run("1", "cargo test").await.body;
     let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
     desk.hub.register(agent("agent"), ended).await.unwrap();

@@ -28,9 +28,12 @@ impl Desk {
     }
 
     async fn talking() -> Self {
-        let desk = Self::new().await;
-        desk.hub.register(agent("a"), Registration::default()).await.unwrap();
-        desk
+        Self::new().await.talks().await
+    }
+
+    async fn talks(self) -> Self {
+        self.hub.register(agent("a"), Registration::default()).await.unwrap();
+        self
     }
 }
 
@@ -140,7 +143,7 @@ async fn what_is_too_old_or_too_much_for_one_agent_is_forgotten_and_nothing_else
     std::fs::write(desk.dir.path().join("config.toml"), "[history]\ndays = 2\nmegabytes = 1").unwrap();
     let large = "x".repeat(200_000);
     desk.say(vec![complete("old", "old")]).await;
-    desk.clock.advance(SignedDuration::from_hours(49));
+    desk.advance(SignedDuration::from_hours(49));
     desk.hub.register(agent("b"), Registration::default()).await.unwrap();
     desk.hub.report(agent("b"), vec![complete("b", "of another")], Vec::new()).await.unwrap();
     desk.say((0..7).map(|n| complete(&n.to_string(), &large)).collect()).await;
@@ -163,7 +166,7 @@ async fn what_is_too_old_or_too_much_for_one_agent_is_forgotten_and_nothing_else
 
 #[tokio::test]
 async fn conversations_of_an_older_database_are_taken_over() {
-    let mut desk = Desk::talking().await;
+    let mut desk = Desk::on_sqlite(BY_HAND).await.talks().await;
     let before = desk.hub.last_seq().await.unwrap();
     desk.hub.close().await;
     let database = store::by_hand::open(&Home::at(desk.dir.path()));

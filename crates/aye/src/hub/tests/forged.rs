@@ -62,7 +62,7 @@ fn insert_grant(command: &str, mac: &str) -> String {
 #[tokio::test]
 async fn a_grant_that_the_hub_did_not_make_allows_nothing() {
     for policy in ["", EVERY_ALLOW] {
-        let desk = Desk::with_policy(policy).await;
+        let desk = Desk::on_sqlite_with_policy(policy, BY_HAND).await;
         for (key, mac) in ["NULL", "'0'", "''"].into_iter().enumerate() {
             desk.forge(&insert_grant("rm -rf build", mac));
             assert_eq!(decision(&desk.run(&format!("k{key}"), "rm -rf build").await), "open");
@@ -77,7 +77,7 @@ async fn a_grant_that_the_hub_did_not_make_allows_nothing() {
 #[tokio::test]
 async fn a_grant_that_was_changed_allows_nothing() {
     for change in ["body = replace(body, 'make', 'rm -rf build')", "id = 'g-other'"] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k", "make").await;
         desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
         desk.forge(&format!("UPDATE grants SET {change}"));
@@ -99,7 +99,7 @@ async fn on_a_schema_that_somebody_changed_the_hub_neither_reads_nor_writes() {
         // A column by the name under which the check of the MAC is read.
         ("ALTER TABLE asks ADD COLUMN ours INTEGER DEFAULT 1".into(), "ALTER TABLE asks DROP COLUMN ours"),
     ] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k1", "make").await;
         desk.forge(&change);
         for refused in [
@@ -117,7 +117,7 @@ async fn on_a_schema_that_somebody_changed_the_hub_neither_reads_nor_writes() {
 
 #[tokio::test]
 async fn an_approval_is_handed_out_for_what_was_approved_alone() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "once"})).await.unwrap();
     desk.forge_rows("UPDATE asks SET body = replace(body, 'make', 'rm -rf build')");
@@ -129,7 +129,7 @@ async fn an_approval_is_handed_out_for_what_was_approved_alone() {
 
 #[tokio::test]
 async fn a_row_that_somebody_changed_holds_up_no_other() {
-    let desk = Desk::with_policy("[policy]\ntimeout = { permission = \"60s\" }").await;
+    let desk = Desk::on_sqlite_with_policy("[policy]\ntimeout = { permission = \"60s\" }", BY_HAND).await;
     let (changed, other) = (desk.run("k1", "make").await, desk.run("k2", "ls").await);
     desk.forge_rows(&format!(
         "UPDATE asks SET body = replace(body, 'make', 'cat') WHERE id = '{}'",
@@ -137,7 +137,7 @@ async fn a_row_that_somebody_changed_holds_up_no_other() {
     ));
     let listed = desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await.unwrap().asks;
     assert_eq!(listed.iter().map(|ask| &ask.id).collect::<Vec<_>>(), [&other.id]);
-    desk.clock.advance(SignedDuration::from_secs(61));
+    desk.advance(SignedDuration::from_secs(61));
     desk.hub.tick().await.unwrap();
     assert_eq!(desk.hub.ask(&other.id).await.unwrap().state.name(), "expired");
 }
@@ -152,19 +152,19 @@ async fn verify_names_whatever_was_added_to_the_schema_or_is_missing_from_it() {
         ("ALTER TABLE grants ADD COLUMN extra TEXT", "table grants was changed"),
         ("DROP INDEX grants_in_force", "index grants_in_force is missing"),
     ] {
-        let desk = Desk::new().await;
+        let desk = Desk::on_sqlite(BY_HAND).await;
         desk.verified().unwrap();
         desk.forge(change);
         desk.is_found(found);
     }
-    let desk = Desk::new().await;
+    let desk = Desk::on_sqlite(BY_HAND).await;
     desk.forge("ANALYZE");
     desk.verified().unwrap();
 }
 
 #[tokio::test]
 async fn a_grant_that_was_there_for_one_call_is_found_even_if_it_had_a_good_mac() {
-    let desk = Desk::with_policy(EVERY_ALLOW).await;
+    let desk = Desk::on_sqlite_with_policy(EVERY_ALLOW, BY_HAND).await;
     let body = grant("rm -rf build");
     let mac = format!("row_mac('grants', 'g-evil', '{body}')");
     desk.forge_with_the_key(&insert_grant("rm -rf build", &mac)).await;
@@ -176,7 +176,7 @@ async fn a_grant_that_was_there_for_one_call_is_found_even_if_it_had_a_good_mac(
 
 #[tokio::test]
 async fn a_grant_that_had_ended_allows_nothing_when_its_row_comes_back() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     let id = format!("g-{}", ask.id);
@@ -189,7 +189,7 @@ async fn a_grant_that_had_ended_allows_nothing_when_its_row_comes_back() {
     desk.crash_and_restart().await;
     assert_eq!(decision(&desk.run("k3", "make").await), "open");
     // Even if the hub had believed it.
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     desk.hub.revoke_grant(format!("g-{}", ask.id), "ann".into()).await.unwrap();
@@ -209,11 +209,11 @@ async fn a_grant_that_is_widened_for_one_call_is_found_even_if_it_had_a_good_mac
         ("$.expires_at", "NULL", "make", 13, "", cover),
         ("$.proof", "'passkey'", "make", 0, EVERY_ALLOW, proof),
     ] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k", "make").await;
         desk.decide(&ask, json!({"decision": "allow", "scope": "session"})).await.unwrap();
         desk.rewrite(policy).await;
-        desk.clock.advance(SignedDuration::from_hours(later));
+        desk.advance(SignedDuration::from_hours(later));
         desk.forge(&format!("{}; CREATE TABLE aside.kept AS SELECT id, body, mac FROM grants", desk.aside()));
         let wide = format!("json_set(body, '{path}', {wide})");
         desk.forge_with_the_key(&format!(
@@ -239,7 +239,7 @@ async fn a_plan_does_not_pass_by_an_approval_that_the_hub_did_not_write() {
         json!({"n": 0, "pause": null, "pass": {"digest": null, "by": "ann", "proof": proof}}).to_string()
     };
     for (policy, proof) in [("", "none"), (EVERY_ALLOW, "passkey")] {
-        let desk = Desk::with_policy(policy).await;
+        let desk = Desk::on_sqlite_with_policy(policy, BY_HAND).await;
         let body = pass(proof);
         desk.forge(&format!("INSERT INTO outlines VALUES ('agent', '{body}', NULL)"));
         assert_eq!(decision(&desk.plan("a", "1. delete everything").await), "open");
@@ -255,7 +255,7 @@ async fn a_plan_does_not_pass_by_an_approval_that_the_hub_did_not_write() {
 
 #[tokio::test]
 async fn an_approval_in_advance_that_is_put_back_after_it_served_lets_nothing_pass() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let first = desk.plan("a", "1. x").await;
     desk.decide(&first, json!({"decision": "outline"})).await.unwrap();
     desk.preapprove(PlanApproval::Allow, &first).await.unwrap();
@@ -281,7 +281,7 @@ async fn an_approval_in_advance_that_is_put_back_after_it_served_lets_nothing_pa
 
 #[tokio::test]
 async fn a_token_that_the_hub_did_not_make_or_with_another_role_opens_nothing() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let viewer =
         desk.hub.create_token(aye_core::Role::Viewer, Text::try_from("wall").unwrap(), "ann").await.unwrap();
     let own = "aye_evil_0";
@@ -300,7 +300,7 @@ async fn a_token_that_the_hub_did_not_make_or_with_another_role_opens_nothing() 
 
 #[tokio::test]
 async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_opens_nothing() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let name = Text::try_from("old").unwrap();
     let token = desk.hub.create_token(aye_core::Role::Operator, name, "ann").await.unwrap();
     let id = desk.hub.credential(&token).await.unwrap().unwrap().id;
@@ -317,7 +317,7 @@ async fn a_revoked_token_that_is_revived_for_one_start_of_the_hub_opens_nothing(
 
 #[tokio::test]
 async fn an_agents_token_that_was_revoked_is_not_handed_out_again_when_its_row_is_removed() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let hand_out = async |desk: &Desk| desk.hub.hand_out_agent_token(&agent("bot"), "test", false).await;
     hand_out(&desk).await.unwrap();
     desk.hub.revoke_token("agent:bot", "ann").await.unwrap();
@@ -331,7 +331,7 @@ async fn an_agents_token_that_was_revoked_is_not_handed_out_again_when_its_row_i
 #[tokio::test]
 async fn what_the_database_says_of_an_agent_counts_only_as_the_hub_wrote_it() {
     let policy = "[[policy.rules]]\ncommand = \"make\"\ncwd = \"/src\"\naction = \"allow\"";
-    let desk = Desk::with_policy(policy).await;
+    let desk = Desk::on_sqlite_with_policy(policy, BY_HAND).await;
     assert_eq!(decision(&desk.run("k1", "make").await), "open");
     desk.forge("UPDATE agents SET cwd = '/src', first_cwd = '/src'");
     assert_eq!(decision(&desk.run("k2", "make").await), "open");
@@ -352,7 +352,7 @@ const ANSWER: &str =
 #[tokio::test]
 async fn an_answer_that_only_the_database_has_reaches_no_agent() {
     for receipt in ["pending", "delivered"] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k", "make").await;
         desk.forge(&format!(
             "UPDATE asks SET state = 'answered', {ANSWER}, ended_at = created_at, receipt = '{receipt}'"
@@ -368,7 +368,7 @@ async fn an_answer_that_only_the_database_has_reaches_no_agent() {
 
 #[tokio::test]
 async fn another_answer_than_the_persons_reaches_no_agent() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, denial("no")).await.unwrap();
     desk.forge_rows(&format!("UPDATE asks SET {ANSWER}"));
@@ -378,7 +378,7 @@ async fn another_answer_than_the_persons_reaches_no_agent() {
 
 #[tokio::test]
 async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "rm -rf build").await;
     let list = async || desk.hub.asks(AskFilter { limit: 10, ..AskFilter::default() }).await;
     desk.forge_rows("UPDATE asks SET body = replace(body, 'rm -rf build', 'ls')");
@@ -400,7 +400,7 @@ async fn a_person_is_neither_shown_nor_answers_what_the_agent_did_not_ask() {
 
 #[tokio::test]
 async fn commands_and_memories_that_the_hub_did_not_write_are_passed_by() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let driven = Registration { reach: Some(aye_core::Reach::Driven), ..Registration::default() };
     desk.hub.register(agent("driven"), driven).await.unwrap();
     let prompt = Command::Prompt { text: Text::try_from("go on").unwrap(), image: None };
@@ -420,7 +420,7 @@ async fn commands_and_memories_that_the_hub_did_not_write_are_passed_by() {
 
 #[tokio::test]
 async fn rows_of_an_earlier_version_are_taken_over_once_and_never_again() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     let waiting = desk.run("k2", "cargo test").await;

@@ -3,6 +3,7 @@
 use super::allow::refuse_asks;
 use super::policy::{RULES, decision};
 use super::*;
+use store::test_databases::EARLY;
 
 /// A call that was allowed and never written down, as it was raised, and what came with the reply.
 async fn lost(desk: &Desk) -> (Raise, Ask, Voucher) {
@@ -26,10 +27,10 @@ fn verify(desk: &Desk) {
 
 #[tokio::test]
 async fn a_call_whose_record_was_lost_is_recorded_late_and_once() {
-    let mut desk = Desk::with_policy(RULES).await;
+    let mut desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let (raise, ask, voucher) = lost(&desk).await;
     desk.crash_and_restart().await;
-    desk.clock.advance(SignedDuration::from_secs(5));
+    desk.advance(SignedDuration::from_secs(5));
     // The agent may have moved meanwhile, and the rules may be others.
     std::fs::write(desk.dir.path().join("config.toml"), "").unwrap();
     desk.hub.reload_policy().await.unwrap();
@@ -59,7 +60,7 @@ async fn a_call_whose_record_was_lost_is_recorded_late_and_once() {
 
 #[tokio::test]
 async fn without_a_voucher_of_ours_it_is_only_what_the_agent_says_and_approves_nothing() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let (raise, ask, voucher) = lost(&desk).await;
     let other_body = desk.run("other", "rm x").await.body;
     let told = serde_json::to_value(&voucher).unwrap();
@@ -107,7 +108,7 @@ async fn without_a_voucher_of_ours_it_is_only_what_the_agent_says_and_approves_n
 
 #[tokio::test]
 async fn what_is_recorded_is_not_changed_by_a_late_record() {
-    let desk = Desk::with_policy(RULES).await;
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let (raise, _, voucher) = lost(&desk).await;
     let denied = desk.run("denied", "rm x").await;
     let of = |ask: &Ask| Raise { key: ask.key.clone(), body: ask.body.clone(), ..raise.clone() };

@@ -1,18 +1,24 @@
 use super::*;
 use aye_core::AgentState;
+use std::collections::BTreeMap;
 use store::AskCount;
 
 /// The counts that are kept, and the same counted anew.
 async fn both_counts(desk: &Desk) -> (Vec<AskCount>, Vec<AskCount>) {
     let kept = desk.hub.inner.store.read(store::Reader::ask_counts).await.unwrap();
-    let database = store::by_hand::open(&Home::at(desk.dir.path()));
-    let sql =
-        "SELECT kind, state, coalesce(receipt, 'none'), count(*) FROM asks GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
-    let mut statement = database.prepare(sql).unwrap();
-    let anew = statement.query_map([], |row| {
-        Ok(AskCount { kind: row.get(0)?, state: row.get(1)?, receipt: row.get(2)?, asks: row.get(3)? })
-    });
-    let anew = anew.unwrap().map(Result::unwrap).collect();
+    let asks = desk.hub.asks(AskFilter { limit: 100, ..AskFilter::default() }).await.unwrap().asks;
+    let mut anew = BTreeMap::new();
+    for ask in asks {
+        let receipt = ask.state.receipt().map_or("none", Receipt::as_str);
+        *anew.entry((ask.body.kind().as_str(), ask.state.name(), receipt)).or_insert(0) += 1;
+    }
+    let count = |((kind, state, receipt), asks): ((&str, &str, &str), u64)| AskCount {
+        kind: kind.to_owned(),
+        state: state.to_owned(),
+        receipt: receipt.to_owned(),
+        asks,
+    };
+    let anew = anew.into_iter().map(count).collect();
     (kept.into_iter().filter(|count| count.asks > 0).collect(), anew)
 }
 
@@ -41,7 +47,7 @@ async fn the_counts_kept_are_the_counts_that_are_through_every_change() {
 async fn only_a_persons_answer_is_timed_and_only_once() {
     let desk = Desk::new().await;
     let ask = desk.raise("k", None).await;
-    desk.clock.advance(SignedDuration::from_secs(90));
+    desk.advance(SignedDuration::from_secs(90));
     let answer = call(&ask, "ann", "no", Some("same"));
     desk.hub.answer(answer.clone()).await.unwrap();
     desk.hub.answer(answer).await.unwrap();
@@ -57,7 +63,7 @@ async fn only_a_persons_answer_is_timed_and_only_once() {
 
 #[tokio::test]
 async fn every_agent_is_counted_in_its_state() {
-    let desk = Desk::new().await;
+    let desk = Desk::on_sqlite(SILENCE).await;
     let report = |state| Registration { state: Some(state), ..Registration::default() };
     desk.raise("k", None).await;
     desk.hub.register(agent("gone"), report(Report::Idle)).await.unwrap();

@@ -34,6 +34,7 @@ use aye_testkit::patience::eventually;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::test_databases::{BY_HAND, SILENCE, new_home, new_home_on_sqlite};
 
 struct Desk {
     dir: tempfile::TempDir,
@@ -43,7 +44,15 @@ struct Desk {
 
 impl Desk {
     async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_home(new_home()).await
+    }
+
+    /// On SQLite also where the tests run on another database.
+    async fn on_sqlite(why: &str) -> Self {
+        Self::in_home(new_home_on_sqlite(why)).await
+    }
+
+    async fn in_home(dir: tempfile::TempDir) -> Self {
         let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
         let hub = open(&dir, &clock).await;
         Self { dir, clock, hub }
@@ -55,8 +64,14 @@ impl Desk {
         self.hub = open(&self.dir, &self.clock).await;
     }
 
+    /// Time passes for the hub, and for a database that has a clock of its own.
+    fn advance(&self, by: SignedDuration) {
+        self.clock.advance(by);
+        store::test_databases::advance(self.dir.path(), by);
+    }
+
     async fn pass(&self, seconds: i64) {
-        self.clock.advance(SignedDuration::from_secs(seconds));
+        self.advance(SignedDuration::from_secs(seconds));
         self.hub.tick().await.unwrap();
     }
 
@@ -102,6 +117,11 @@ fn agent(name: &str) -> AgentId {
     AgentId::try_from(name).unwrap()
 }
 
+/// Processes are looked at only where they run.
+fn on_this_machine() -> Registration {
+    Registration { host: Some(crate::processes::host().into()), ..Registration::default() }
+}
+
 fn raise(name: &str, key: &str, plan: &str, timeout: Option<i64>) -> Raise {
     Raise {
         key: Key::try_from(key).unwrap(),
@@ -136,9 +156,9 @@ fn call(ask: &Ask, name: &str, words: &str, key: Option<&str>) -> AnswerCall {
 async fn an_answer_a_second_before_the_deadline_wins_and_one_after_it_does_not() {
     let desk = Desk::new().await;
     let (early, late) = (desk.raise("early", Some(10)).await, desk.raise("late", Some(10)).await);
-    desk.clock.advance(SignedDuration::from_secs(9));
+    desk.advance(SignedDuration::from_secs(9));
     assert_eq!(desk.answer(&early, "in time").await.unwrap().state.name(), "answered");
-    desk.clock.advance(SignedDuration::from_secs(2));
+    desk.advance(SignedDuration::from_secs(2));
     // The timer has not fired yet: the deadline counts, not the timer.
     let refused = desk.answer(&late, "too late").await.unwrap_err();
     assert!(
@@ -162,7 +182,7 @@ async fn a_deadline_that_passes_while_the_hub_is_down_is_kept_at_the_next_start(
 
 #[tokio::test]
 async fn the_timers_end_an_ask_by_themselves() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_home();
     let hub = open(&dir, &Clock::system()).await;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     hub.start_timers(&tasks, stop.clone());
@@ -179,7 +199,7 @@ async fn the_timers_end_an_ask_by_themselves() {
 
 #[tokio::test]
 async fn an_agent_that_falls_silent_is_lost_and_found_again_and_its_asks_stay_open() {
-    let desk = Desk::new().await;
+    let desk = Desk::on_sqlite(SILENCE).await;
     let ask = desk.raise("k", None).await;
     let state = async || desk.hub.agent("agent").await.unwrap().state.to_string();
     desk.pass(59).await;
@@ -199,7 +219,7 @@ async fn a_hooked_agent_is_not_lost_while_its_process_is_there() {
     let hooked = Registration {
         pid: Some(std::process::id()),
         reach: Some(aye_core::Reach::Hooked),
-        ..Registration::default()
+        ..on_this_machine()
     };
     desk.hub.register(agent("hooked"), hooked).await.unwrap();
     for _ in 0..30 {
@@ -220,9 +240,9 @@ async fn a_process_that_got_the_number_of_one_that_has_ended_is_not_taken_for_it
 
 #[tokio::test]
 async fn after_a_hub_start_silence_is_counted_anew() {
-    let mut desk = Desk::new().await;
+    let mut desk = Desk::on_sqlite(SILENCE).await;
     desk.raise("k", None).await;
-    desk.clock.advance(SignedDuration::from_secs(50));
+    desk.advance(SignedDuration::from_secs(50));
     desk.crash_and_restart().await;
     desk.pass(50).await;
     assert_eq!(desk.hub.agent("agent").await.unwrap().state.to_string(), "waiting");
@@ -258,7 +278,7 @@ async fn an_agent_that_ends_takes_its_open_asks_back_and_leaves_its_answers_unde
 async fn an_agent_whose_process_is_gone_has_ended_and_nobody_claims_to_know_what_it_was_told() {
     let desk = Desk::new().await;
     let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let alive = Registration { pid: Some(process.id()), ..Registration::default() };
+    let alive = Registration { pid: Some(process.id()), ..on_this_machine() };
     desk.hub.register(agent("agent"), alive).await.unwrap();
     let (open, answered) = (desk.raise("open", None).await, desk.raise("answered", None).await);
     desk.answer(&answered, "no").await.unwrap();
@@ -277,7 +297,7 @@ async fn an_agent_whose_process_is_gone_has_ended_and_nobody_claims_to_know_what
 async fn a_sign_of_life_does_not_bring_an_agent_back_whose_process_has_ended() {
     let desk = Desk::new().await;
     let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let working = |pid| Registration { pid, state: Some(Report::Working), ..Registration::default() };
+    let working = |pid| Registration { pid, state: Some(Report::Working), ..on_this_machine() };
     desk.hub.register(agent("agent"), working(Some(process.id()))).await.unwrap();
     let known = crate::processes::Process::now(process.id());
     process.kill().unwrap();
@@ -317,7 +337,7 @@ async fn the_operators_token_survives_a_restart_and_a_revoked_one_does_not() {
 
 #[tokio::test]
 async fn removing_the_operators_token_ends_it_and_leaves_the_others() {
-    let mut desk = Desk::new().await;
+    let mut desk = Desk::on_sqlite("on a server the token may be in the homes of other hubs").await;
     let home = Home::at(desk.dir.path());
     let old = home.read_operator_token().unwrap().unwrap();
     let ann = desk
@@ -385,7 +405,7 @@ async fn an_ask_raised_under_the_same_tool_call_while_it_is_answered_leaves_the_
 
 #[tokio::test]
 async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() {
-    let mut desk = Desk::new().await;
+    let mut desk = Desk::on_sqlite(BY_HAND).await;
     let raise = |name: &str, key: &str, tool: &str| {
         let call = raise(name, key, key, None);
         desk.hub.raise(Raise { tool_use_id: Some(tool.into()), ..call })
@@ -420,7 +440,7 @@ async fn what_the_database_calls_an_ask_does_not_decide_which_one_is_answered() 
 
 #[tokio::test]
 async fn after_a_restart_a_name_that_was_used_twice_still_needs_the_digest() {
-    let mut desk = Desk::new().await;
+    let mut desk = Desk::on_sqlite(BY_HAND).await;
     let raise = async |desk: &Desk, name: &str, key: &str, tool: &str| {
         let call = raise(name, key, key, None);
         desk.hub.raise(Raise { tool_use_id: Some(tool.into()), ..call }).await.unwrap().ask

@@ -2,9 +2,9 @@
 //! crashes in between, it agrees with a small model about every ask.
 
 use super::*;
-use aye_testkit::postgres::Cluster;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use store::test_databases::is_postgres;
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -178,22 +178,11 @@ async fn agrees(desk: &Desk, model: &BTreeMap<u8, Modelled>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if is_postgres() { 8 } else { 48 }, ..ProptestConfig::default() })]
 
     #[test]
     fn the_hub_agrees_with_the_model_through_crashes(acts in acts()) {
         on_a_runtime(async { check(Desk::new().await, acts).await });
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
-
-    #[test]
-    #[ignore = "needs PostgreSQL, which scripts/test installs"]
-    fn a_hub_on_postgresql_agrees_with_the_model_through_crashes(acts in acts()) {
-        let url = Cluster::shared().new_database();
-        on_a_runtime(async { check(Desk::on(&url).await, acts).await });
     }
 }
 

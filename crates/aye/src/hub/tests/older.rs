@@ -111,7 +111,7 @@ async fn asks_of_the_version_before_keep_body_and_digest_and_are_shown_by_their_
 
 #[tokio::test]
 async fn what_the_machine_says_of_a_file_is_dropped_when_the_ask_ends() {
-    let desk = Desk::new().await;
+    let desk = Desk::on_sqlite(BY_HAND).await;
     let body = json!({"tool": "Write", "input": {"file_path": "a", "content": "2\n"},
         "before": {"places": [{"old_start": 1, "new_start": 1, "new_lines": 1, "removed": ["secret"]}]}});
     let (body, before) = RaisedBody::decode(Kind::Permission, body).unwrap();

@@ -40,9 +40,12 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 impl Desk {
     pub(super) async fn on_a_page(policy: &str) -> Self {
-        let desk = Self::with_policy(policy).await;
-        desk.hub.serves_pages(Pages::of(None, false, 7177));
-        desk
+        Self::with_policy(policy).await.serves_pages()
+    }
+
+    fn serves_pages(self) -> Self {
+        self.hub.serves_pages(Pages::of(None, false, 7177));
+        self
     }
 
     /// The session of a browser that followed a link.
@@ -52,12 +55,20 @@ impl Desk {
     }
 
     pub(super) async fn with_passkey(policy: &str) -> (Self, Authenticator) {
-        let desk = Self::on_a_page(policy).await;
-        let session = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
+        Self::on_a_page(policy).await.with_first_passkey().await
+    }
+
+    /// On SQLite also where the tests run on another database.
+    pub(super) async fn on_sqlite_with_passkey(policy: &str, why: &str) -> (Self, Authenticator) {
+        Self::on_sqlite_with_policy(policy, why).await.serves_pages().with_first_passkey().await
+    }
+
+    async fn with_first_passkey(self) -> (Self, Authenticator) {
+        let session = self.follow(self.hub.first_passkey_code().await.unwrap()).await;
         let key = authenticator();
-        let registration = desk.registration(&key).await;
-        desk.add(registration, None, &session).await.unwrap();
-        (desk, key)
+        let registration = self.registration(&key).await;
+        self.add(registration, None, &session).await.unwrap();
+        (self, key)
     }
 
     async fn challenge(&self, purpose: Purpose, subject: Value) -> Value {
@@ -244,7 +255,7 @@ async fn a_challenge_is_good_for_five_minutes_and_one_caller_pushes_out_only_its
     let (desk, mut key) = Desk::with_passkey(EVERY_ALLOW).await;
     let ask = desk.run("a", "make").await;
     let old = key.assert(&desk.challenge_for(&ask, allow()).await);
-    desk.clock.advance(SignedDuration::from_mins(5));
+    desk.advance(SignedDuration::from_mins(5));
     unproven(desk.decide_with(&ask, allow(), old).await, "too old");
 
     let first = key.assert(&desk.challenge_for(&ask, allow()).await);
@@ -397,7 +408,7 @@ async fn of_many_who_may_add_the_first_passkey_at_once_one_does() {
 async fn a_link_that_waits_too_long_adds_nothing() {
     let desk = Desk::on_a_page("").await;
     let session = desk.follow(desk.hub.first_passkey_code().await.unwrap()).await;
-    desk.clock.advance(SignedDuration::from_mins(15));
+    desk.advance(SignedDuration::from_mins(15));
     let refused = desk.add(desk.registration(&authenticator()).await, None, &session).await;
     assert!(refused.unwrap_err().to_string().contains("aye passkey add"));
 }
@@ -501,7 +512,7 @@ async fn a_run_that_asks_for_less_takes_a_passkey_for_exactly_that_run() {
 
 #[tokio::test]
 async fn a_passkey_that_only_the_database_has_signs_nothing() {
-    let (desk, _) = Desk::with_passkey(EVERY_ALLOW).await;
+    let (desk, _) = Desk::on_sqlite_with_passkey(EVERY_ALLOW, BY_HAND).await;
     let mut forged = authenticator();
     let registered = forged.register(&json!({"nonce": "", "challenge": ""}));
     let data: crate::webauthn::Encoded = read(registered["authenticator_data"].clone());
@@ -524,7 +535,7 @@ async fn a_passkey_that_only_the_database_has_signs_nothing() {
 
 #[tokio::test]
 async fn verify_compares_all_that_stands_of_a_passkey() {
-    let (desk, mut key) = Desk::with_passkey(EVERY_ALLOW).await;
+    let (desk, mut key) = Desk::on_sqlite_with_passkey(EVERY_ALLOW, BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.allow_by(&mut key, &ask).await.unwrap();
     desk.verified().unwrap();
@@ -562,7 +573,7 @@ async fn passkeys_that_were_taken_from_the_database_make_no_room_for_a_first_one
         "DELETE FROM passkeys; INSERT INTO audit VALUES (-5, 1, 'passkey.removed', 'x', NULL, NULL, '{}', '')",
         "DELETE FROM passkeys; UPDATE audit SET kind = 'passkey.removed' WHERE kind = 'agent.registered'",
     ] {
-        let (desk, _) = Desk::with_passkey(EVERY_ALLOW).await;
+        let (desk, _) = Desk::on_sqlite_with_passkey(EVERY_ALLOW, BY_HAND).await;
         desk.run("k", "make").await;
         store::by_hand::change_rows(&desk.database(), change);
         let refused = desk.hub.first_passkey_code().await.unwrap_err().to_string();
@@ -574,7 +585,7 @@ async fn passkeys_that_were_taken_from_the_database_make_no_room_for_a_first_one
 
 #[tokio::test]
 async fn a_database_from_before_the_first_passkey_makes_no_room_for_another_first_one() {
-    let mut desk = Desk::with_policy(EVERY_ALLOW).await;
+    let mut desk = Desk::on_sqlite_with_policy(EVERY_ALLOW, BY_HAND).await;
     let kept = store::by_hand::keep_rows(&desk.database());
     desk.run("k", "make").await;
     desk.hub.inner.store.close().await;

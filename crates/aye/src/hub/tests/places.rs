@@ -134,10 +134,7 @@ async fn the_process_of_an_agent_stays_while_it_lives() {
     let sleeper = || std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let (mut first, mut second) = (sleeper(), sleeper());
     let named = async |pid: u32| {
-        desk.hub
-            .register(bot.clone(), Registration { pid: Some(pid), ..Registration::default() })
-            .await
-            .unwrap();
+        desk.hub.register(bot.clone(), Registration { pid: Some(pid), ..on_this_machine() }).await.unwrap();
         let bot = bot.clone();
         let row = desk.hub.inner.store.read(move |db| db.agent(&bot)).await.unwrap().unwrap();
         row.profile.process.unwrap().0

@@ -5,7 +5,15 @@ use aye_core::{Role, Scope};
 
 impl Desk {
     pub(super) async fn with_policy(text: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_home_with_policy(new_home(), text).await
+    }
+
+    /// On SQLite also where the tests run on another database.
+    pub(super) async fn on_sqlite_with_policy(text: &str, why: &str) -> Self {
+        Self::in_home_with_policy(new_home_on_sqlite(why), text).await
+    }
+
+    async fn in_home_with_policy(dir: tempfile::TempDir, text: &str) -> Self {
         std::fs::write(dir.path().join("config.toml"), text).unwrap();
         let clock = Clock::manual(Timestamp::from_second(1_000_000).unwrap());
         let hub = open(&dir, &clock).await;
@@ -256,7 +264,7 @@ async fn what_is_always_allowed_passes_for_every_agent_in_the_folder_until_it_ex
     assert_eq!(decision(&desk.run("2", "cargo test").await), "open");
     let ask = desk.run("3", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
-    desk.clock.advance(SignedDuration::from_hours(24 * 90));
+    desk.advance(SignedDuration::from_hours(24 * 90));
     assert_eq!(decision(&desk.run("4", "make").await), "open");
     assert_eq!(desk.hub.grants().await.unwrap(), vec![]);
 }

@@ -16,7 +16,7 @@ fn refused<T>(result: Result<T, Problem>, words: &str) {
 
 #[tokio::test]
 async fn on_a_database_that_was_put_back_to_an_earlier_state_the_hub_neither_reads_nor_writes() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let (granted, denied) = (desk.run("k1", "make").await, desk.run("k2", "rm -rf build").await);
     desk.decide(&granted, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     let kept = keep_rows(&desk.database());
@@ -42,7 +42,7 @@ async fn a_line_that_is_taken_from_the_end_of_the_trail_or_added_to_it_ends_all_
         "INSERT INTO audit SELECT seq + 1, at, kind, who, agent, ask, detail, hash FROM audit ORDER BY seq DESC LIMIT 1",
         "UPDATE audit SET hash = '0' WHERE seq = (SELECT max(seq) FROM audit)",
     ] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         change_rows(&desk.database(), change);
         refused(desk.hub.raise(raise("agent", "k", "1. x", None)).await, "not the newest of the trail");
         desk.verified().unwrap_err();
@@ -53,7 +53,7 @@ const KEEPS_OUTLINES: &str = "CREATE TRIGGER added BEFORE DELETE ON outlines BEG
 
 #[tokio::test]
 async fn a_trigger_that_only_memory_has_is_not_in_force() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let first = desk.plan("a", "1. x").await;
     desk.decide(&first, json!({"decision": "outline"})).await.unwrap();
     desk.preapprove(PlanApproval::Allow, &first).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_trigger_that_only_memory_has_is_not_in_force() {
 
 #[tokio::test]
 async fn a_table_that_only_memory_has_is_not_read() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.run("k", "make").await;
     desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     desk.hub.revoke_grant(format!("g-{}", ask.id), "ann".into()).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_table_that_only_memory_has_is_not_read() {
 
 #[tokio::test]
 async fn a_changed_schema_under_the_number_of_the_one_before_is_seen() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     desk.database().execute_batch(KEEPS_OUTLINES).unwrap();
     for _ in 0..2 {
         refused(desk.hub.raise(raise("agent", "b", "1. x", None)).await, CHANGED);
@@ -125,7 +125,7 @@ async fn a_changed_schema_under_the_number_of_the_one_before_is_seen() {
 
 #[tokio::test]
 async fn a_trigger_with_the_name_of_sqlites_statistics_is_seen() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     edit_schema(
         &desk.database(),
         "INSERT INTO sqlite_master VALUES ('trigger', 'sqlite_stat1', 'outlines', 0,
@@ -157,7 +157,7 @@ fn rewritten(lines: &[(u64, i64, String, String)]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_trail_that_was_written_anew_without_the_key_is_found_after_a_start_too() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     desk.run("k", "make").await;
     desk.hub.close().await;
     let database = desk.database();

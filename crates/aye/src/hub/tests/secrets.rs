@@ -41,8 +41,11 @@ impl Desk {
         self.hub.receipt(ask.id.clone(), agent("agent"), delivery).await.unwrap();
     }
 
-    /// The files of the hub that have the secret in them.
+    /// The files of the hub that have the secret in them, or its database on a server.
     fn files_with_it(&self) -> Vec<String> {
+        if let Some(dump) = store::test_databases::dump(self.dir.path()) {
+            return dump.contains(SECRET).then(|| "the database".to_owned()).into_iter().collect();
+        }
         let files = std::fs::read_dir(self.dir.path()).unwrap().map(|file| file.unwrap().path());
         let has_it = |path: &std::path::PathBuf| {
             let bytes = std::fs::read(path).unwrap_or_default();
@@ -111,7 +114,10 @@ async fn the_same_answer_again_is_recognised_and_another_is_not() {
 #[tokio::test]
 async fn a_secret_that_nobody_takes_is_deleted_with_its_agent_or_when_that_is_silent() {
     for silent in [false, true] {
-        let desk = Desk::new().await;
+        let desk = match silent {
+            true => Desk::on_sqlite(SILENCE).await,
+            false => Desk::new().await,
+        };
         let ask = desk.asks_for_a_secret().await;
         desk.tells(&ask, SECRET).await.unwrap();
         assert!(!desk.files_with_it().is_empty());
@@ -147,7 +153,7 @@ async fn what_was_answered_in_the_agents_terminal_is_not_kept_either() {
 
 #[tokio::test]
 async fn a_secret_that_somebody_else_wrote_is_told_to_nobody() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let ask = desk.asks_for_a_secret().await;
     desk.tells(&ask, SECRET).await.unwrap();
     change_rows(&desk.database(), r#"UPDATE secrets SET answer = replace(answer, 'horse', 'donkey')"#);

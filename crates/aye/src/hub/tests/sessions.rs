@@ -47,7 +47,7 @@ async fn a_sign_in_code_works_once_and_not_for_long() {
     assert!(desk.hub.sign_in(bring(&code, &key)).await.is_ok());
     assert!(matches!(desk.hub.sign_in(bring(&code, &key)).await, Err(SignInError::NotValid)));
     let stale = desk.hub.sign_in_code().await.unwrap();
-    desk.clock.advance(SignedDuration::from_mins(15));
+    desk.advance(SignedDuration::from_mins(15));
     assert!(matches!(desk.hub.sign_in(bring(&stale, &key)).await, Err(SignInError::NotValid)));
 }
 
@@ -59,12 +59,12 @@ async fn a_page_token_ends_after_ten_minutes_and_a_challenge_after_one() {
     let (token, lasts) = desk.page_token(&session, &key).await;
     assert_eq!(lasts, SignedDuration::from_mins(10));
     let challenge = desk.hub.session_challenge(&session).unwrap();
-    desk.clock.advance(SignedDuration::from_mins(1));
+    desk.advance(SignedDuration::from_mins(1));
     let late = desk.hub.session_token(&session, &challenge, &sign(&key, &challenge)).await;
     assert!(matches!(late, Err(SessionError::Challenge)), "{late:?}");
-    desk.clock.advance(SignedDuration::from_millis(9 * 60_000 - 1));
+    desk.advance(SignedDuration::from_millis(9 * 60_000 - 1));
     assert_eq!(desk.hub.page_token_lasts(&session, &token), Some(SignedDuration::from_millis(1)));
-    desk.clock.advance(SignedDuration::from_millis(1));
+    desk.advance(SignedDuration::from_millis(1));
     assert_eq!(desk.hub.page_token_lasts(&session, &token), None);
     let (next, _) = desk.page_token(&session, &key).await;
     assert!(desk.hub.page_token_lasts(&session, &next).is_some());
@@ -74,7 +74,7 @@ async fn a_page_token_ends_after_ten_minutes_and_a_challenge_after_one() {
 async fn a_session_ends_in_the_store_when_its_cookie_does() {
     let mut desk = Desk::new().await;
     let (cookie, key) = desk.signed_in().await;
-    desk.clock.advance(SESSION_LASTS - SignedDuration::from_mins(1));
+    desk.advance(SESSION_LASTS - SignedDuration::from_mins(1));
     desk.crash_and_restart().await;
     let session = desk.hub.credential(&cookie).await.unwrap().unwrap();
     let (_, lasts) = desk.page_token(&session, &key).await;
@@ -82,7 +82,7 @@ async fn a_session_ends_in_the_store_when_its_cookie_does() {
     let listed =
         || async { desk.hub.tokens().await.unwrap().into_iter().find(|it| it.id == session.id).unwrap() };
     assert!(!listed().await.revoked);
-    desk.clock.advance(SignedDuration::from_mins(1));
+    desk.advance(SignedDuration::from_mins(1));
     assert!(desk.hub.credential(&cookie).await.unwrap().is_none());
     assert!(listed().await.revoked);
     desk.crash_and_restart().await;
@@ -97,7 +97,7 @@ async fn a_session_ends_in_the_store_when_its_cookie_does() {
 
 #[tokio::test]
 async fn a_session_that_has_no_key_ends_with_the_update() {
-    let mut desk = Desk::new().await;
+    let mut desk = Desk::on_sqlite(store::test_databases::BY_HAND).await;
     let (cookie, _) = desk.signed_in().await;
     let id = desk.hub.credential(&cookie).await.unwrap().unwrap().id;
     // As an earlier version left it.

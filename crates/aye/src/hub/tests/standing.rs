@@ -29,7 +29,7 @@ impl Desk {
 
 #[tokio::test]
 async fn an_agent_whose_row_was_removed_is_not_new_again() {
-    let mut desk = Desk::with_policy(FOR_SCRIPTS).await;
+    let mut desk = Desk::on_sqlite_with_policy(FOR_SCRIPTS, BY_HAND).await;
     desk.hub.register(agent("bot"), here("claude", "/work")).await.unwrap();
     assert_eq!(decision(&desk.make("bot", "k1").await.unwrap()), "open");
     desk.without("DELETE FROM agents WHERE id = 'bot'");
@@ -68,7 +68,7 @@ async fn an_agent_that_was_registered_twice_is_found() {
 
 #[tokio::test]
 async fn an_earlier_state_of_an_agent_does_not_count() {
-    let mut desk = Desk::with_policy(FOR_SRC).await;
+    let mut desk = Desk::on_sqlite_with_policy(FOR_SRC, BY_HAND).await;
     // It has no folder yet, and so the one that it names next is the first.
     desk.hub.register(agent("bot"), Registration::default()).await.unwrap();
     let earlier = "SELECT cwd, first_cwd, mac FROM agents WHERE id = 'bot'";
@@ -90,7 +90,7 @@ async fn an_earlier_state_of_an_agent_does_not_count() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_inside_an_agent_stays_inside_whatever_rows_are_removed() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let told = Registration { pid: Some(process.id()), ..Registration::default() };
     desk.hub.register(agent("bot"), told).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_process_inside_an_agent_stays_inside_whatever_rows_are_removed() {
 #[tokio::test]
 async fn what_stood_before_a_trail_that_was_cut_is_ended_and_people_are_told() {
     for cut in [true, false] {
-        let mut desk = Desk::with_policy(FOR_SRC).await;
+        let mut desk = Desk::on_sqlite_with_policy(FOR_SRC, BY_HAND).await;
         desk.hub.register(agent("bot"), here("claude", "/src")).await.unwrap();
         let granted = desk.run("k1", "cargo test").await;
         desk.decide(&granted, json!({"decision": "allow", "scope": "always"})).await.unwrap();
@@ -160,7 +160,7 @@ async fn what_stood_before_a_trail_that_was_cut_is_ended_and_people_are_told() {
 
 #[tokio::test]
 async fn a_hub_that_is_killed_before_it_ended_what_stood_does_so_at_its_next_start() {
-    let mut desk = Desk::with_policy("").await;
+    let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let granted = desk.run("k1", "make").await;
     desk.decide(&granted, json!({"decision": "allow", "scope": "always"})).await.unwrap();
     desk.hub.close().await;
@@ -198,7 +198,7 @@ async fn a_change_that_is_given_up_leaves_what_stands_as_it_was() {
 #[tokio::test]
 async fn agents_that_an_earlier_version_marked_are_marked_anew_once() {
     let before = "row_mac('agents', id, kind, host, cwd, first_cwd, pid, pid_started)";
-    let mut desk = Desk::with_policy(FOR_SRC).await;
+    let mut desk = Desk::on_sqlite_with_policy(FOR_SRC, BY_HAND).await;
     for name in ["bot", "changed"] {
         desk.hub.register(agent(name), here("claude", "/src")).await.unwrap();
     }

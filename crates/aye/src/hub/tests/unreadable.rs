@@ -47,14 +47,14 @@ async fn an_ask_that_cannot_be_read_holds_up_no_other() {
     for (change, ends) in
         open.map(|change| (change, false)).into_iter().chain(ended.map(|change| (change, true)))
     {
-        let mut desk = Desk::with_policy(A_MINUTE).await;
+        let mut desk = Desk::on_sqlite_with_policy(A_MINUTE, BY_HAND).await;
         let (spoiled, other) = (desk.run("k1", "make").await, desk.run("k2", "ls").await);
         if ends {
             desk.decide(&spoiled, json!({"decision": "allow", "scope": "once"})).await.unwrap();
         }
         desk.spoil("asks", change, spoiled.id.as_str());
         desk.serves(&other, change).await;
-        desk.clock.advance(SignedDuration::from_secs(61));
+        desk.advance(SignedDuration::from_secs(61));
         desk.hub.tick().await.unwrap();
         assert_eq!(desk.hub.ask(&other.id).await.unwrap().state.name(), "expired", "{change}");
         desk.crash_and_restart().await;
@@ -73,7 +73,7 @@ async fn an_agent_that_cannot_be_read_or_ended_holds_up_no_other() {
         ("asks", "body = '{'"),
         ("asks", "receipt = 'pending'"),
     ] {
-        let mut desk = Desk::with_policy(A_MINUTE).await;
+        let mut desk = Desk::on_sqlite_with_policy(A_MINUTE, BY_HAND).await;
         let mut processes = Vec::new();
         let names = ["agent", "other"];
         for name in names {
@@ -107,12 +107,12 @@ async fn an_agent_that_cannot_be_read_or_ended_holds_up_no_other() {
 
 #[tokio::test]
 async fn an_ask_of_an_agent_that_cannot_be_read_holds_up_no_deadline() {
-    let desk = Desk::with_policy(A_MINUTE).await;
+    let desk = Desk::on_sqlite_with_policy(A_MINUTE, BY_HAND).await;
     let spoiled = desk.run("k", "make").await;
     desk.hub.register(agent("other"), Registration::default()).await.unwrap();
     let other = desk.hub.raise(raise("other", "k", "x", Some(70))).await.unwrap().ask;
     desk.spoil("agents", "reach = 'x'", "agent");
-    desk.clock.advance(SignedDuration::from_secs(71));
+    desk.advance(SignedDuration::from_secs(71));
     desk.hub.tick().await.unwrap_err();
     assert!(desk.hub.ask(&spoiled.id).await.unwrap().state.is_open());
     assert_eq!(desk.hub.ask(&other.id).await.unwrap().state.name(), "expired");
@@ -129,7 +129,7 @@ async fn a_hub_starts_whatever_cannot_be_read_in_other_tables() {
         "INSERT INTO outlines VALUES ('agent', '{', NULL)",
         "INSERT INTO passkeys VALUES ('p', x'', x'', '', '', -1, 9223372036854775807, NULL, NULL, NULL)",
     ] {
-        let mut desk = Desk::with_policy("").await;
+        let mut desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k1", "make").await;
         desk.decide(&ask, json!({"decision": "allow", "scope": "always"})).await.unwrap();
         change_rows(&desk.database(), change);
@@ -152,7 +152,7 @@ async fn verify_names_a_row_that_the_hub_did_not_write() {
         ("UPDATE asks SET tool_use_id = 't'", "asks "),
         ("UPDATE asks SET sub_agent = 't'", "asks "),
     ] {
-        let desk = Desk::with_policy("").await;
+        let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
         let ask = desk.run("k", "make").await;
         desk.verified().unwrap();
         change_rows(&desk.database(), change);
@@ -165,7 +165,7 @@ async fn verify_names_a_row_that_the_hub_did_not_write() {
 
 #[tokio::test]
 async fn verify_looks_at_the_file_of_the_database_too() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let other = "(SELECT rootpage FROM sqlite_master WHERE name = 'asks_due')";
     let sql = format!("UPDATE sqlite_master SET rootpage = {other} WHERE name = 'agents_alive'");
     store::by_hand::edit_schema(&desk.database(), &sql);
@@ -174,7 +174,7 @@ async fn verify_looks_at_the_file_of_the_database_too() {
 
 #[tokio::test]
 async fn numbers_that_somebody_used_up_are_not_taken_for_a_full_disk() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let last = "UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'outbox'";
     desk.database().execute_batch(last).unwrap();
     let refused = desk.hub.raise(raise("agent", "k", "1. x", None)).await.unwrap_err().to_string();
@@ -183,7 +183,7 @@ async fn numbers_that_somebody_used_up_are_not_taken_for_a_full_disk() {
 
 #[tokio::test]
 async fn a_token_that_cannot_be_read_hides_no_other() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let before = desk.hub.tokens().await.unwrap();
     desk.database()
         .execute_batch(
@@ -196,7 +196,7 @@ async fn a_token_that_cannot_be_read_hides_no_other() {
 
 #[tokio::test]
 async fn an_index_that_leads_to_another_row_is_not_followed_and_found() {
-    let desk = Desk::with_policy("").await;
+    let desk = Desk::on_sqlite_with_policy("", BY_HAND).await;
     let (one, other) = (desk.run("k1", "make").await, desk.run("k2", "rm -rf build").await);
     // The index by id, opened as a table: each id leads to the other's row.
     let database = desk.database();

@@ -1,0 +1,139 @@
+//! A hub whose PostgreSQL goes away, or whose connections to it do.
+
+use crate::support::hubs::{Hubs, up};
+use crate::support::{Hub, Reply, aye, code, ended, eventually, saying, signal, socket::number, yes_or_no};
+use aye_testkit::proxy::Cut;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn answer(hub: &Hub, ask: &Value, label: &str) -> Reply {
+    hub.answer(ask, saying(label))
+}
+
+/// Answers until the database is there again.
+fn insist(hub: &Hub, ask: &Value, label: &str) -> Value {
+    eventually("the database to be back", || match answer(hub, ask, label) {
+        Reply { status: 200, body, .. } => Some(body),
+        Reply { status, body, .. } => {
+            assert_eq!(status, 503, "{body}");
+            None
+        }
+    })
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_connection_that_breaks_during_a_commit_is_made_again_and_the_caller_told_what_became_of_it() {
+    let stage = Hubs::start(1);
+    let (hub, proxy) = (&stage.hubs[0], &stage.proxies[0]);
+    let bot = hub.agent("bot");
+    for (n, cut) in [Cut::Before, Cut::After, Cut::Before, Cut::After].into_iter().enumerate() {
+        let ask = hub.raise(&bot, "bot", &format!("k{n}"), "question", yes_or_no());
+        let cut_before = proxy.commits_cut();
+        proxy.cut_next_commit(cut);
+        let told = answer(hub, &ask, "yes");
+        assert_eq!(proxy.commits_cut(), cut_before + 1);
+        match cut {
+            Cut::Before => {
+                assert_eq!(told.status, 503, "{told:?}");
+                assert_eq!(hub.ask(&ask)["state"], "open");
+                assert_eq!(insist(hub, &ask, "no")["answer"], saying("no"));
+            }
+            Cut::After => {
+                assert_eq!(told.status, 200, "{told:?}");
+                assert_eq!(hub.ask(&ask)["answer"], saying("yes"));
+            }
+        }
+    }
+    assert!(hub.aye(&["verify"]).status.success());
+}
+
+/// Another hub commits before the first can look: the number of commits alone says nothing about its own.
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn what_became_of_a_commit_is_found_out_although_others_have_committed_since() {
+    let stage = Hubs::start(2);
+    let (hub, other, proxy) = (&stage.hubs[0], &stage.hubs[1], &stage.proxies[0]);
+    let bot = hub.agent("bot");
+    for (n, cut) in [Cut::Before, Cut::After].into_iter().enumerate() {
+        let ask = hub.raise(&bot, "bot", &format!("k{n}"), "question", yes_or_no());
+        let cut_before = proxy.commits_cut();
+        proxy.cut_next_commit_and_swallow(cut);
+        thread::scope(|scope| {
+            let told = scope.spawn(|| answer(hub, &ask, "yes"));
+            eventually("the commit to be cut", || (proxy.commits_cut() > cut_before).then_some(()));
+            for m in 0..3 {
+                let raised = other.raise(&bot, "bot", &format!("other{n}-{m}"), "question", yes_or_no());
+                assert_eq!(insist(other, &raised, "no")["state"], "answered");
+            }
+            let meanwhile = other.ask(&ask);
+            proxy.swallow(false);
+            let told = told.join().unwrap();
+            match cut {
+                Cut::Before => assert_eq!((told.status, &meanwhile["state"]), (503, &json!("open"))),
+                Cut::After => assert_eq!((told.status, &meanwhile["state"]), (200, &json!("answered"))),
+            }
+        });
+        eventually("the hub to be back", || {
+            (hub.get("/api/asks", &hub.operator()).status == 200).then_some(())
+        });
+        assert_eq!(hub.ask(&ask), other.ask(&ask));
+    }
+    assert!(hub.aye(&["verify"]).status.success());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_server_that_is_restarted_leaves_adapters_waiting_and_pages_connected() {
+    let stage = Hubs::start(1);
+    let hub = &stage.hubs[0];
+    let mut waiting = aye(&hub.home);
+    waiting.args(["ask", "Go on?", "--option", "yes", "--option", "no"]);
+    let waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ask = hub.open_ask();
+    let mut page = hub.follow("", &hub.operator());
+    let seen = number(&page.text());
+    stage.cluster.stop_at_once();
+    assert_eq!(answer(hub, &ask, "yes").status, 503);
+    stage.cluster.start_again();
+    insist(hub, &ask, "yes");
+    let done = waiting.wait_with_output().unwrap();
+    assert_eq!((code(&done), &*done.stdout), (Some(0), &b"yes\n"[..]), "{done:?}");
+    // The same connection is told what was changed after the restart, and nothing is left out.
+    let told = page.next();
+    assert_eq!((&told["seq"], &told["ask"]["state"]), (&json!(seen + 1), &json!("answered")), "{told}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_hub_ends_when_it_is_told_to_also_while_its_database_does_not_answer() {
+    // Five seconds each for its connections and for its database.
+    let soon = Duration::from_secs(15);
+    let mut stage = Hubs::start(1);
+    let home = stage.prepare_another();
+    let proxy = stage.proxies.last().unwrap();
+    proxy.swallow(true);
+    let mut starting = up(&home).stdout(Stdio::null()).spawn().unwrap();
+    eventually("the hub to call its database", || (proxy.connections_begun() > 0).then_some(()));
+    let since = Instant::now();
+    signal(&starting, Signal::TERM);
+    assert!(ended(&mut starting).success());
+    assert!(since.elapsed() < soon, "{:?}", since.elapsed());
+    for how in ["swallowed", "stopped"] {
+        let (hub, proxy) = (&mut stage.hubs[0], &stage.proxies[0]);
+        match how {
+            "swallowed" => proxy.swallow(true),
+            _ => stage.cluster.stop_at_once(),
+        }
+        let since = Instant::now();
+        assert!(hub.stop().success(), "{how}");
+        assert!(since.elapsed() < soon, "{how}: {:?}", since.elapsed());
+        proxy.swallow(false);
+        if how == "swallowed" {
+            hub.restart_until_it_listens();
+        }
+    }
+}
