@@ -120,13 +120,16 @@ test('a double click answers one ask, never the next', async ({ hub, page }) => 
   const bot = await hub.agent('bot');
   const first = await bot.raise('permission', command('true', scopes));
   const second = await bot.raise('permission', command('rm -rf /', scopes));
+  await page.clock.install();
   await hub.open(page);
-  await expect(page.getByRole('button', { name: 'Allow once' })).toBeEnabled();
+  await expect(page.locator(`[data-ask="${first.id}"]`)).toHaveAttribute('data-armed', '');
   const spot = (await page.getByRole('button', { name: 'Allow once' }).boundingBox())!;
   const [x, y] = [spot.x + spot.width / 2, spot.y + spot.height / 2];
-  await page.waitForTimeout(600);
+  // However long the presses take, they are in quick succession for the page.
+  await page.clock.pauseAt(Date.now() + 60_000);
   await page.mouse.dblclick(x, y);
   await page.mouse.dblclick(x, y);
+  await page.clock.resume();
   await expect(outcome(page)).toContainText('Answered');
   expect((await hub.ask(first.id))['state']).toBe('answered');
   expect((await hub.ask(second.id))['state']).toBe('open');
@@ -136,20 +139,31 @@ test('a card that comes under the pointer takes no press that was meant for anot
   const bot = await hub.agent('bot');
   await bot.raise('permission', command('true', scopes));
   const second = await bot.raise('permission', command('rm -rf /', scopes));
+  const answers: string[] = [];
+  page.on('request', (request) => void (request.url().endsWith('/answer') && answers.push(request.url())));
+  await page.clock.install();
   await hub.open(page);
   const allow = page.getByRole('button', { name: 'Allow once' });
   await expect(allow).toBeEnabled();
   const spot = (await allow.boundingBox())!;
   await page.mouse.move(spot.x + 30, spot.y + 10);
-  // The card changes between the press and the release, and again right before a press.
+  // The card changes between the press and the release, and again right before a press, however long they take.
+  await page.clock.pauseAt(Date.now() + 60_000);
   await page.mouse.down();
   await page.evaluate((id) => void (location.hash = `#/asks/${id}`), second.id);
   await expect(page.getByRole('group', { name: 'What you would allow', exact: true })).toContainText('rm -rf /');
   await page.mouse.up();
   await page.mouse.down();
   await page.mouse.up();
-  await page.waitForTimeout(300);
+  await page.clock.resume();
+  await expect(page.locator(`[data-ask="${second.id}"]`)).toHaveAttribute('data-armed', '');
+  expect(answers).toEqual([]);
   expect((await hub.ask(second.id)).state).toBe('open');
+  // Now that it has been on show, the same press counts.
+  await page.mouse.down();
+  await page.mouse.up();
+  await expect(outcome(page)).toContainText('Answered');
+  expect(answers).toHaveLength(1);
 });
 
 test('several requests are denied or skipped together', async ({ hub, page }) => {

@@ -160,7 +160,10 @@ impl Reader {
             shared.following.follow(self, shared, group)?;
         }
         moment.set(group);
-        work(self)
+        let result = work(self);
+        // Inside a group, only the newest rows count.
+        moment.set(None);
+        result
     }
 
     /// With a trigger, a view or a column of their own, somebody could have the hub read or keep something else than

@@ -1,5 +1,6 @@
 //! Several hubs on one PostgreSQL database.
 
+use super::policy::decision;
 use super::*;
 use aye_testkit::postgres::Cluster;
 
@@ -370,4 +371,26 @@ async fn rows_that_stand_are_read_anew_where_the_log_of_their_changes_is_gone_an
     let refused = second.hub.snapshot().await.unwrap_err();
     assert!(refused.to_string().contains("is not what the hubs left"), "{refused}");
     assert!(first.hub.snapshot().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_grant_from_before_the_start_stays_revoked_whatever_somebody_puts_back() {
+    let url = Cluster::shared().new_database();
+    let mut first = Desk::on(&url).await;
+    let here = Registration { cwd: Some("/src/web".into()), ..Registration::default() };
+    first.hub.register(agent("agent"), here).await.unwrap();
+    let granted = first.run("k1", "make").await;
+    first.decide(&granted, json!({"decision": "allow", "scope": "always"})).await.unwrap();
+    first.crash_and_restart().await;
+    assert_eq!(decision(&first.run("k2", "make").await), "allow");
+    let second = first.beside().await;
+    second.hub.revoke_grant(format!("g-{}", granted.id), "ann".to_owned()).await.unwrap();
+    let name = url.trim_start_matches("postgres:///").split('?').next().unwrap();
+    Cluster::shared().sql(name, "UPDATE grants SET ended_at = NULL");
+    for (desk, key) in [(&first, "k3"), (&second, "k4")] {
+        assert_eq!(decision(&desk.run(key, "make").await), "open");
+        assert_eq!(desk.hub.grants().await.unwrap(), vec![]);
+        desk.hub.close().await;
+    }
 }
