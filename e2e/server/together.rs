@@ -1,7 +1,7 @@
 //! Several hubs on one database, as `aye doctor` sees them.
 
 use super::hub_on;
-use crate::support::{aye, json_of};
+use crate::support::{aye, eventually, json_of};
 use aye_testkit::postgres::Cluster;
 use serde_json::Value;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn doctor_names_the_hubs_of_a_database_and_what_this_home_has_of_its_own() {
     let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
     let (first, second) = (dir.path().join("first"), dir.path().join("second"));
     let mut hub = hub_on(&url, &first);
-    let found = crate::support::eventually("the row of the hub", || {
+    let found = eventually("the row of the hub", || {
         Some(finding(&first, &url)).filter(|finding| finding["fine"] == true)
     });
     let words = format!("process {}, version {}, seen ", hub.pid(), env!("CARGO_PKG_VERSION"));
@@ -29,7 +29,12 @@ fn doctor_names_the_hubs_of_a_database_and_what_this_home_has_of_its_own() {
     for name in ["chain.key", "chain.head", "agent.key", "operator.token"] {
         std::fs::copy(first.join(name), second.join(name)).unwrap();
     }
-    assert_eq!(finding(&second, &url)["fine"], true);
+    let mut other = hub_on(&url, &second);
+    let found = eventually("the row of the other hub", || {
+        Some(finding(&second, &url)).filter(|finding| finding["found"].as_str().unwrap().lines().count() == 2)
+    });
+    assert_eq!(found["fine"], true, "{found}");
+    assert!(other.stop().success());
     std::fs::write(second.join("config.toml"), "[policy]\nauto_approve = [\"Read\"]\n").unwrap();
     let found = finding(&second, &url);
     assert!(found["found"].as_str().unwrap().contains("config.toml differs between the hubs"), "{found}");

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { createInterface, type Interface } from 'node:readline';
 import { aye } from './support';
 
 /** A PostgreSQL server with an empty database. It ends when its input does, so that it outlives no test. */
@@ -8,6 +8,7 @@ export class Postgres {
   private constructor(
     readonly url: string,
     readonly child: ChildProcess,
+    readonly lines: Interface,
   ) {}
 
   static async start(): Promise<Postgres> {
@@ -17,7 +18,14 @@ export class Postgres {
       lines.once('line', resolve);
       child.once('exit', () => reject(new Error('PostgreSQL did not start')));
     });
-    return new Postgres(url, child);
+    return new Postgres(url, child, lines);
+  }
+
+  /** As a power cut would, or starts it again. */
+  async turn(to: 'stop' | 'start'): Promise<void> {
+    const done = new Promise((resolve) => this.lines.once('line', resolve));
+    this.child.stdin!.write(`${to}\n`);
+    await done;
   }
 
   async end(): Promise<void> {

@@ -96,7 +96,7 @@ fn next_steps(home: &Path) -> String {
     let files: Vec<_> = FILES.iter().map(|(name, what)| format!("  {name:<15} {what}\n")).collect();
     format!(
         "To go on there, add the database to config.toml and start the hub:\n\n  [store]\n  url = \"postgres://…\"\n\n\
-         A hub on another machine needs these files of {} in its AYE_HOME, and the file of telegram.token if there is one:\n\
+         A hub on another machine needs these files of {} in its AYE_HOME, and telegram.token if there is one:\n\
          {}\nKeep aye.db as a backup and start no hub on it any more: what it wrote would not be in the new database.\n",
         home.display(),
         files.concat()
