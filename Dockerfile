@@ -8,7 +8,7 @@ COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p aye
+RUN cargo build --profile archive --locked -p aye
 
 FROM debian:bookworm-slim
 # The authorities that the database's certificate is checked with.
@@ -17,7 +17,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --create-home --home-dir /var/lib/aye aye \
     && install -d -o aye -g aye -m 700 /var/lib/aye /keys
-COPY --from=build /src/target/release/aye /usr/local/bin/aye
+COPY --from=build /src/target/archive/aye /usr/local/bin/aye
 USER aye
 ENV AYE_HOME=/var/lib/aye
 VOLUME ["/var/lib/aye"]
