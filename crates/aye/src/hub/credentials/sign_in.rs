@@ -77,7 +77,8 @@ impl Hub {
             self.inner.credentials.sign_in_codes.put(&code, self.inner.clock.now())?;
             return Ok(code);
         }
-        let (secret, room) = (code.clone(), Room::of_all(MOST_CODES));
+        // The oldest gives way: each start of a hub makes one, and must not be refused for those of earlier starts.
+        let (secret, room) = (code.clone(), Room { of_all: MOST_CODES, of_one: MOST_CODES });
         let (by, detail) = (String::new(), String::new());
         let ticket = Ticket { purpose: TicketFor::SignIn, secret, by, detail, lasts: CODE_LASTS };
         match self.inner.store.put_ticket(ticket, room).await? {

@@ -51,6 +51,20 @@ async fn a_sign_in_code_works_once_and_not_for_long() {
     assert!(matches!(desk.hub.sign_in(bring(&stale, &key)).await, Err(SignInError::NotValid)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn sign_in_codes_of_many_starts_keep_no_hub_from_making_another() {
+    let desk = Desk::on(&Cluster::shared().new_database()).await;
+    let mut codes = Vec::new();
+    for _ in 0..70 {
+        codes.push(desk.hub.sign_in_code().await.unwrap());
+    }
+    let key = key();
+    assert!(matches!(desk.hub.sign_in(bring(&codes[0], &key)).await, Err(SignInError::NotValid)));
+    desk.hub.sign_in(bring(&codes[69], &key)).await.unwrap();
+    desk.hub.close().await;
+}
+
 #[tokio::test]
 async fn a_page_token_ends_after_ten_minutes_and_a_challenge_after_one() {
     let desk = Desk::new().await;
