@@ -85,6 +85,32 @@ fn what_became_of_a_commit_is_found_out_although_others_have_committed_since() {
     assert!(hub.aye(&["verify"]).status.success());
 }
 
+/// The server ends the transaction that has the lock, although the hub's end of the connection is never heard of.
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_hub_whose_commit_is_swallowed_holds_the_others_up_for_two_seconds() {
+    let stage = Hubs::start(2);
+    let (hub, other, proxy) = (&stage.hubs[0], &stage.hubs[1], &stage.proxies[0]);
+    let bot = hub.agent("bot");
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    proxy.swallow_next_commit();
+    thread::scope(|scope| {
+        let told = scope.spawn(|| answer(hub, &ask, "yes"));
+        eventually("the commit to be swallowed", || proxy.is_swallowing().then_some(()));
+        let since = Instant::now();
+        assert_eq!(insist(other, &ask, "no")["answer"], saying("no"));
+        assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+        eventually("the hub to say that its database is away", || {
+            (hub.get("/api/health", "").status == 503).then_some(())
+        });
+        proxy.swallow(false);
+        assert_eq!(told.join().unwrap().status, 503);
+    });
+    eventually("the hub to be back", || (hub.get("/api/health", "").status == 200).then_some(()));
+    assert_eq!(hub.ask(&ask), other.ask(&ask));
+    assert!(hub.aye(&["verify"]).status.success());
+}
+
 #[test]
 #[ignore = "needs PostgreSQL, which scripts/test installs"]
 fn a_server_that_is_restarted_leaves_adapters_waiting_and_pages_connected() {

@@ -39,6 +39,8 @@ struct State {
     next_commit: Option<Cut>,
     /// Whether everything is swallowed once a commit was cut.
     then_swallows: bool,
+    /// Whether everything is swallowed from the next commit on, which is swallowed first.
+    swallows_commit: bool,
     /// How many commits were cut, and connections begun.
     cut: u64,
     begun: u64,
@@ -115,6 +117,15 @@ impl Proxy {
         (state.next_commit, state.then_swallows) = (Some(when), true);
     }
 
+    /// From the next commit on nothing gets through, and the commit is the first that does not.
+    pub fn swallow_next_commit(&self) {
+        self.shared.state.lock().unwrap().swallows_commit = true;
+    }
+
+    pub fn is_swallowing(&self) -> bool {
+        self.shared.state.lock().unwrap().swallows
+    }
+
     /// How many connections clients have begun, also where they lead nowhere.
     pub fn connections_begun(&self) -> u64 {
         self.shared.state.lock().unwrap().begun
@@ -178,6 +189,7 @@ impl Shared {
             return true;
         }
         let mut state = self.state.lock().unwrap();
+        state.swallows |= std::mem::take(&mut state.swallows_commit);
         let Some(when) = state.next_commit.take() else { return true };
         match when {
             Cut::Before => state.has_cut(),
@@ -216,6 +228,7 @@ fn pump(
         if !passes(bytes) {
             return link.cut();
         }
+        shared.wait_while_swallowing();
         if to.write_all(bytes).is_err() {
             break;
         }
