@@ -5,9 +5,10 @@ mod text;
 
 pub use file::{FileChange, SettingsError, SettingsFile};
 
+use crate::processes::find_program;
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The longest that a hook may wait and that Claude Code still counts rightly: a week.
@@ -46,7 +47,8 @@ impl HookCommand {
     /// is replaced by a newer version.
     pub fn of_this_program() -> anyhow::Result<Self> {
         let running = std::env::current_exe().context("cannot tell where this program is")?;
-        let called = std::env::args_os().next().and_then(|name| find_program(&name));
+        let called = std::env::args_os().next().and_then(|name| find_program(Path::new(&name)));
+        let called = called.and_then(|path| std::path::absolute(path).ok());
         let is_it = |path: &PathBuf| {
             path.canonicalize().ok().is_some_and(|found| Some(found) == running.canonicalize().ok())
         };
@@ -82,16 +84,6 @@ impl HookCommand {
         let is_ours = program.file_name()?.to_str()?.starts_with("aye") && rest.trim() == "hook";
         is_ours.then_some(Self { program, home })
     }
-}
-
-fn find_program(name: &OsStr) -> Option<PathBuf> {
-    if Path::new(name).components().count() > 1 {
-        return std::path::absolute(name).ok();
-    }
-    let places = std::env::var_os("PATH")?;
-    std::env::split_paths(&places)
-        .map(|place| place.join(name))
-        .find(|path| path.is_absolute() && path.is_file())
 }
 
 /// One word for every shell, whatever it contains.
