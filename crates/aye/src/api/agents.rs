@@ -164,8 +164,9 @@ pub async fn approve_plan(
     PathId(id): PathId<AgentId>,
     Body(body): Body<ApprovePlan>,
 ) -> Result<Reply<Agent>, Failure> {
-    let (name, who) = (caller.credential.name.clone(), caller.who());
-    Ok(ok(app.hub.approve_plan(id, body.decision, body.digest, (name, who), body.assertion).await?))
+    let token = Some(caller.credential.id.clone());
+    let by = (caller.credential.name.clone(), caller.who(), token);
+    Ok(ok(app.hub.approve_plan(id, body.decision, body.digest, by, body.assertion).await?))
 }
 
 async fn queue(app: &App, caller: &Caller, id: AgentId, command: Command) -> Result<Reply<Queued>, Failure> {

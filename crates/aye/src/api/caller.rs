@@ -114,6 +114,17 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
     }
     match permit(&app, needs, peer, request.headers()).await {
         Ok(Some(caller)) => {
+            let changes_something = !request.method().is_safe();
+            if changes_something && caller.credential.role == Role::Operator {
+                match app.hub.counts_everywhere(&caller.credential).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        return Failure::new(StatusCode::UNAUTHORIZED, "this token was revoked")
+                            .into_response();
+                    }
+                    Err(problem) => return Failure::from(problem).into_response(),
+                }
+            }
             let place = match app.room.admit(&caller.credential) {
                 Ok(place) => place,
                 Err(full) => return full.into_response(),

@@ -1,4 +1,5 @@
 use super::change::change;
+use super::credentials::still_counts;
 use super::passkeys::{Presented, SignedAct};
 use super::{Hub, Problem, grants, outline};
 use crate::store::{AskNames, Tx, Unsure};
@@ -95,10 +96,7 @@ impl Hub {
         let proof = self.proof_now(&call.ask, &call.answer).await?;
         let presented = self.present(call.assertion.clone(), format!("#/asks/{}", call.ask)).await?;
         let work = move |tx: &mut Tx| {
-            // Another hub may have revoked it a moment ago.
-            if call.token.as_ref().is_some_and(|token| !tx.has_token(token)) {
-                return Err(Problem::NotAllowed("this token was revoked"));
-            }
+            still_counts(tx, call.token.as_deref())?;
             may(tx)?;
             record(tx, call, (proof, presented), &places, now)
         };

@@ -62,7 +62,7 @@ pub use raise::{Raise, Raised};
 
 use crate::home::Home;
 use crate::random::random_hex;
-use crate::store::{self, CatchUp, Reader, Store};
+use crate::store::{self, CatchUp, Reader, Store, Tx};
 use alive::Processes;
 use anyhow::Context;
 use askers::Askers;
@@ -164,9 +164,16 @@ impl Hub {
         hub.fill_in_extras().await?;
         let mut started = hub.inner.policy.detail();
         started["version"] = json!(env!("CARGO_PKG_VERSION"));
-        // Tokens are read once: which of them act for a person from here on is for the trail to tell.
-        started["operators"] = json!(hub.inner.credentials.operators());
-        hub.note("hub.started", started).await?;
+        let now = hub.inner.clock.now();
+        let work = move |tx: &mut Tx| {
+            // Which tokens act for a person from here on is for the trail to tell; another hub may have made or ended one since
+            // they were read.
+            let mut operators: Vec<_> = tx.operators()?.into_iter().map(|token| token.id).collect();
+            operators.sort();
+            started["operators"] = json!(operators);
+            tx.audit(now, "hub.started", "hub", None, None, started)
+        };
+        hub.inner.store.write(work).await?;
         Ok(hub)
     }
 

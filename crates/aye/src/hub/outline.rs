@@ -1,6 +1,7 @@
 //! The refused plan behind an outline: a person may approve or deny it while the clock runs.
 
 use super::change::publish_agent;
+use super::credentials::still_counts;
 use super::passkeys::SignedAct;
 use super::{Hub, Problem};
 use crate::protocol::PlanApproval;
@@ -47,7 +48,7 @@ impl Hub {
         agent: AgentId,
         approval: PlanApproval,
         digest: Digest,
-        (name, who): (Text, String),
+        (name, who, token): (Text, String, Option<String>),
         assertion: Option<Assertion>,
     ) -> Result<Agent, Problem> {
         let now = self.inner.clock.now();
@@ -56,6 +57,7 @@ impl Hub {
         let proof = policy.proof_for_plans();
         let presented = self.present(assertion, format!("#/agents/{agent}")).await?;
         let work = move |tx: &mut Tx| {
+            still_counts(tx, token.as_deref())?;
             tx.agent(&agent)?.ok_or(Problem::NoSuchAgent)?;
             let mut outline = tx.outline(&agent)?;
             let refused = outline.pause().map(|pause| tx.ask(&pause.ask)).transpose()?.flatten();

@@ -113,8 +113,7 @@ impl Tx<'_> {
 
     /// Whoever acts for a person needs another one.
     pub fn revoke_operators(&mut self, who: &str, at: Timestamp) -> Result<(), StoreError> {
-        let operators = self.tokens_in_force()?.into_iter().filter(|token| token.role == Role::Operator);
-        for token in operators {
+        for token in self.operators()? {
             self.revoke_token(&token.id, who, at)?;
         }
         Ok(())
@@ -135,6 +134,12 @@ impl Reader {
             TOKENS.selected()
         );
         self.own_rows(&TOKENS, &sql, params![], read_row)
+    }
+
+    /// Those that act for a person.
+    pub fn operators(&self) -> Result<Vec<TokenRow>, StoreError> {
+        let tokens = self.tokens_in_force()?;
+        Ok(tokens.into_iter().filter(|token| token.role == Role::Operator).collect())
     }
 
     /// The same token alone.

@@ -72,7 +72,7 @@ impl Hub {
             None => {
                 // One that was in force comes from an earlier agent.key.
                 credentials.in_force.dismiss(&row.id);
-                credentials.in_force.admit(row);
+                credentials.in_force.admit([row], |id| self.inner.store.has_token(id));
             }
         }
         Ok(token)

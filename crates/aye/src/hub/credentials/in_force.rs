@@ -31,8 +31,8 @@ impl Default for InForce {
 }
 
 impl InForce {
-    /// Takes in what was read from the store, unless another hub has ended it meanwhile: `counts` knows that first.
-    pub fn admit_read(&self, rows: impl IntoIterator<Item = TokenRow>, counts: impl Fn(&str) -> bool) {
+    /// Takes in what is in the store, unless another hub has ended it meanwhile: `counts` knows that first.
+    pub fn admit(&self, rows: impl IntoIterator<Item = TokenRow>, counts: impl Fn(&str) -> bool) {
         let mut tokens = self.write();
         for (id, (hash, credential)) in rows.into_iter().filter(|row| counts(&row.id)).map(entry) {
             match tokens.get(&id) {
@@ -80,11 +80,6 @@ impl InForce {
         if let Some((_, credential)) = self.write().get_mut(id) {
             credential.kept = true;
         }
-    }
-
-    pub fn admit(&self, row: TokenRow) {
-        let (id, entry) = entry(row);
-        self.write().insert(id, entry);
     }
 
     /// What was opened with it is closed.

@@ -62,7 +62,7 @@ impl Credentials {
         clock: &Clock,
         in_force: Arc<InForce>,
     ) -> anyhow::Result<Self> {
-        in_force.admit_read(store.read(Reader::tokens_in_force).await?, |id| store.has_token(id));
+        in_force.admit(store.read(Reader::tokens_in_force).await?, |id| store.has_token(id));
         let agent_key = home.agent_key()?;
         let credentials = Self {
             in_force,
@@ -85,16 +85,9 @@ impl Credentials {
             let (token, row) = token_with_id(id, Role::Operator, name, None, clock.now())?;
             record(store, &row, "hub").await?;
             home.write_operator_token(&token).context("cannot write operator.token")?;
-            credentials.in_force.admit(row);
+            credentials.in_force.admit([row], |id| store.has_token(id));
         }
         Ok(credentials)
-    }
-
-    /// The ids of the tokens that act for a person.
-    pub fn operators(&self) -> Vec<String> {
-        let mut ids = self.in_force.ids(|credential| credential.role == Role::Operator);
-        ids.sort();
-        ids
     }
 
     /// Whoever removed `operator.token` meant the one that was in it: it must not live on elsewhere.
@@ -142,7 +135,26 @@ fn make_token(tx: &mut Tx, token: &TokenRow, who: &str) -> Result<(), StoreError
     tx.audit(token.created_at, "token.created", who, token.agent.as_ref(), None, token.told())
 }
 
+/// Refuses what is decided with a token that another hub has revoked a moment ago.
+pub(in crate::hub) fn still_counts(tx: &Tx, token: Option<&str>) -> Result<(), Problem> {
+    match token.is_none_or(|token| tx.has_token(token)) {
+        true => Ok(()),
+        false => Err(Problem::NotAllowed("this token was revoked")),
+    }
+}
+
 impl Hub {
+    /// Whether this token counts by all that other hubs have done until now, not only by what this one has heard of.
+    pub async fn counts_everywhere(&self, credential: &Credential) -> Result<bool, Problem> {
+        let store = &self.inner.store;
+        if !store.is_on_server() {
+            return Ok(true);
+        }
+        // Whoever reads first learns what others did.
+        store.read(|_| Ok(())).await?;
+        Ok(store.has_token(&credential.id))
+    }
+
     /// Whose token this is. One that is not known may have been made by another hub just now.
     pub async fn credential(&self, token: &str) -> Result<Option<Credential>, Problem> {
         let (in_force, store) = (&self.inner.credentials.in_force, &self.inner.store);
@@ -152,7 +164,7 @@ impl Hub {
         };
         let id = id.to_owned();
         let found = store.read(move |db| db.token_in_force(&id)).await?;
-        in_force.admit_read(found, |id| store.has_token(id));
+        in_force.admit(found, |id| store.has_token(id));
         Ok(in_force.check(token, self.inner.clock.now()))
     }
 
@@ -161,7 +173,7 @@ impl Hub {
         let (token, row) = random_token(role, name, None, now).map_err(|_| NO_RANDOMNESS)?;
         let _lock = self.inner.credentials.in_force.lock(&row.id).await;
         record(&self.inner.store, &row, who).await?;
-        self.inner.credentials.in_force.admit(row);
+        self.inner.credentials.in_force.admit([row], |id| self.inner.store.has_token(id));
         Ok(token)
     }
 

@@ -130,7 +130,7 @@ impl Hub {
         let _lock = credentials.in_force.lock(&row.id).await;
         record(&self.inner.store, &row, "sign-in link").await.map_err(Problem::from)?;
         self.follow_first_passkey_link(&sign_in.code, &row.id).await?;
-        credentials.in_force.admit(row);
+        credentials.in_force.admit([row], |id| self.inner.store.has_token(id));
         Ok(token)
     }
 }

@@ -464,7 +464,7 @@ async fn a_plan_approved_in_advance_takes_a_passkey_too() {
     unproven(desk.preapprove(PlanApproval::Allow, &first).await, "passkey");
     let (purpose, subject) = desk.hub.subject_of_approval(&agent("agent"), &first.digest);
     let assertion = read(key.assert(&desk.challenge(purpose, subject).await));
-    let by = (Text::try_from("ann").unwrap(), "ann".to_owned());
+    let by = (Text::try_from("ann").unwrap(), "ann".to_owned(), None);
     let (approval, digest) = (PlanApproval::Allow, first.digest.clone());
     desk.hub.approve_plan(agent("agent"), approval, digest, by, Some(assertion)).await.unwrap();
     let second = desk.plan("b", "1. x").await;

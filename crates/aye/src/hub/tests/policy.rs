@@ -64,7 +64,7 @@ impl Desk {
 
     pub(super) async fn preapprove(&self, approval: PlanApproval, ask: &Ask) -> Result<Agent, Problem> {
         let ann = Text::try_from("ann").unwrap();
-        let by = (ann, "ann".into());
+        let by = (ann, "ann".into(), None);
         self.hub.approve_plan(agent("agent"), approval, ask.digest.clone(), by, None).await
     }
 }

@@ -139,9 +139,15 @@ async fn a_token_made_at_one_hub_counts_at_the_other_and_once_revoked_at_neither
     let credential = second.hub.credential(&token).await.unwrap().unwrap();
     let ask = first.raise("k", None).await;
     first.hub.revoke_token(&credential.id, "test").await.unwrap();
-    // Whatever the second hub has heard of it by now, its answer is not taken.
+    // Whatever the second hub has heard of it by now, nothing is done with it.
+    assert!(!second.hub.counts_everywhere(&credential).await.unwrap());
     let call = AnswerCall { token: Some(credential.id.clone()), ..call(&ask, "ann", "no", None) };
     let refused = second.hub.answer(call).await.unwrap_err();
+    assert!(matches!(refused, Problem::NotAllowed("this token was revoked")), "{refused}");
+    let by = (name(), "ann".to_owned(), Some(credential.id.clone()));
+    let digest = ask.digest.clone();
+    let refused =
+        second.hub.approve_plan(agent("agent"), PlanApproval::Allow, digest, by, None).await.unwrap_err();
     assert!(matches!(refused, Problem::NotAllowed("this token was revoked")), "{refused}");
     assert!(second.hub.credential(&token).await.unwrap().is_none());
     credential.revoked.cancelled().await;

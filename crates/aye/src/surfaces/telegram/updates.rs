@@ -261,7 +261,7 @@ impl BotLoop {
             ask.agent.clone(),
             approval,
             shown.digest.clone(),
-            (person.name.clone(), person.who()),
+            (person.name.clone(), person.who(), None),
             None,
         );
         match decided.await {
