@@ -11,7 +11,7 @@ use aye_core::AgentId;
 use aye_core::trail::ChainKey;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Of more changes that others made, nobody is told one by one: whoever follows reads them from the store.
 const MOST_TOLD: u64 = 1_000;
@@ -73,6 +73,15 @@ impl Following {
 
     pub fn lock(&self) -> MutexGuard<'_, Telling> {
         self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None while somebody else tells of changes.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, Telling>> {
+        match self.telling.try_lock() {
+            Ok(telling) => Some(telling),
+            Err(TryLockError::Poisoned(telling)) => Some(telling.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub fn learned(&self) -> u64 {

@@ -42,6 +42,8 @@ pub struct BegunChange<'a> {
 
 /// Who is further behind learns of the others' groups before it begins one of its own: others would have to wait meanwhile.
 const FAR_BEHIND: u64 = 32;
+/// How often a group is begun anew before it waits with everybody else.
+const MOST_TRIES: u32 = 3;
 
 impl Reader {
     pub(super) fn of_the_hub(connection: Connection, shared: Arc<Shared>) -> Result<Self, StoreError> {
@@ -117,13 +119,23 @@ impl Reader {
     }
 
     fn begin_group<'a>(&self, shared: &'a Shared) -> Result<BegunChange<'a>, StoreError> {
-        let (mut group, mut found) = self.connection.begin_group()?;
-        if group > shared.following.learned() + FAR_BEHIND {
+        let mut tries = 0;
+        let (group, found, telling) = loop {
+            let (group, found) = self.connection.begin_group()?;
+            let is_far_behind = group > shared.following.learned() + FAR_BEHIND;
+            let telling = match tries < MOST_TRIES {
+                true => shared.following.try_lock().filter(|_| !is_far_behind),
+                false => Some(shared.following.lock()),
+            };
+            if let Some(telling) = telling {
+                break (group, found, telling);
+            }
+            // Whoever has to wait or to read here does so without the row that all hubs wait for.
             self.connection.roll_back();
             self.at_one_moment(|_| Ok::<_, StoreError>(()))?;
-            (group, found) = self.connection.begin_group()?;
-        }
-        let telling = shared.following.lock();
+            drop(shared.following.lock());
+            tries += 1;
+        };
         let begun = (|| {
             shared.following.learn(self, shared, &telling, group - 1)?;
             if shared.following.learned() != group - 1 {

@@ -183,7 +183,10 @@ impl Postgres {
         let found = self.with(|client| {
             let mut tx = client.transaction()?;
             tx.query_one("SELECT n FROM commits FOR UPDATE", &[])?;
-            tx.query_opt("SELECT 1 FROM groups WHERE n = $1 AND mark = $2", &[&group, &mark])
+            let found = tx.query_opt("SELECT 1 FROM groups WHERE n = $1 AND mark = $2", &[&group, &mark])?;
+            // Waits for the standby, where there is one, beyond what the group itself may have waited for.
+            tx.commit()?;
+            Ok(found)
         })?;
         Ok(found.is_some())
     }
