@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 struct Site {
     dir: tempfile::TempDir,
+    database: String,
     hubs: Vec<Hub>,
 }
 
@@ -19,12 +20,13 @@ impl Site {
         let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
         let first = dir.path().join("0");
         fs::create_dir_all(&first).unwrap();
-        let section = format!("[store]\nurl = \"{}\"\n{config}\n", Cluster::shared().new_database());
+        let database = Cluster::shared().new_database();
+        let section = format!("[store]\nurl = \"{database}\"\n{config}\n");
         fs::write(first.join("config.toml"), section).unwrap();
         let token = first.join("telegram.token");
         fs::write(&token, TOKEN).unwrap();
         fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-        let mut site = Self { dir, hubs: vec![Hub::start_in(first)] };
+        let mut site = Self { dir, database, hubs: vec![Hub::start_in(first)] };
         for n in 1..hubs {
             site.add(n);
         }
@@ -39,6 +41,16 @@ impl Site {
             fs::copy(first.join(file), home.join(file)).unwrap();
         }
         self.hubs.push(Hub::start_in(home));
+    }
+
+    /// Returns once the message about this ask is remembered: a hub that is killed before sends it again.
+    fn once_remembered(&self, ask: &Value) {
+        let name = self.database.trim_start_matches("postgres:///").split('?').next().unwrap();
+        let id = ask["id"].as_str().unwrap();
+        let sql = format!("SELECT count(*) FROM memory WHERE kind = 'message' AND body LIKE '%{id}%'");
+        eventually("the message to be remembered", || {
+            (Cluster::shared().sql(name, &sql) == "1").then_some(())
+        });
     }
 
     fn verify(&self, home: usize) {
@@ -167,6 +179,7 @@ fn another_hub_talks_to_telegram_once_the_first_was_killed() {
     let second = site.hubs[1].raise(&agent, "bot", "b", "question", question("Second?"));
     let message = bot.message(11, "Second?");
     bot.changed(&bot.message(11, "First?"), "Answered");
+    site.once_remembered(&second);
     site.hubs[0].kill();
     bot.press(11, &message, "no");
     let hub = &site.hubs[1];
