@@ -151,6 +151,39 @@ fn the_journey_of_an_ask_names_functions_that_exist() {
         let [file, function, ..] = spans.as_slice() else { panic!("{hop} names no function") };
         let source = fs::read_to_string(root().join("crates/aye/src").join(file)).unwrap();
         assert!(source.contains(&format!("fn {function}")), "{file} has no function {function}");
+        let handed_on = hop.split('|').nth(4).unwrap();
+        for name in handed_on.split('`').skip(1).step_by(2) {
+            let mut words = source.split(|c: char| !c.is_alphanumeric() && c != '_');
+            assert!(words.any(|word| word == name), "{file} knows no {name}, which {function} is said to hand on");
+        }
+    }
+}
+
+#[test]
+fn the_architecture_page_takes_ten_minutes_to_read() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let words = text.replace('|', " ").split_whitespace().count();
+    assert!(words < 2400, "the page has {words} words");
+    let (_, glossary) = text.split_once("## Glossary").unwrap();
+    let explained = glossary.lines().filter(|line| line.starts_with("| ")).count() - 1;
+    assert!(explained <= 15, "the glossary has {explained} words");
+}
+
+#[test]
+fn every_invariant_names_what_checks_it() {
+    let text = fs::read_to_string(root().join("docs/invariants.md")).unwrap();
+    let is_number = |line: &str| line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let mut invariants: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if is_number(line) {
+            invariants.push(line.to_owned());
+        } else if let Some(last) = invariants.last_mut().filter(|_| line.starts_with("   ")) {
+            last.push_str(&format!(" {}", line.trim()));
+        }
+    }
+    assert!(invariants.len() > 40, "the invariants were not found");
+    for invariant in invariants {
+        assert!(spans(&invariant).iter().any(|span| is_rust_test(span) || is_file(span)), "{invariant}");
     }
 }
 
