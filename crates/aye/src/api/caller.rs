@@ -125,14 +125,14 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
                     Err(problem) => return Failure::from(problem).into_response(),
                 }
             }
-            let place = match app.room.admit(&caller.credential) {
-                Ok(place) => place,
+            let slot = match app.limits.admit(&caller.credential) {
+                Ok(slot) => slot,
                 Err(full) => return full.into_response(),
             };
             let (revoked, cut) =
                 (caller.credential.revoked.clone(), request.extensions().get::<Cut>().cloned());
             request.extensions_mut().insert(caller);
-            end_when_revoked(&app, next.run(request).await, revoked, cut, place)
+            end_when_revoked(&app, next.run(request).await, revoked, cut, slot)
         }
         Ok(None) => next.run(request).await,
         Err(failure) => failure.into_response(),

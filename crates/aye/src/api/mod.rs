@@ -10,6 +10,7 @@ mod grants;
 mod guard;
 mod history;
 mod json;
+mod limits;
 mod listeners;
 mod mcp;
 mod metrics;
@@ -17,7 +18,6 @@ mod page;
 mod passkeys;
 mod policy;
 mod replies;
-mod room;
 mod serve;
 mod sessions;
 mod snapshots;
@@ -55,7 +55,7 @@ pub struct AppParts {
     snapshots: Arc<Snapshots>,
     previews: Arc<page::previews::Previews>,
     mcp_calls: Arc<mcp::McpCalls>,
-    room: Arc<room::Room>,
+    limits: Arc<limits::ConnectionLimits>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -76,7 +76,7 @@ impl App {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        let (attempts, snapshots, previews, mcp_calls, room) = Default::default();
+        let (attempts, snapshots, previews, mcp_calls, limits) = Default::default();
         let (hosts, url) = (Arc::new(hosts), url.into());
         Self(Arc::new(AppParts {
             hub,
@@ -86,7 +86,7 @@ impl App {
             snapshots,
             previews,
             mcp_calls,
-            room,
+            limits,
             stop,
             tasks,
         }))

@@ -5,7 +5,7 @@ use super::caller::Caller;
 use super::json::{Body, Failure, LARGE, PathId, Reply, ok};
 use crate::hub::{Challenge, NewRun};
 use crate::protocol::{Link, PasskeyInfo, Passkeys, RemovePasskey};
-use crate::webauthn::{Assertion, Purpose, Registration, Site};
+use crate::webauthn::{Assertion, PasskeyRegistration, Purpose, Site};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -57,7 +57,7 @@ pub enum ChallengePurpose {
         run: NewRun,
     },
     AddPasskey {
-        registration: Registration,
+        registration: PasskeyRegistration,
         name: Text,
     },
     RemovePasskey {
@@ -109,7 +109,7 @@ fn site(app: &App, headers: &HeaderMap) -> Result<Site, Failure> {
 pub struct NewPasskey {
     /// What people call it: the phone, the laptop, the key on the ring.
     name: Text,
-    registration: Registration,
+    registration: PasskeyRegistration,
     /// By a passkey that is there; only the first needs none.
     assertion: Option<Assertion>,
 }

@@ -1,7 +1,7 @@
 //! Replies that take a while to be sent: they end when the token they were asked for with is revoked.
 
 use super::App;
-use super::room::CallPlace;
+use super::limits::CallSlot;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
@@ -22,7 +22,7 @@ pub fn end_when_revoked(
     response: Response,
     revoked: CancellationToken,
     cut: Option<Cut>,
-    place: CallPlace,
+    slot: CallSlot,
 ) -> Response {
     let short = response.body().size_hint().exact().is_some_and(|size| size <= SHORT);
     let Some(Cut(cut)) = cut.filter(|_| !short) else { return response };
@@ -36,7 +36,7 @@ pub fn end_when_revoked(
         }
     });
     response
-        .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _place: place }))
+        .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _slot: slot }))
 }
 
 /// A body that is handed on piece by piece, so that it is known how long it is being sent.
@@ -44,7 +44,7 @@ struct InPieces {
     body: Body,
     rest: Bytes,
     _sent: DropGuard,
-    _place: CallPlace,
+    _slot: CallSlot,
 }
 
 impl HttpBody for InPieces {

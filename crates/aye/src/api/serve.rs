@@ -1,9 +1,9 @@
 //! Connections, on the listen address and on the Unix socket. Every one has an owner that ends it.
 
 use super::caller::Peer;
+use super::limits::ConnectionSlot;
 use super::listeners::Listeners;
 use super::replies::Cut;
-use super::room::Place;
 use super::{App, router};
 use crate::hub::this_process;
 use axum::Router;
@@ -35,13 +35,13 @@ pub async fn serve(app: App, listeners: Listeners) {
 }
 
 async fn accept_tcp(app: App, router: Router, listener: TcpListener, tls: Option<TlsAcceptor>) {
-    while let Some((place, (stream, address))) = next(&app, true, || listener.accept()).await {
+    while let Some((slot, (stream, address))) = next(&app, true, || listener.accept()).await {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
         app.tasks.clone().spawn(async move {
-            let _place = place;
+            let _slot = slot;
             let peer = Peer::Tcp(address);
             match tls {
                 None => converse(stream, peer, router, &app).await,
@@ -60,12 +60,12 @@ async fn accept_unix(app: App, router: Router, listener: UnixListener) {
         let (stream, _) = listener.accept().await?;
         Ok((stream.peer_cred()?, stream))
     };
-    while let Some((place, (peer, stream))) = next(&app, false, accept).await {
+    while let Some((slot, (peer, stream))) = next(&app, false, accept).await {
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
         let peer = Peer::Unix { uid: peer.uid(), process: pid.and_then(this_process) };
         let (app, router) = (app.clone(), router.clone());
         app.tasks.clone().spawn(async move {
-            let _place = place;
+            let _slot = slot;
             converse(stream, peer, router, &app).await;
         });
     }
@@ -76,16 +76,16 @@ async fn next<T, F: Future<Output = io::Result<T>>>(
     app: &App,
     over_network: bool,
     accept: impl Fn() -> F,
-) -> Option<(Place, T)> {
-    let place = tokio::select! {
+) -> Option<(ConnectionSlot, T)> {
+    let slot = tokio::select! {
         () = app.stop.cancelled() => return None,
-        place = app.room.place(over_network) => place?,
+        slot = app.limits.slot(over_network) => slot?,
     };
     loop {
         tokio::select! {
             () = app.stop.cancelled() => return None,
             accepted = accept() => match accepted {
-                Ok(accepted) => return Some((place, accepted)),
+                Ok(accepted) => return Some((slot, accepted)),
                 Err(error) => rest_after(error).await,
             }
         }
@@ -116,7 +116,7 @@ async fn shake_hands(stream: TcpStream, tls: TlsAcceptor, app: &App) -> Option<T
 
 /// How long a client may take to say what it wants.
 fn slowest(app: &App) -> Duration {
-    if app.room.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
+    if app.limits.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
 }
 
 async fn converse<S>(stream: S, peer: Peer, router: Router, app: &App)

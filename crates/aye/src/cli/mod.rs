@@ -13,6 +13,7 @@ mod doctor;
 mod hook;
 mod hooks;
 mod list;
+mod listen;
 mod log;
 mod mcp;
 mod named;
@@ -24,7 +25,6 @@ mod passkey;
 mod pending;
 mod policy;
 mod progress;
-mod reach;
 mod run;
 mod service;
 mod show;
@@ -115,8 +115,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     /// Run another program in a session of its own, and keep all that it starts below this process
-    #[command(name = process::ASIDE, hide = true)]
-    Aside {
+    #[command(name = process::OWN_SESSION, hide = true)]
+    OwnSession {
         /// End it when the program that started this one is gone
         #[arg(long)]
         with_parent: bool,
@@ -233,11 +233,11 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Verify(verify) => verify.run(&home),
         Command::Store(store) => store.run(&home),
         Command::Completions(completions) => completions.run(),
-        Command::Aside { with_parent, command } => match command.split_first() {
+        Command::OwnSession { with_parent, command } => match command.split_first() {
             Some((program, arguments)) => {
                 // What the agent creates is not ours either.
                 rustix::process::umask(usual);
-                let code = small()?.block_on(process::run_aside(program, arguments, with_parent))?;
+                let code = small()?.block_on(process::run_in_own_session(program, arguments, with_parent))?;
                 Ok(ExitCode::from(code))
             }
             None => anyhow::bail!("name the program"),

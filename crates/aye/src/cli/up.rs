@@ -1,6 +1,6 @@
 use super::Done;
 use super::browser;
-use super::reach::Reach;
+use super::listen::ListenArgs;
 use super::service;
 use crate::agents::demo;
 use crate::api::{AllowedHosts, App, Listeners, serve};
@@ -37,7 +37,7 @@ Examples:
 Ctrl-C or SIGTERM stops it. Waiting agents keep waiting, and nothing is lost.")]
 pub struct Up {
     #[command(flatten)]
-    reach: Reach,
+    listen: ListenArgs,
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
@@ -52,9 +52,9 @@ pub struct Up {
 impl Up {
     pub async fn run(self, home: Home) -> Done {
         telemetry::start();
-        let reach = self.reach.check(&home)?;
+        let checked = self.listen.check(&home)?;
         if self.install_service {
-            service::install(&home, self.reach.listen, self.reach.arguments()?)?;
+            service::install(&home, self.listen.listen, self.listen.arguments()?)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut signals = Signals::listen()?;
@@ -68,9 +68,9 @@ impl Up {
         let _lock = home.lock()?;
         allow_many_connections();
 
-        let listeners = Listeners::bind(self.reach.listen, reach.tls.clone(), &home.socket()).await?;
+        let listeners = Listeners::bind(self.listen.listen, checked.tls.clone(), &home.socket()).await?;
         let listening = listeners.address()?;
-        let url = reach.url(listening);
+        let url = checked.url(listening);
         let hub = tokio::select! {
             hub = Hub::open(&home, Clock::system()) => hub?,
             // Another hub may have the database, for as long as it likes.
@@ -78,9 +78,9 @@ impl Up {
         };
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         hub.start_timers(&tasks, stop.clone());
-        let address = reach.address(listening);
-        hub.serves_pages(Pages::of(reach.public.as_ref(), reach.tls.is_some(), listening.port()));
-        let hosts = AllowedHosts::of(listening, reach.tls.is_some(), reach.public);
+        let address = checked.address(listening);
+        hub.serves_pages(Pages::of(checked.public.as_ref(), checked.tls.is_some(), listening.port()));
+        let hosts = AllowedHosts::of(listening, checked.tls.is_some(), checked.public);
         let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link().await?;
         tasks.spawn(serve(app, listeners));

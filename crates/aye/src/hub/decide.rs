@@ -38,12 +38,12 @@ impl Lookup {
     /// `told` is the folder that was named with the ask.
     pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> PolicyReading {
         let profile = &agent.profile;
-        let standing = AgentFolder::of(profile, told);
+        let folder = AgentFolder::of(profile, told);
         let (tool, input) = tool_and_input(body);
         let call = ToolCall {
             agent_kind: &profile.kind,
             cwd: &profile.cwd,
-            folder: standing.folder(),
+            folder: folder.folder(),
             tool: &tool,
             input: &input,
             places: &self.places,
@@ -56,8 +56,8 @@ impl Lookup {
         PolicyReading {
             policy,
             about: (profile.kind.clone(), profile.cwd.clone()),
-            bases: is_here(profile).then(|| standing.bases(profile)),
-            cwd_is_checked: standing.is_checked(),
+            bases: is_here(profile).then(|| folder.bases(profile)),
+            cwd_is_checked: folder.is_checked(),
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::protocol::PasskeyInfo;
 use crate::store::passkeys::{added_detail, used_detail};
 use crate::store::{Kept, PasskeyRow, Reader, Room, Ticket, TicketFor, Tx};
 use crate::webauthn::{
-    Assertion, Encoded, Pages, Purpose, Registered, Registration, Site, Statement, Unproven, check_assertion,
-    check_registration,
+    Assertion, Encoded, Pages, PasskeyRegistration, Purpose, Registered, Site, Statement, Unproven,
+    check_assertion, check_registration,
 };
 use aye_core::digest::hex;
 use aye_core::{AgentId, AskId, Text};
@@ -235,7 +235,7 @@ impl Hub {
     }
 
     /// What a new passkey says of itself. The challenge stays out: first another passkey may have to sign for it.
-    fn read_registration(&self, registration: &Registration) -> Result<Registered, Problem> {
+    fn read_registration(&self, registration: &PasskeyRegistration) -> Result<Registered, Problem> {
         let statement =
             Statement { purpose: Purpose::Register, nonce: &registration.nonce, subject: &json!({}) };
         check_registration(registration, statement, &self.pages()).map_err(|why| self.not_added(&why))
@@ -243,7 +243,7 @@ impl Hub {
 
     pub fn subject_of_addition(
         &self,
-        registration: &Registration,
+        registration: &PasskeyRegistration,
         name: &Text,
     ) -> Result<(Purpose, Value), Problem> {
         let new = self.read_registration(registration)?;
@@ -257,7 +257,7 @@ impl Hub {
     /// Adds a passkey: the first by its link, any other by the signature of one that is there.
     pub async fn add_passkey(
         &self,
-        (registration, name): (Registration, Text),
+        (registration, name): (PasskeyRegistration, Text),
         assertion: Option<Assertion>,
         (session, who): (String, String),
     ) -> Result<PasskeyInfo, Problem> {

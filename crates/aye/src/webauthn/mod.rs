@@ -66,7 +66,7 @@ pub struct Assertion {
 /// A new passkey, as the browser gives it. Nothing vouches for it but whoever may add one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Registration {
+pub struct PasskeyRegistration {
     pub nonce: String,
     pub authenticator_data: Encoded,
     pub client_data: Encoded,
@@ -162,7 +162,7 @@ pub fn check_assertion(
 }
 
 pub fn check_registration(
-    registration: &Registration,
+    registration: &PasskeyRegistration,
     statement: Statement,
     pages: &Pages,
 ) -> Result<Registered, Unproven> {

@@ -44,7 +44,7 @@ fn every_byte_that_is_changed_breaks_the_signature() {
     let statement = Statement { purpose: Purpose::Allow, nonce: "n", subject: &subject };
     let register = Statement { purpose: Purpose::Register, nonce: "r", subject: &Value::Null };
     let mut key = Authenticator::new(SITE, "aye.example");
-    let new: Registration = serde_json::from_value(key.register(&challenge(register))).unwrap();
+    let new: PasskeyRegistration = serde_json::from_value(key.register(&challenge(register))).unwrap();
     let new = check_registration(&new, register, &pages()).unwrap();
     assert_eq!((new.rp.as_str(), &new.credential.0), ("aye.example", &key.credential));
     let assertion: Assertion = serde_json::from_value(key.assert(&challenge(statement))).unwrap();
@@ -78,7 +78,7 @@ fn an_assertion_is_no_registration_and_the_other_way_round() {
     for field in ["credential", "signature"] {
         assertion.as_object_mut().unwrap().shift_remove(field);
     }
-    let registration: Registration = serde_json::from_value(assertion).unwrap();
+    let registration: PasskeyRegistration = serde_json::from_value(assertion).unwrap();
     assert_eq!(check_registration(&registration, statement, &pages()), Err(Unproven::OtherChallenge));
 }
 
@@ -86,7 +86,7 @@ fn an_assertion_is_no_registration_and_the_other_way_round() {
 fn data_that_is_cut_anywhere_is_refused_and_never_a_panic() {
     let statement = Statement { purpose: Purpose::Register, nonce: "n", subject: &Value::Null };
     let key = Authenticator::new(SITE, "aye.example");
-    let whole: Registration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
+    let whole: PasskeyRegistration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
     assert!(check_registration(&whole, statement, &pages()).is_ok());
     for end in 0..whole.authenticator_data.0.len() {
         let mut cut = whole.clone();
@@ -231,10 +231,10 @@ fn changed(bytes: &Encoded, flags: u8, tail: &[u8]) -> Encoded {
 fn authenticator_data_is_what_its_flags_say_and_nothing_more() {
     let statement = Statement { purpose: Purpose::Register, nonce: "n", subject: &Value::Null };
     let key = Authenticator::new(SITE, "aye.example");
-    let whole: Registration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
+    let whole: PasskeyRegistration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
     let check = |flags: u8, tail: &[u8]| {
         let authenticator_data = changed(&whole.authenticator_data, flags, tail);
-        check_registration(&Registration { authenticator_data, ..whole.clone() }, statement, &pages())
+        check_registration(&PasskeyRegistration { authenticator_data, ..whole.clone() }, statement, &pages())
     };
     const ELIGIBLE: u8 = 1 << 3;
     const BACKED_UP: u8 = 1 << 4;
@@ -256,13 +256,13 @@ fn authenticator_data_is_what_its_flags_say_and_nothing_more() {
 fn a_page_around_ours_is_refused_whatever_is_said_of_it() {
     let statement = Statement { purpose: Purpose::Register, nonce: "n", subject: &Value::Null };
     let key = Authenticator::new(SITE, "aye.example");
-    let whole: Registration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
+    let whole: PasskeyRegistration = serde_json::from_value(key.register(&challenge(statement))).unwrap();
     let said: Value = serde_json::from_slice(&whole.client_data.0).unwrap();
     let check = |field: &str, value: Value| {
         let mut said = said.clone();
         said[field] = value;
         let client_data = Encoded(said.to_string().into_bytes());
-        check_registration(&Registration { client_data, ..whole.clone() }, statement, &pages())
+        check_registration(&PasskeyRegistration { client_data, ..whole.clone() }, statement, &pages())
     };
     assert!(check("crossOrigin", json!(false)).is_ok());
     assert_eq!(check("crossOrigin", json!(true)), Err(Unproven::OtherOrigin));

@@ -3,7 +3,7 @@
 
 use super::joined::Input;
 use crate::agents::driven::Writer;
-use crate::agents::driven::process::{ASIDE, WITH_PARENT};
+use crate::agents::driven::process::{OWN_SESSION, WITH_PARENT};
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::processes::Process;
 use crate::random::random_hex;
@@ -57,7 +57,7 @@ impl Server {
         let token = random_hex::<32>()?;
         let ourselves = std::env::current_exe().context("cannot find this program itself")?;
         let mut command = Command::new(ourselves);
-        command.args([ASIDE, WITH_PARENT, "--"]).arg(program).arg("app-server").args(arguments);
+        command.args([OWN_SESSION, WITH_PARENT, "--"]).arg(program).arg("app-server").args(arguments);
         command.args(["--listen", "ws://127.0.0.1:0", "--ws-auth", "capability-token"]);
         command.args(["--ws-token-sha256", &sha256_hex(token.as_bytes())]).env_remove("AYE_TOKEN");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -150,16 +150,20 @@ impl Drop for AgentProcess {
     }
 }
 
-/// The command that [`run_aside`] serves.
-pub const ASIDE: &str = "aside";
+/// The command that [`run_in_own_session`] serves.
+pub const OWN_SESSION: &str = "own-session";
 
-/// With it, the program ends when whoever started [`run_aside`] is gone. A launcher is asked to end and passes that on to
+/// With it, the program ends when whoever started [`run_in_own_session`] is gone. A launcher is asked to end and passes that on to
 /// the program that it started; being killed along with its parent, as what is bound is, it could not.
 pub const WITH_PARENT: &str = "--with-parent";
 
 /// Runs the program that is named in a session of its own: a program that shares our terminal could type answers
 /// into it.
-pub async fn run_aside(program: &OsStr, arguments: &[OsString], with_parent: bool) -> anyhow::Result<u8> {
+pub async fn run_in_own_session(
+    program: &OsStr,
+    arguments: &[OsString],
+    with_parent: bool,
+) -> anyhow::Result<u8> {
     rustix::process::setsid().context("cannot leave this session")?;
     let mut command = std::process::Command::new(program);
     command.args(arguments);
@@ -190,7 +194,7 @@ pub async fn run_aside(program: &OsStr, arguments: &[OsString], with_parent: boo
 pub fn spawn(start: &Launch) -> anyhow::Result<Agent> {
     let program = require_program(start.program, start.variable)?;
     let mut command = Command::new(start.ourselves);
-    command.arg(ASIDE).arg("--").arg(std::path::absolute(program)?);
+    command.arg(OWN_SESSION).arg("--").arg(std::path::absolute(program)?);
     command.args(start.arguments).current_dir(start.cwd).env_remove("AYE_TOKEN").env(DRIVEN, "1");
     command.envs(start.environment.iter().map(|(name, value)| (name, value)));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

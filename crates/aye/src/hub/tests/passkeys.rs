@@ -3,7 +3,7 @@
 use super::policy::{decision, rule};
 use super::*;
 use crate::es256::PublicKey;
-use crate::webauthn::{Assertion, Pages, Purpose, Registration, Site};
+use crate::webauthn::{Assertion, Pages, PasskeyRegistration, Purpose, Site};
 use aye_testkit::authenticator::Authenticator;
 use aye_testkit::postgres::Cluster;
 
@@ -76,13 +76,13 @@ impl Desk {
         serde_json::to_value(challenge).unwrap()
     }
 
-    async fn registration(&self, key: &Authenticator) -> Registration {
+    async fn registration(&self, key: &Authenticator) -> PasskeyRegistration {
         read(key.register(&self.challenge(Purpose::Register, json!({})).await))
     }
 
     async fn add(
         &self,
-        registration: Registration,
+        registration: PasskeyRegistration,
         assertion: Option<Assertion>,
         session: &str,
     ) -> Result<PasskeyInfo, Problem> {

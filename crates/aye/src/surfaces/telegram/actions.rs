@@ -71,37 +71,18 @@ const MOVED_ON: &str = "That button belongs to an earlier question.";
 
 /// What a press of this button by this person makes of the form.
 pub fn press(body: &Body, draft: Draft, action: &Action, who: Who) -> FormStep {
-    let question = match action {
+    match action {
         Action::Pick { question, .. }
         | Action::Toggle { question, .. }
         | Action::Done { question }
         | Action::Words { question }
         | Action::Notes { question }
         | Action::Skip { question }
-        | Action::Back { question } => Some(*question),
-        Action::Change { .. }
-        | Action::Send
-        | Action::StopTyping
-        | Action::AllowOnce
-        | Action::AllowSession
-        | Action::AllowAlways
-        | Action::Deny
-        | Action::DenyWhy
-        | Action::Approve
-        | Action::Outline
-        | Action::PassPlan
-        | Action::DropPlan
-        | Action::Cancel
-        | Action::Show { .. }
-        | Action::ShowAll
-        | Action::Answer { .. }
-        | Action::Prompt
-        | Action::Drop => None,
-    };
-    if question.is_some_and(|question| question != draft.at) {
-        return FormStep::Stale(MOVED_ON);
-    }
-    match action {
+        | Action::Back { question }
+            if *question != draft.at =>
+        {
+            FormStep::Stale(MOVED_ON)
+        }
         Action::Pick { option, .. } => draft.pick(body, *option, who),
         Action::Toggle { option, .. } => draft.toggle(*option, who),
         Action::Done { .. } => draft.done(body),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tokio_rustls::TlsAcceptor;
 
 #[derive(Args)]
-pub struct Reach {
+pub struct ListenArgs {
     /// Address to listen on; port 0 picks a free one. To be reachable from other machines it needs TLS or a proxy
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7177")]
     pub listen: SocketAddr,
@@ -33,7 +33,7 @@ pub struct Checked {
     pub public: Option<HubUrl>,
 }
 
-impl Reach {
+impl ListenArgs {
     pub fn check(&self, home: &Home) -> anyhow::Result<Checked> {
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(tls::server(certificate, key)?),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_said_again_names_files_wherever_it_is_said() {
-        let reach = Reach {
+        let listen = ListenArgs {
             listen: "0.0.0.0:7177".parse().unwrap(),
             tls_cert: Some("/etc/aye/cert.pem".into()),
             tls_key: Some("key.pem".into()),
@@ -163,6 +163,6 @@ mod tests {
             "--tls-key",
             key.to_str().unwrap(),
         ];
-        assert_eq!(reach.arguments().unwrap(), expected);
+        assert_eq!(listen.arguments().unwrap(), expected);
     }
 }

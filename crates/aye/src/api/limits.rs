@@ -1,5 +1,5 @@
-//! How much room there is. Agents wait in calls that last for hours, and each holds a connection; however many they
-//! make, people still get in.
+//! How many connections there may be. Agents wait in calls that last for hours, and each holds a connection; however many
+//! they make, people still get in.
 
 use super::json::Failure;
 use crate::hub::Credential;
@@ -17,40 +17,40 @@ const FOR_SOCKET: usize = 512;
 /// Seconds after which it is worth trying again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-pub struct Room {
+pub struct ConnectionLimits {
     all: Arc<Semaphore>,
     network: Arc<Semaphore>,
     for_people: usize,
 }
 
-/// A connection's place among all; it is free again when this is dropped.
-pub struct Place {
+/// One of the connections that there may be; free again when this is dropped.
+pub struct ConnectionSlot {
     _all: OwnedSemaphorePermit,
     _network: Option<OwnedSemaphorePermit>,
 }
 
-/// Of a call for as long as it is under way; none for a person's.
-pub type CallPlace = Option<OwnedSemaphorePermit>;
+/// Held by a call for as long as it is under way; none for a person's.
+pub type CallSlot = Option<OwnedSemaphorePermit>;
 
-impl Default for Room {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self::of(CONNECTIONS, FOR_PEOPLE, FOR_SOCKET)
     }
 }
 
-impl Room {
+impl ConnectionLimits {
     fn of(all: usize, for_people: usize, for_socket: usize) -> Self {
         let network = Arc::new(Semaphore::new(all.saturating_sub(for_socket)));
         Self { all: Arc::new(Semaphore::new(all)), network, for_people }
     }
 
-    /// Waits for a place. None only if there will never be one.
-    pub async fn place(&self, over_network: bool) -> Option<Place> {
+    /// Waits for a slot. None only if there will never be one.
+    pub async fn slot(&self, over_network: bool) -> Option<ConnectionSlot> {
         let network = match over_network {
             true => Some(self.network.clone().acquire_owned().await.ok()?),
             false => None,
         };
-        Some(Place { _all: self.all.clone().acquire_owned().await.ok()?, _network: network })
+        Some(ConnectionSlot { _all: self.all.clone().acquire_owned().await.ok()?, _network: network })
     }
 
     /// Whether what is left is for people.
@@ -60,14 +60,14 @@ impl Room {
     }
 
     /// Admits a call of this token.
-    pub fn admit(&self, credential: &Credential) -> Result<CallPlace, Full> {
+    pub fn admit(&self, credential: &Credential) -> Result<CallSlot, Full> {
         match credential.role {
             Role::Operator => Ok(None),
             Role::Agent | Role::Viewer if self.is_crowded() => Err(Full::Connections),
             Role::Viewer => Ok(None),
             Role::Agent => {
-                let place = credential.calls.clone().try_acquire_owned();
-                place.map(Some).map_err(|_| Full::Token)
+                let slot = credential.calls.clone().try_acquire_owned();
+                slot.map(Some).map_err(|_| Full::Token)
             }
         }
     }
@@ -102,20 +102,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_left_at_last_is_for_people_and_for_the_socket() {
-        let room = Room::of(6, 3, 1);
+        let limits = ConnectionLimits::of(6, 3, 1);
         let mut held = Vec::new();
         for _ in 0..3 {
-            assert!(!room.is_crowded());
-            held.push(room.place(true).await.unwrap());
+            assert!(!limits.is_crowded());
+            held.push(limits.slot(true).await.unwrap());
         }
-        assert!(room.is_crowded());
-        held.push(room.place(true).await.unwrap());
-        held.push(room.place(true).await.unwrap());
+        assert!(limits.is_crowded());
+        held.push(limits.slot(true).await.unwrap());
+        held.push(limits.slot(true).await.unwrap());
         // The network has had its share; the socket still gets in.
-        let more = tokio::time::timeout(std::time::Duration::from_millis(10), room.place(true)).await;
+        let more = tokio::time::timeout(std::time::Duration::from_millis(10), limits.slot(true)).await;
         assert!(more.is_err());
-        held.push(room.place(false).await.unwrap());
+        held.push(limits.slot(false).await.unwrap());
         held.clear();
-        assert!(!room.is_crowded());
+        assert!(!limits.is_crowded());
     }
 }
