@@ -276,6 +276,7 @@ fn a_frame_that_cannot_be_carried_out_says_why_and_changes_nothing() {
     assert_eq!(refused(json!({"id": "a b"})), invalid("id"));
     assert_eq!(refused(json!({"digest": null})), invalid("digest"));
     assert_eq!(refused(json!({"force": true})), invalid("force"));
+    assert_eq!(refused(json!({"type": "token"})), invalid("id"), "it has other fields");
     for kind in [json!("withdraw"), json!("snapshot"), json!(""), json!(null), json!(1)] {
         assert_eq!(refused(json!({"type": kind})), (400, nothing.clone(), nothing.clone()), "{kind}");
     }

@@ -154,7 +154,10 @@ fn the_journey_of_an_ask_names_functions_that_exist() {
         let handed_on = hop.split('|').nth(4).unwrap();
         for name in handed_on.split('`').skip(1).step_by(2) {
             let mut words = source.split(|c: char| !c.is_alphanumeric() && c != '_');
-            assert!(words.any(|word| word == name), "{file} knows no {name}, which {function} is said to hand on");
+            assert!(
+                words.any(|word| word == name),
+                "{file} knows no {name}, which {function} is said to hand on"
+            );
         }
     }
 }
@@ -172,7 +175,8 @@ fn the_architecture_page_takes_ten_minutes_to_read() {
 #[test]
 fn every_invariant_names_what_checks_it() {
     let text = fs::read_to_string(root().join("docs/invariants.md")).unwrap();
-    let is_number = |line: &str| line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let is_number =
+        |line: &str| line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
     let mut invariants: Vec<String> = Vec::new();
     for line in text.lines() {
         if is_number(line) {

@@ -4,7 +4,7 @@ use super::random_name;
 use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::processes::host;
-use crate::protocol::{ConversationEvent, NewAsk, Registration, Resolution};
+use crate::protocol::{ConversationEvent, NewAsk, Registration, Resolution, Timeout};
 use aye_core::{AgentId, AgentKind, AskId, AskView, Body, Can, Key, Reach, Receipt, Report, Withdrawal};
 use serde_json::Value;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Script {
 /// An ask beyond its body.
 #[derive(Default)]
 pub struct Extra {
-    pub timeout: Option<String>,
+    pub timeout: Option<Timeout>,
     pub can: Can,
     /// On whose behalf it asks, in words.
     pub sub_agent: Option<String>,
@@ -75,7 +75,7 @@ impl Script {
         let agent = self.client.agent().clone();
         let key = Key::from_displayed(&format_args!("{agent}/{}", random_name()?));
         let ask = NewAsk {
-            timeout: extra.timeout.map(Value::from),
+            timeout: extra.timeout,
             can: extra.can,
             sub_agent: extra.sub_agent.map(Into::into),
             ..NewAsk::new(key, agent, body)

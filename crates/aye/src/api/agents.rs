@@ -2,11 +2,12 @@ use super::App;
 use super::asks::wait;
 use super::caller::{Caller, Peer};
 use super::json::{Body, Failure, LARGE, Params, PathId, Reply, ok};
-use crate::hub::{EventPage, NewRun, Projects, is_parent};
+use crate::hub::{EventPage, is_parent};
 use crate::processes::Process;
 use crate::protocol::{
     Agents, AgentsQuery, ApprovePlan, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery,
-    NewReport, NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
+    NewReport, NewRun, NumberedCommand, NumberedEvent, Projects, Prompt, Queued, Registration, Reported,
+    Title,
 };
 use axum::Extension;
 use axum::extract::State;

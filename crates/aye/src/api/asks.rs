@@ -3,15 +3,14 @@ use super::caller::Caller;
 use super::history::filter;
 use super::json::{Body, Failure, LARGE, Params, PathId, Reply, ok};
 use crate::hub::{AnswerCall, AskFilter, Raise, Raised};
-use crate::protocol::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, WaitQuery, Withdraw};
+use crate::protocol::{
+    Asks, AsksQuery, Late, NewAnswer, NewAsk, OpaqueVoucher, RaisedAsk, WaitQuery, Withdraw,
+};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use aye_core::invalid::decode;
 use aye_core::{Ask, AskId, Can, Delivery, Invalid, RaisedBody};
-use jiff::SignedDuration;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 const LONGEST_WAIT: u64 = 600;
@@ -70,7 +69,7 @@ pub async fn raise(
 
 fn raised(raised: Raised) -> Reply<RaisedAsk<Ask>> {
     let status = if raised.new { StatusCode::CREATED } else { StatusCode::OK };
-    let voucher = raised.voucher.map(|voucher| json!(voucher));
+    let voucher = raised.voucher.map(|voucher| OpaqueVoucher::of(&voucher));
     Reply(status, RaisedAsk { ask: raised.ask, voucher })
 }
 
@@ -82,7 +81,7 @@ fn checked(new: NewAsk) -> Result<Raise, Invalid> {
         body,
         before,
         cwd: new.cwd.map(String::from),
-        timeout: new.timeout.map(|timeout| duration(&timeout)).transpose()?,
+        timeout: new.timeout.map(Into::into),
         tool_use_id: new.tool_use_id.map(String::from),
         sub_agent: new.sub_agent.map(String::from),
         can: new.can,
@@ -97,18 +96,9 @@ pub async fn late(
 ) -> Result<Reply<RaisedAsk<Ask>>, Failure> {
     caller.speaks_for(&late.ask.agent)?;
     let raise = checked(late.ask).map_err(|invalid| invalid.under("ask"))?;
-    let voucher = late.voucher.map(decode).transpose().map_err(|invalid| invalid.under("voucher"))?;
+    let voucher = late.voucher.map(OpaqueVoucher::read).transpose();
+    let voucher = voucher.map_err(|invalid| invalid.under("voucher"))?;
     Ok(raised(app.hub.record_late(id, raise, voucher).await?))
-}
-
-fn duration(timeout: &Value) -> Result<SignedDuration, Invalid> {
-    let read = match timeout {
-        Value::String(text) => text.parse().ok(),
-        Value::Number(seconds) => seconds.as_i64().map(SignedDuration::from_secs),
-        _ => None,
-    };
-    let positive = read.filter(|duration: &SignedDuration| duration.is_positive());
-    positive.ok_or_else(|| Invalid::new("timeout", "must be a duration such as \"300s\" or \"5m\""))
 }
 
 /// How long a call may wait.

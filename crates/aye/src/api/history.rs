@@ -3,7 +3,7 @@
 use super::App;
 use super::json::{Failure, Params};
 use crate::hub::{AskFilter, Decider, Hub, Problem};
-use crate::protocol::{AsksQuery, ExportFormat};
+use crate::protocol::{AsksQuery, DeciderFilter, ExportFormat, StateFilter};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -19,25 +19,28 @@ const LONGEST_WORDS: usize = 200;
 
 pub fn filter(query: AsksQuery, most: u32) -> Result<AskFilter, Failure> {
     let bad = |why: &str| Err(Failure::new(StatusCode::BAD_REQUEST, why));
-    let state = query.state.filter(|state| state != "all");
-    let known = ["open", "answered", "expired", "withdrawn", "ended"];
-    if state.as_deref().is_some_and(|state| !known.contains(&state)) {
-        return bad("state must be open, answered, expired, withdrawn, ended or all");
-    }
-    let decided_by = match (query.rule, query.decided_by.as_deref()) {
-        (Some(rule), None | Some("rules")) => Some(Decider::Rule(rule)),
-        (None, Some("rules")) => Some(Decider::AnyRule),
-        (None, Some("people")) => Some(Decider::Person),
+    let state = match query.state {
+        Some(StateFilter::Open) => Some("open"),
+        Some(StateFilter::Answered) => Some("answered"),
+        Some(StateFilter::Expired) => Some("expired"),
+        Some(StateFilter::Withdrawn) => Some("withdrawn"),
+        Some(StateFilter::Ended) => Some("ended"),
+        Some(StateFilter::All) | None => None,
+    };
+    let decided_by = match (query.rule, query.decided_by) {
+        (Some(rule), None | Some(DeciderFilter::Rules)) => Some(Decider::Rule(rule)),
+        (None, Some(DeciderFilter::Rules)) => Some(Decider::AnyRule),
+        (None, Some(DeciderFilter::People)) => Some(Decider::Person),
         (None, None) => None,
-        (_, Some(_)) => {
-            return bad("decided_by must be people or rules; rule can be combined with rules only");
+        (Some(_), Some(DeciderFilter::People)) => {
+            return bad("rule can be combined with decided_by=rules only");
         }
     };
     if query.words.as_ref().is_some_and(|words| words.len() > LONGEST_WORDS) {
         return bad("words may be at most 200 bytes long");
     }
     Ok(AskFilter {
-        state,
+        state: state.map(str::to_owned),
         agent: query.agent,
         id_prefix: query.id.map(String::from),
         kind: query.kind,
@@ -49,6 +52,7 @@ pub fn filter(query: AsksQuery, most: u32) -> Result<AskFilter, Failure> {
         limit: query.limit.unwrap_or(most).min(most),
     })
 }
+
 pub async fn export(State(app): State<App>, Params(query): Params<AsksQuery>) -> Result<Response, Failure> {
     let format = query.format.unwrap_or_default();
     let (kind, name) = match format {

@@ -31,7 +31,9 @@ pub use listeners::{Listeners, addresses};
 pub use serve::serve;
 
 use crate::hub::Hub;
-use crate::protocol::{Asks, AsksQuery, Call, PasskeyInfo, calls};
+use crate::protocol::{
+    Asks, AsksQuery, Call, ClientFrame, Frame, NewRun, PasskeyInfo, Projects, SentResult, calls,
+};
 use attempts::Attempts;
 use axum::Router;
 use axum::middleware;
@@ -139,18 +141,14 @@ fn table(app: &App) -> Table {
 
     t.add(calls::AGENTS, Viewer, agents::list);
     t.add(
-        Takes::<crate::hub::NewRun, aye_core::Agent>::post(
+        Takes::<NewRun, aye_core::Agent>::post(
             "/api/agents",
             "Start a driven run, and wait until it is there",
         ),
         Operator,
         agents::start,
     );
-    t.add(
-        Gives::<crate::hub::Projects>::get("/api/projects", "What runs can be started with"),
-        Viewer,
-        agents::projects,
-    );
+    t.add(Gives::<Projects>::get("/api/projects", "What runs can be started with"), Viewer, agents::projects);
     t.add(calls::AGENT, Viewer, agents::get);
     t.add(calls::REGISTER, Agent, agents::register);
     t.add(calls::EVENTS, Viewer, agents::events);
@@ -232,6 +230,7 @@ fn table(app: &App) -> Table {
     );
     t.add(Plain::get("/metrics", "Figures, in the text format of Prometheus"), Viewer, metrics::metrics);
     t.add(calls::FOLLOW, Viewer, ws::upgrade);
+    t.add_frames::<ClientFrame, Frame, SentResult>(calls::FOLLOW.path);
     t.add(
         Takes::<sessions::NewSession>::post("/api/sign-in", "Trade a one-time code for a browser's session"),
         Needs::Nothing,

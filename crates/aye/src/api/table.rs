@@ -50,6 +50,7 @@ struct Described {
     query: Option<Value>,
     takes: Option<Value>,
     gives: Option<Value>,
+    frames: Option<Value>,
 }
 
 /// The API described, as OpenAPI.
@@ -84,7 +85,22 @@ impl Table {
         let query = is_there(Q::json_schema(&mut self.schemas));
         let takes = is_there(self.schemas.subschema_for::<B>());
         let gives = is_there(self.schemas.subschema_for::<R>());
-        self.calls.push(Described { method, path, about, needs, query, takes, gives });
+        self.calls.push(Described { method, path, about, needs, query, takes, gives, frames: None });
+    }
+
+    /// What goes over the WebSocket that a call opens. OpenAPI has no word for it, so it has an extension's name.
+    pub fn add_frames<FromClient: JsonSchema, FromHub: JsonSchema, Results: JsonSchema>(
+        &mut self,
+        path: &str,
+    ) {
+        let from_hub = [self.schemas.subschema_for::<FromHub>(), self.schemas.subschema_for::<Results>()];
+        let frames = json!({
+            "fromClient": self.schemas.subschema_for::<FromClient>(),
+            "fromHub": { "anyOf": from_hub },
+        });
+        for call in self.calls.iter_mut().filter(|call| call.path == path) {
+            call.frames = Some(frames.clone());
+        }
     }
 
     pub fn finish(mut self) -> (Router, Description) {
@@ -136,6 +152,9 @@ fn describe(call: &Described, failed: &Value) -> Value {
     });
     if let Some(schema) = &call.takes {
         operation["requestBody"] = json!({ "required": true, "content": content(schema) });
+    }
+    if let Some(frames) = &call.frames {
+        operation["x-websocket"] = frames.clone();
     }
     if matches!(call.needs, Needs::Role(_) | Needs::AnyToken) {
         operation["security"] = json!([{ "token": [] }]);

@@ -76,6 +76,17 @@ async fn the_table_of_calls_is_the_one_agreed_on() {
     get    /preview/{ticket}                    anybody
     get    /assets/{name}                       anybody
     "#);
+    let socket = &description.0["paths"]["/api/ws"]["get"]["x-websocket"];
+    let schemas = &description.0["components"]["schemas"];
+    assert_eq!(socket["fromClient"]["$ref"], "#/components/schemas/ClientFrame");
+    let kinds = schemas["ClientFrame"]["oneOf"].as_array().unwrap().iter();
+    let kinds: Vec<_> = kinds.map(|frame| frame["properties"]["type"]["const"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["answer", "ask_user_response", "token"]);
+    assert_eq!(socket["fromHub"]["anyOf"][1]["$ref"], "#/components/schemas/SentResult");
+    assert!(schemas["SentResult"]["properties"]["type"].to_string().contains("\"result\""));
+    let timeout = &schemas["NewAsk"]["properties"]["timeout"];
+    assert_eq!(timeout["anyOf"][0]["$ref"], "#/components/schemas/Timeout", "{timeout}");
+    assert_eq!(schemas["Timeout"]["type"], serde_json::json!(["string", "integer"]));
     let text = description.0.to_string();
     for part in text.split("\"$ref\":\"#/components/schemas/").skip(1) {
         let name = part.split('"').next().unwrap();

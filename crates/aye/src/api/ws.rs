@@ -7,16 +7,13 @@ use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
 use super::{changes, compat};
 use crate::hub::{AnswerCall, Followed, Follower};
-use crate::protocol::{FollowQuery, SentResult};
-use crate::webauthn::Assertion;
+use crate::protocol::{AnswerFrame, ClientFrame, FollowQuery, ResponseFrame, ResultTag, SentResult};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use aye_core::invalid::decode;
-use aye_core::{AnswerKey, Ask, AskId, Digest};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use aye_core::{Ask, Invalid};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_tungstenite::tungstenite::Message;
@@ -179,29 +176,28 @@ impl Connection {
                 return self.send_result(None, Err(failure)).await;
             }
         };
+        // A frame that does not fit gets its result by its key, too.
         let key = frame.get("key").cloned();
-        if frame.get("type").and_then(Value::as_str) == Some("token") {
-            return self.renew(key, frame).await;
-        }
-        let result = carry_out(&self.app, &self.caller, frame).await.map(Some);
+        let result = match ClientFrame::decode(frame) {
+            Ok(Some(ClientFrame::Token(renewal))) => self.renew(&renewal.token).map(|()| None),
+            frame => carry_out(&self.app, &self.caller, frame).await.map(Some),
+        };
         self.send_result(key, result).await
     }
 
     /// A page that shows a new token in time keeps its socket.
-    async fn renew(&mut self, key: Option<Value>, frame: Value) -> Result<(), CloseReason> {
-        let token = frame.get("token").and_then(Value::as_str).unwrap_or_default();
+    fn renew(&mut self, token: &str) -> Result<(), Failure> {
         let lasts = self.app.hub.page_token_lasts(&self.caller.credential, token);
-        let result = match lasts.and_then(|lasts| Duration::try_from(lasts).ok()) {
+        match lasts.and_then(|lasts| Duration::try_from(lasts).ok()) {
             Some(lasts) if self.page_until.is_some() => {
                 self.page_until = Some(Instant::now() + lasts);
-                Ok(None)
+                Ok(())
             }
             _ => Err(Failure::new(
                 StatusCode::UNAUTHORIZED,
                 "this token does not belong to this page's session",
             )),
-        };
-        self.send_result(key, result).await
+        }
     }
 
     async fn send_result(
@@ -209,65 +205,37 @@ impl Connection {
         key: Option<Value>,
         result: Result<Option<Ask>, Failure>,
     ) -> Result<(), CloseReason> {
-        let frame = match result {
-            Ok(ask) => SentResult { key, status: StatusCode::OK.as_u16(), ask, failed: None },
-            Err(Failure { status, why }) => {
-                SentResult { key, status: status.as_u16(), ask: None, failed: Some(why) }
-            }
+        let (status, ask, failed) = match result {
+            Ok(ask) => (StatusCode::OK, ask, None),
+            Err(Failure { status, why }) => (status, None, Some(why)),
         };
+        let frame = SentResult { tag: ResultTag::Result, key, status: status.as_u16(), ask, failed };
         let frame = serde_json::to_string(&frame).map_err(|_| CloseReason::Failed)?;
         Ok(self.socket.send(frame.into()).await?)
     }
 }
 
-async fn carry_out(app: &App, caller: &Caller, mut frame: Value) -> Result<Ask, Failure> {
+/// Who may not answer is told that, whatever they sent.
+async fn carry_out(
+    app: &App,
+    caller: &Caller,
+    frame: Result<Option<ClientFrame>, Invalid>,
+) -> Result<Ask, Failure> {
     caller.acts_for_a_person(app).await?;
-    let kind = frame.as_object_mut().and_then(|fields| fields.shift_remove("type"));
-    match kind.as_ref().and_then(Value::as_str) {
-        Some("answer") => {
-            let frame: AnswerFrame = decode(frame)?;
-            let call = AnswerCall {
-                ask: frame.id,
-                answer: frame.answer,
-                digest: frame.digest,
-                key: frame.key,
-                by: caller.by(),
-                token: Some(caller.credential.id.clone()),
-                assertion: frame.assertion,
-            };
-            Ok(app.hub.answer(call).await?)
+    match frame? {
+        Some(ClientFrame::Answer(AnswerFrame { id, answer, digest, key, assertion })) => {
+            let (by, token) = (caller.by(), Some(caller.credential.id.clone()));
+            Ok(app.hub.answer(AnswerCall { ask: id, answer, digest, key, by, token, assertion }).await?)
         }
-        Some("ask_user_response") => {
-            let frame: ResponseFrame = decode(frame)?;
-            let wanted = compat::QuestionReference {
-                agent: frame.conversation_id,
-                tool_call: frame.tool_call_id,
-                digest: frame.digest,
-            };
-            compat::answer_by_text(app, wanted, frame.answers, frame.key, caller).await
+        Some(ClientFrame::AskUserResponse(frame)) => {
+            let ResponseFrame { conversation_id: agent, tool_call_id: tool_call, digest, answers, key } =
+                frame;
+            let wanted = compat::QuestionReference { agent, tool_call, digest };
+            compat::answer_by_text(app, wanted, answers, key, caller).await
         }
-        _ => {
+        // A token is shown to the connection, not to the hub.
+        Some(ClientFrame::Token(_)) | None => {
             Err(Failure::new(StatusCode::BAD_REQUEST, "the type must be answer, ask_user_response or token"))
         }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AnswerFrame {
-    id: AskId,
-    answer: Value,
-    digest: Digest,
-    key: Option<AnswerKey>,
-    assertion: Option<Assertion>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResponseFrame {
-    conversation_id: String,
-    tool_call_id: Option<String>,
-    digest: Option<Digest>,
-    answers: Map<String, Value>,
-    key: Option<AnswerKey>,
 }

@@ -2,7 +2,7 @@ use super::{DECLINED, Done, ERROR, INTERRUPTED, NOBODY_IN_TIME, say_json};
 use crate::agents::script::{Extra, Script};
 use crate::client::Withdrawn;
 use crate::home::Home;
-use crate::protocol::Resolution;
+use crate::protocol::{Resolution, Timeout};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::answer_lines;
 use aye_core::visible::visible;
@@ -52,7 +52,8 @@ impl Ask {
     pub async fn run(self, home: &Home) -> Done {
         let mut signals = Signals::listen()?;
         let body = self.body().map_err(anyhow::Error::msg)?;
-        let timeout = self.timeout.map(|timeout| format!("{timeout:#}"));
+        let timeout = self.timeout.map(Timeout::try_from).transpose();
+        let timeout = timeout.map_err(|why| anyhow::anyhow!("the timeout {why}"))?;
         let script = tokio::select! {
             script = Script::announce(home, "script", &self.question) => script?,
             why = signals.wait() => return Ok(interrupted(why)),

@@ -1,7 +1,7 @@
 use super::{Done, say, say_json};
 use crate::client::{Client, Try};
 use crate::home::Home;
-use crate::protocol::{AgentsQuery, Asks, AsksQuery, calls};
+use crate::protocol::{AgentsQuery, Asks, AsksQuery, StateFilter, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use crate::surfaces::terminal::{age, shorten, summary};
 use aye_core::visible::one_line;
@@ -30,7 +30,7 @@ pub struct List {
 impl List {
     pub async fn run(self, home: &Home) -> Done {
         let client = Client::for_person(home)?;
-        let all = AsksQuery { state: Some("all".into()), limit: Some(200), ..AsksQuery::default() };
+        let all = AsksQuery { state: Some(StateFilter::All), limit: Some(200), ..AsksQuery::default() };
         let found: Asks<Value> = match self.all {
             true => client.get(&calls::ASKS.path_with("", &all)).await?,
             false => client.open_asks().await?,

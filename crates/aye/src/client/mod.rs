@@ -8,7 +8,7 @@ pub use follow::Follower;
 
 use crate::home::Home;
 use crate::own_folder::NotOurs;
-use crate::protocol::{Asks, AsksQuery, Call, Failed, Me, NewToken, WaitQuery, calls};
+use crate::protocol::{Asks, AsksQuery, Call, Failed, Me, NewToken, StateFilter, WaitQuery, calls};
 use crate::transport::{Transport, TransportError};
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -293,7 +293,7 @@ impl Client {
 
     /// As many open asks as are sent at once, from the first or from after this one.
     async fn open_page<A: DeserializeOwned>(&self, after: Option<AskId>) -> Result<Asks<A>, CallError> {
-        let query = AsksQuery { state: Some("open".into()), after, ..AsksQuery::default() };
+        let query = AsksQuery { state: Some(StateFilter::Open), after, ..AsksQuery::default() };
         self.get(&calls::ASKS.path_with("", &query)).await
     }
 

@@ -2,13 +2,12 @@
 //! which goes on in a session of its own and outlives the hub.
 
 use super::passkeys::SignedAct;
-use super::{Command as AgentCommand, Hub, Image, Problem};
+use super::{Command as AgentCommand, Hub, Problem};
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent};
+use crate::protocol::{NewRun, Project, Projects, StartableAgent};
 use crate::store::Tx;
-use crate::webauthn::{Assertion, Purpose};
-use aye_core::{Agent, Invalid, Proof, Text};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::webauthn::Purpose;
+use aye_core::{Agent, Invalid, Proof};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,51 +24,9 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 const BASICS: [&str; 10] =
     ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TMPDIR", "XDG_RUNTIME_DIR", "AYE_LOG"];
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewRun {
-    /// A folder, or the name of a project in config.toml.
-    pub cwd: Text,
-    pub prompt: Text,
-    /// A picture that belongs to the prompt; only surfaces inside the hub send one.
-    #[serde(skip)]
-    pub image: Option<Image>,
-    /// The agent's permission mode; those that ask for less need `allow_bypass` in config.toml.
-    pub mode: Option<String>,
-    /// The kind of agent; `claude` without it.
-    pub agent: Option<String>,
-    /// The agent's own session to go on with.
-    pub resume: Option<String>,
-    /// By a passkey, for exactly the rest of this.
-    #[serde(skip_serializing)]
-    pub assertion: Option<Assertion>,
-}
-
 /// What a passkey signs to start a run: all that makes it.
 pub(super) fn run_subject(run: &NewRun) -> Value {
     json!({ "run": run })
-}
-
-/// What runs can be started with.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Projects {
-    pub projects: Vec<Project>,
-    /// The first is the one that a run is of unless it says otherwise.
-    pub agents: Vec<StartableAgent>,
-}
-
-/// An agent that a run can be of.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct StartableAgent {
-    pub kind: String,
-    /// The permission modes that such a run may be started in.
-    pub modes: Vec<&'static str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Project {
-    pub name: String,
-    pub path: String,
 }
 
 impl Hub {

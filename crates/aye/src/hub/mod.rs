@@ -41,7 +41,7 @@ mod settle;
 mod shared;
 mod timers;
 
-pub use crate::protocol::{Command, Image, Registration};
+pub use crate::protocol::{Command, Image, NewRun, Project, Projects, Registration};
 pub use crate::store::{
     AskCount, AskFilter, AskPage, Change, Decider, EventPage, Snapshot, StoreError, Subject,
 };
@@ -51,7 +51,6 @@ pub use clock::Clock;
 pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
 pub use late::Voucher;
-pub use launch::{NewRun, Project, Projects};
 pub use memory::{Memo, TELEGRAM_LEASE};
 pub use meters::{Counted, Figures, Histogram, ServerFigures, StoredFigures};
 pub use own_files::why_asked;

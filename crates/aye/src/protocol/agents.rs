@@ -1,6 +1,7 @@
 //! Agents on the wire: what their adapters say of them, and what they are told to do.
 
 use super::conversation::ConversationEvent;
+use crate::webauthn::Assertion;
 use aye_core::{Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, Report, ShortText, Text};
 use data_encoding::BASE64;
 use schemars::JsonSchema;
@@ -49,6 +50,49 @@ impl Registration {
     pub fn ended() -> Self {
         Self::state(Report::Ended)
     }
+}
+
+/// A driven run to be started.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRun {
+    /// A folder, or the name of a project in config.toml.
+    pub cwd: Text,
+    pub prompt: Text,
+    /// A picture that belongs to the prompt; only surfaces inside the hub send one.
+    #[serde(skip)]
+    pub image: Option<Image>,
+    /// The agent's permission mode; those that ask for less need `allow_bypass` in config.toml.
+    pub mode: Option<String>,
+    /// The kind of agent; `claude` without it.
+    pub agent: Option<String>,
+    /// The agent's own session to go on with.
+    pub resume: Option<String>,
+    /// By a passkey, for exactly the rest of this.
+    #[serde(skip_serializing)]
+    pub assertion: Option<Assertion>,
+}
+
+/// What runs can be started with.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Projects {
+    pub projects: Vec<Project>,
+    /// The first is the one that a run is of unless it says otherwise.
+    pub agents: Vec<StartableAgent>,
+}
+
+/// An agent that a run can be of.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StartableAgent {
+    pub kind: String,
+    /// The permission modes that such a run may be started in.
+    pub modes: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Project {
+    pub name: String,
+    pub path: String,
 }
 
 /// What an adapter is to do with its agent.

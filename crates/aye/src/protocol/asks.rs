@@ -1,13 +1,17 @@
 //! Asks on the wire: raised, listed, answered, ended, taken back.
 
 use crate::webauthn::Assertion;
+use aye_core::invalid::decode;
 use aye_core::{
     AgentId, Answer, AnswerKey, Ask, AskId, AskState, AskView, Before, Body, By, Can, Decision, Digest,
     Expiry, FolderText, Invalid, Key, Kind, PlanVerdict, ShortText, State, Withdrawal,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::{Map, Value};
+use jiff::SignedDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// An ask as an adapter raises it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,10 +27,9 @@ pub struct NewAsk {
     /// allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<FolderText>,
-    /// How long a person has: `"300s"`, `"5m"`, or a number of seconds. Without it, there is no limit.
-    #[schemars(with = "Option<String>")]
+    /// How long a person has. Without it, there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Value>,
+    pub timeout: Option<Timeout>,
     /// The agent's own name for the tool call behind this ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<ShortText>,
@@ -54,6 +57,56 @@ impl NewAsk {
     }
 }
 
+/// How long a person has, more than no time: `"300s"`, `"5m"`, or a number of seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeout(SignedDuration);
+
+const NO_TIMEOUT: &str = "must be a duration such as \"300s\" or \"5m\"";
+
+impl TryFrom<SignedDuration> for Timeout {
+    type Error = &'static str;
+
+    fn try_from(duration: SignedDuration) -> Result<Self, Self::Error> {
+        if duration.is_positive() { Ok(Self(duration)) } else { Err(NO_TIMEOUT) }
+    }
+}
+
+impl From<Timeout> for SignedDuration {
+    fn from(timeout: Timeout) -> Self {
+        timeout.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let duration: Option<SignedDuration> = match Value::deserialize(deserializer)? {
+            Value::String(text) => text.parse().ok(),
+            Value::Number(seconds) => seconds.as_i64().map(SignedDuration::from_secs),
+            _ => None,
+        };
+        duration.ok_or(NO_TIMEOUT).and_then(Self::try_from).map_err(de::Error::custom)
+    }
+}
+
+impl Serialize for Timeout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#}", self.0))
+    }
+}
+
+impl JsonSchema for Timeout {
+    fn schema_name() -> Cow<'static, str> {
+        "Timeout".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "More than no time: \"300s\", \"5m\", or a number of seconds.",
+            "type": ["string", "integer"],
+        })
+    }
+}
+
 /// An ask that was raised just now, or earlier under the same key.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RaisedAsk")]
@@ -63,14 +116,29 @@ pub struct RaisedAsk<A = AskView> {
     /// Set where a rule allowed this and the record is still on its way to the disk. Should the ask be unknown when its
     /// receipt is reported, send this to `/api/asks/{id}/late` as it came.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub voucher: Option<Value>,
+    pub voucher: Option<OpaqueVoucher>,
+}
+
+/// Only the hub knows what is in it, and checks that when it comes back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct OpaqueVoucher(Value);
+
+impl OpaqueVoucher {
+    pub fn of(content: &impl Serialize) -> Self {
+        Self(json!(content))
+    }
+
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, Invalid> {
+        decode(self.0)
+    }
 }
 
 /// From one tree, which a flattened ask would copy.
 impl<'de> Deserialize<'de> for RaisedAsk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(deserializer)?;
-        let voucher = fields.remove("voucher").filter(|voucher| !voucher.is_null());
+        let voucher = fields.remove("voucher").filter(|voucher| !voucher.is_null()).map(OpaqueVoucher);
         let ask = AskView::from_json(Value::Object(fields)).map_err(de::Error::custom)?;
         Ok(Self { ask, voucher })
     }
@@ -84,7 +152,7 @@ pub struct Late {
     pub ask: NewAsk,
     /// As it came with the reply. Without it, or with one that is not ours, all that is recorded is that the agent
     /// says it ran this.
-    pub voucher: Option<Value>,
+    pub voucher: Option<OpaqueVoucher>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,14 +168,12 @@ pub struct Asks<A = AskView> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AsksQuery {
-    /// `open`, `answered`, `expired`, `withdrawn`, `ended` for any but open, or `all`.
-    pub state: Option<String>,
+    pub state: Option<StateFilter>,
     pub agent: Option<AgentId>,
     /// How the id begins.
     pub id: Option<AskId>,
     pub kind: Option<Kind>,
-    /// `people`, or `rules`.
-    pub decided_by: Option<String>,
+    pub decided_by: Option<DeciderFilter>,
     /// The rule or grant that decided, as `by.rule` names it.
     pub rule: Option<String>,
     /// Words anywhere in the ask, its answer, or who and where it came from.
@@ -119,6 +185,25 @@ pub struct AsksQuery {
     pub limit: Option<u32>,
     /// Of an export.
     pub format: Option<ExportFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateFilter {
+    Open,
+    Answered,
+    Expired,
+    Withdrawn,
+    /// Any but open.
+    Ended,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeciderFilter {
+    People,
+    Rules,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -281,7 +366,17 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    #[test]
+    fn a_timeout_is_read_back_as_it_was_written() {
+        for sent in [json!("5m"), json!("1h 30m"), json!(300), json!("0.05s")] {
+            let timeout: Timeout = serde_json::from_value(sent.clone()).unwrap();
+            assert_eq!(serde_json::from_value::<Timeout>(json!(timeout)).unwrap(), timeout, "{sent}");
+        }
+        for wrong in [json!("0s"), json!(-5), json!(1.5), json!("soon"), json!(true)] {
+            assert!(serde_json::from_value::<Timeout>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn what_the_hub_says_is_read_back_and_what_does_not_fit_the_ask_approves_nothing() {

@@ -1,5 +1,12 @@
 //! The API as types, for both of its ends: `api/` serves the calls, `client/` makes them, and OpenAPI describes them.
 //! Nothing here does I/O.
+//!
+//! Some fields stay open JSON (`Value`), each for a reason:
+//! - `body` and `answer`: how they are read depends on the kind of ask and on the ask itself, so the hub decodes them with
+//!   `RaisedBody::decode` and `Answer::read`. OpenAPI describes the types.
+//! - `events`, `notices` and `commands`: hub, adapters and pages of different versions talk to each other, and what one does
+//!   not know it passes on or ignores instead of refusing the whole message.
+//! - `key` of a frame that cannot be read: it goes back as it came.
 
 pub mod access;
 pub mod agents;
@@ -17,14 +24,17 @@ pub use access::{
 };
 pub use agents::{
     Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, Image, NewReport,
-    NumberedCommand, NumberedEvent, Prompt, Queued, Registration, Reported, Title,
+    NewRun, NumberedCommand, NumberedEvent, Project, Projects, Prompt, Queued, Registration, Reported,
+    StartableAgent, Title,
 };
 pub use asks::{
-    Asks, AsksQuery, ExportFormat, Late, NewAnswer, NewAsk, Outcome, RaisedAsk, Resolution, WaitQuery,
-    Withdraw,
+    Asks, AsksQuery, DeciderFilter, ExportFormat, Late, NewAnswer, NewAsk, OpaqueVoucher, Outcome, RaisedAsk,
+    Resolution, StateFilter, Timeout, WaitQuery, Withdraw,
 };
 pub use call::{Call, Failed, Reason};
 pub use conversation::{ConversationEvent, Tokens, Turn};
-pub use frames::{FollowQuery, Frame, SentResult, Snapshot};
+pub use frames::{
+    AnswerFrame, ClientFrame, FollowQuery, Frame, ResponseFrame, ResultTag, SentResult, Snapshot, TokenFrame,
+};
 pub use grants::{GrantInfo, GrantList, KeptRule, KeptStatus};
 pub use policy::{PolicyView, RuleCount, RuleView, TimeoutView};

@@ -7,8 +7,8 @@ use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, OpenCall};
 use crate::agents::claude::transcript::tail::{Tail, TailEvent};
 use crate::client::{AgentClient, CallError, Client, Try};
-use crate::protocol::{AsksQuery, calls};
-use aye_core::{AskState, AskView, Body, Receipt, Withdrawal};
+use crate::protocol::{AsksQuery, StateFilter, calls};
+use aye_core::{AskView, Body, Receipt, Withdrawal};
 use std::path::Path;
 
 pub struct Past {
@@ -29,8 +29,8 @@ pub async fn of(person: Client, client: AgentClient) -> Result<Past, CallError> 
         Err(error) => return Err(error),
     }
     let mut unsettled = Vec::new();
-    for state in [AskState::Open, AskState::Answered] {
-        let (state, agent) = (Some(state.as_str().to_owned()), Some(agent.clone()));
+    for state in [StateFilter::Open, StateFilter::Answered] {
+        let (state, agent) = (Some(state), Some(agent.clone()));
         let query = AsksQuery { state, agent, limit: Some(1000), ..AsksQuery::default() };
         let asks = person.call(&calls::ASKS, "", &query, &(), Try::UntilHeard).await?.asks;
         unsettled.extend(asks.into_iter().filter(is_unsettled));
