@@ -4,6 +4,7 @@ use crate::support::socket::number;
 use crate::support::{Hub, PATIENCE, eventually_within, yes_or_no};
 use serde_json::json;
 use std::io::{Read, Write};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const MEGABYTE: u64 = 1024 * 1024;
@@ -84,10 +85,12 @@ fn headers_that_come_too_slowly_are_not_waited_for() {
     let beginnings =
         ["", "G", "GET /api/asks HTTP/1.1\r\n", "GET /api/asks HTTP/1.1\r\nHost: localhost\r\nX-Slow: "];
     let start = Instant::now();
+    let all_wait = Barrier::new(beginnings.len() + 1);
     let lasted: Vec<Duration> = std::thread::scope(|scope| {
         let slow = |beginning: &str| {
             let mut stream = hub.connect();
             stream.write_all(beginning.as_bytes()).unwrap();
+            all_wait.wait();
             stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             let drips = !beginning.is_empty();
             // A byte now and then, so that it is never silent for long; until the hub ends it.
@@ -104,11 +107,12 @@ fn headers_that_come_too_slowly_are_not_waited_for() {
             }
             panic!("{beginning:?} is still waited for");
         };
+        let slow = &slow;
         let waiting: Vec<_> =
             beginnings.iter().map(|beginning| scope.spawn(move || slow(beginning))).collect();
-        while start.elapsed() < Duration::from_secs(2) {
+        all_wait.wait();
+        for _ in 0..20 {
             assert_eq!(hub.call("GET", "/api/health", &[], None).status, 200);
-            std::thread::sleep(Duration::from_millis(100));
         }
         waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
     });

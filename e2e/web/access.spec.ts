@@ -141,9 +141,18 @@ test('fingers have room, and fields are large enough not to be zoomed into', asy
   const page = await phone.newPage();
   const scene = await everything(hub);
   await hub.open(page);
-  for (const view of ['#/', ...scene.open.map((ask) => `#/asks/${ask.id}`), '#/agents', '#/agents/notes', '#/history', '#/settings', '#/start']) {
+  const views: [string, string][] = [
+    ['#/', '[aria-label=Inbox]'],
+    ...scene.open.map((ask): [string, string] => [`#/asks/${ask.id}`, `[data-ask="${ask.id}"]`]),
+    ['#/agents', '[aria-label=Agents]'],
+    ['#/agents/notes', '.conversation details'],
+    ['#/history', 'main li'],
+    ['#/settings', 'main li'],
+    ['#/start', 'form'],
+  ];
+  for (const [view, sign] of views) {
     await page.evaluate((hash) => void (location.hash = hash), view);
-    await page.waitForTimeout(300);
+    await expect(page.locator(sign).first()).toBeVisible();
     const small = await page.evaluate(() => {
       const seen = [...document.querySelectorAll<HTMLElement>('button, select, textarea, input[type=text], input[type=search], nav a')].filter((element) => element.offsetParent);
       return seen
