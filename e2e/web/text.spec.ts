@@ -7,6 +7,7 @@ import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
 import { inline, markdown, type Block, type Inline } from '../../web/src/lib/markdown';
 import { segments } from '../../web/src/lib/segments';
 import { oneLine, piecesAs, visible } from '../../web/src/lib/visible';
+import { RECEIPT } from '../../web/src/lib/words';
 import { root } from './support';
 
 interface Vector {
@@ -24,6 +25,12 @@ test('what the hub makes visible, the page makes visible, and as it does', () =>
   }
   // Half of a character, which the hub would refuse, is not hidden either.
   expect(visible('a\ud800b')).toBe('a\\u{d800}b');
+});
+
+test('the receipts that are trouble elsewhere are trouble on the page', () => {
+  const shared = JSON.parse(readFileSync(join(root, 'crates/aye/src/surfaces/receipts.json'), 'utf8')) as { receipt: keyof typeof RECEIPT; trouble: boolean }[];
+  expect(shared.map(({ receipt }) => receipt)).toEqual(Object.keys(RECEIPT));
+  for (const { receipt, trouble } of shared) expect(RECEIPT[receipt].tone === 'bad', receipt).toBe(trouble);
 });
 
 test('markdown becomes blocks, and HTML and links in it stay words', () => {

@@ -84,3 +84,19 @@ pub fn sentence(words: &str) -> String {
     let mut rest = words.chars();
     rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page says it in a label and a sentence of its own; which receipts are trouble is the same everywhere.
+    #[test]
+    fn the_receipts_that_are_trouble_here_are_trouble_on_the_page() {
+        let shared: Vec<serde_json::Value> = serde_json::from_str(include_str!("receipts.json")).unwrap();
+        assert_eq!(shared.len(), 7);
+        for vector in shared {
+            let receipt: Receipt = serde_json::from_value(vector["receipt"].clone()).unwrap();
+            assert_eq!(vector["trouble"], is_trouble(receipt), "{receipt:?}");
+        }
+    }
+}
