@@ -127,7 +127,7 @@ fn the_doctor_names_rules_that_cover_less_with_what_they_allowed_lately() {
     let found = finding["found"].as_str().unwrap();
     assert!(found.contains("rule 1 (tests): `cargo test*` is read as `cargo test *`"), "{found}");
     assert!(found.contains("it allowed 2 requests that you are asked about now, such as `cargo test --all -p x`, `cargo test -p x`"), "{found}");
-    assert_eq!(finding["mend"], "rule 1 (tests): add [--all] [-p *] if they shall be allowed again");
+    assert_eq!(finding["mend"], "rule 1 (tests): add [--all] [-p *] to allow these again");
 }
 
 #[test]

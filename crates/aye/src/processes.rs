@@ -1,5 +1,5 @@
-//! What the system tells of a process, where it tells: `/proc/PID/stat`. Whether a process is alive is decided here
-//! and nowhere else.
+//! What the system tells of a process: `/proc/PID/stat`. Whether a process is alive is decided here by its id and start
+//! time, and in `hub/alive.rs` by a pidfd, where many are looked at.
 
 use anyhow::Context;
 use rustix::fs::Access;

@@ -22,7 +22,7 @@ const GATHERING: Duration = Duration::from_millis(10);
 pub enum HubReport {
     /// What is new of the agent.
     Register(Registration),
-    /// An ask is taken back; of an answer that was faster than that, `otherwise` became.
+    /// Withdraws an ask. If an answer was recorded first, `otherwise` is reported as its receipt.
     Withdraw { ask: AskId, what: Withdraw, otherwise: (Receipt, &'static str) },
     /// Part of the account.
     Event(ConversationEvent),

@@ -1,6 +1,5 @@
-//! What every request must pass before anything else looks at it. Any web page may reach loopback:
-//! a name that points here is not thereby ours, and a page from elsewhere may not speak through a
-//! person's browser.
+//! What every request must pass before anything else looks at it. Any web page can send requests to loopback: a
+//! Host that resolves here need not be ours, and a page of another origin must not use a person's browser to call us.
 
 use super::App;
 use super::caller::has_session_cookie;
@@ -23,7 +22,7 @@ pub struct AllowedHosts {
 
 impl AllowedHosts {
     pub fn of(listen: SocketAddr, tls: bool, public: Option<HubUrl>) -> Self {
-        // "Any address" is none that anybody calls us by.
+        // Nobody calls us by the unspecified address.
         let address = Some(listen.ip()).filter(|address| !address.is_unspecified());
         Self { tls, address, public }
     }

@@ -44,7 +44,7 @@ use table::{Needs, Table};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What every handler may use. Every layer of every request holds it, so that there is one count to change for all.
+/// What every handler may use. One `Arc` for all of it, because every layer of every request clones it.
 #[derive(Clone)]
 pub struct App(Arc<AppParts>);
 

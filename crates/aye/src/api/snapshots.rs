@@ -22,7 +22,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// A snapshot that is no older than this call, or as good as new.
+    /// A snapshot that was begun after this call, or an earlier one if nothing has changed since.
     pub async fn take(&self, hub: &Hub) -> Result<Arc<SnapshotText>, Problem> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;

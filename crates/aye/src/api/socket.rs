@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 const SLOWEST_SEND: Duration = Duration::from_secs(10);
 /// What one client may occupy for sending; it keeps that much for as long as it is connected.
 const FRAGMENT: usize = 32 * 1024;
-/// Clients send little and seldom, and this much is cleared whenever we look for more.
+/// Kept small: clients send little and seldom, and a buffer of this size is zeroed before each read.
 const READ_AT_ONCE: usize = 4 * 1024;
 
 const PROTOCOL: &str = "aye";

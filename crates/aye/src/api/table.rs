@@ -22,7 +22,7 @@ pub enum Needs {
     Nothing,
     /// Only that it is a process of the same user, on the Unix socket.
     SameUser,
-    /// Only the cookie of a browser's session, to ask for what counts beside it.
+    /// Only the cookie of a browser's session, to get the page token that other calls need beside it.
     Cookie,
     AnyToken,
     Role(Role),
@@ -88,7 +88,7 @@ impl Table {
         self.calls.push(Described { method, path, about, needs, query, takes, gives, frames: None });
     }
 
-    /// What goes over the WebSocket that a call opens. OpenAPI has no word for it, so it has an extension's name.
+    /// What goes over the WebSocket that a call opens. OpenAPI does not cover WebSockets, so this is an extension (`x-`).
     pub fn add_frames<FromClient: JsonSchema, FromHub: JsonSchema, Results: JsonSchema>(
         &mut self,
         path: &str,

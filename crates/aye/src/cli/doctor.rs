@@ -164,7 +164,7 @@ fn rules(home: &Home) -> Finding {
         let notes = policy::rule_notes(rule, less).into_iter();
         told.extend(notes.map(|note| one_line(&format!("rule {}: {note}", rule.id)).into_owned()));
         if let Some(LostByRule { add, .. }) = less.filter(|lost| !lost.add.is_empty()) {
-            let add = format!("rule {}: add {} if they shall be allowed again", rule.id, add.join(" "));
+            let add = format!("rule {}: add {} to allow these again", rule.id, add.join(" "));
             mend.push(one_line(&add).into_owned());
         }
     }

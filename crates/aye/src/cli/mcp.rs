@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 /// As much as one ask may have.
 const LONGEST_MESSAGE: usize = 4 * 1024 * 1024;
-/// What is taken back at the end is, unless the hub is away.
+/// How long withdrawing open asks may take at the end; with the hub away, they are left to it.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(2);
 
 /// Let any agent that speaks MCP ask you, with the tools ask_human and check_answer.

@@ -23,7 +23,7 @@ pub struct Processes {
 #[derive(Default)]
 pub struct Looked {
     pub gone: Vec<(AgentId, Name)>,
-    /// Between two steps of a session that was joined nobody speaks for it; that its process is there must do.
+    /// No adapter reports between two hook calls, so a live process counts as the sign of life.
     pub joined: Vec<AgentId>,
 }
 

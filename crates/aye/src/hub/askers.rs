@@ -25,8 +25,8 @@ struct Known {
     count: usize,
 }
 
-/// Every key that was raised since the hub was started, by its hash, and once they were read, those from before. It never
-/// has too few, and one too many only means that the store is asked.
+/// Hashes of all keys used: those raised since the hub was started, and once they were read, the earlier ones. A false
+/// positive costs one lookup; there are no false negatives.
 #[derive(Default)]
 struct Keys {
     used: HashSet<u64>,

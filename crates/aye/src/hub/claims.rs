@@ -1,5 +1,5 @@
-//! One at a time raises an ask under a key. What a rule allows is answered before it is written, so the store
-//! alone could not yet tell the second of two that the first was there.
+//! Serializes raises under one key. A rule's allow is returned before it is written, so the store alone cannot detect
+//! a second raise.
 
 use aye_core::{AgentId, Key};
 use std::collections::HashMap;

@@ -54,7 +54,7 @@ impl Hub {
 fn proof_of(policy: &Policy, ask: &Ask, answer: &Answer, kind: &str, places: &OwnPlaces) -> Proof {
     let (tool, shown) = tool_and_input(&ask.body);
     let of = |input: &Map<String, Value>| {
-        // What a rule allows in a folder makes no proof unneeded: the agent's word for its folder is all there is now.
+        // A folder-bound allow rule does not waive the passkey: the folder is only what the agent claims.
         let folder = Folder::Disputed;
         policy.decide(&ToolCall { agent_kind: kind, cwd: &ask.cwd, folder, tool: &tool, input, places }).proof
     };

@@ -83,7 +83,7 @@ impl Raise {
 struct Prepared {
     raise: Raise,
     reading: PolicyReading,
-    /// For a person to see; what a rule allows nobody looks at.
+    /// What people are shown beside the ask; almost empty for what a rule allows.
     extras: Extras,
     agent: AgentRow,
     allowed: Option<Allowed>,
@@ -199,7 +199,7 @@ impl Hub {
             Err(long) => long,
         };
         if !is_ours(&found) {
-            // The agent may have changed since the moment that was read, so that only the hub's memory is newer.
+            // The row may have been replaced after this read began: the hub's memory has its new MAC already. Read again.
             self.inner.store.catch_up().await?;
             let (agent, key) = (raise.agent.clone(), raise.key.clone());
             found = self.inner.store.read(move |db| db.asker(&agent, &key)).await?;

@@ -9,7 +9,8 @@ use jiff::SignedDuration;
 
 const PREVIEW_LASTS: SignedDuration = SignedDuration::from_mins(1);
 const MOST_PREVIEWS: usize = 256;
-/// A hub says so often enough that somebody is there for this to be missed only by one that is gone.
+/// How long a hub's report that somebody is there counts. Hubs repeat it more often than this, so only one that is gone
+/// lets it run out.
 const ATTENDED_FOR: SignedDuration = SignedDuration::from_secs(15);
 
 impl Hub {

@@ -105,7 +105,7 @@ impl Hub {
         }
     }
 
-    /// Where people chose so, nobody being there is told to the agents instead of waiting for somebody.
+    /// If configured, open asks are rejected when nobody is connected.
     async fn reject_unattended(&self) -> Result<(), Problem> {
         let WhenUnattended::Reject(after) = self.policy().when_unattended else { return Ok(()) };
         if !self.rejects_now() || self.is_attended_elsewhere(after).await? {

@@ -74,7 +74,7 @@ impl AgentProtocol for Codex {
         inputs: mpsc::Sender<Line>,
         tasks: &mut JoinSet<()>,
     ) -> anyhow::Result<Input> {
-        // A session that is gone on with does not tell by itself what the model is told.
+        // In a resumed session Codex sends no notification of what the model is told, so the rollout file is followed.
         if self.start.resume.is_some() {
             let (files, to_follow) = mpsc::channel(1);
             tasks.spawn(rollout::follow(to_follow, inputs.clone()));

@@ -191,7 +191,10 @@ impl<P: AgentProtocol> Driver<P> {
                 match words.trim_ascii().is_empty() {
                     true => Vec::new(),
                     false => {
-                        vec![trouble(format!("The agent complains: {}", String::from_utf8_lossy(&words)))]
+                        vec![trouble(format!(
+                            "The agent wrote to standard error: {}",
+                            String::from_utf8_lossy(&words)
+                        ))]
                     }
                 }
             }

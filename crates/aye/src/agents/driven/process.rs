@@ -153,8 +153,8 @@ impl Drop for AgentProcess {
 /// The command that [`run_in_own_session`] serves.
 pub const OWN_SESSION: &str = "own-session";
 
-/// With it, the program ends when whoever started [`run_in_own_session`] is gone. A launcher is asked to end and passes that on to
-/// the program that it started; being killed along with its parent, as what is bound is, it could not.
+/// With it, the program gets SIGTERM when the process that started [`run_in_own_session`] is gone. A parent-death SIGKILL
+/// would end a launcher before it could pass the signal on to the program that it started.
 pub const WITH_PARENT: &str = "--with-parent";
 
 /// Runs the program that is named in a session of its own: a program that shares our terminal could type answers

@@ -92,7 +92,7 @@ pub struct Running<P: AgentProtocol> {
     stays: bool,
     /// Cancelled when no further prompt will come.
     last_prompt: CancellationToken,
-    /// Cancelled when the agent says its first.
+    /// Cancelled at the agent's first output.
     speaks: CancellationToken,
     prompt: (String, Option<Image>),
 }
@@ -188,7 +188,7 @@ pub async fn start<P: AgentProtocol>(
 }
 
 impl<P: AgentProtocol> Running<P> {
-    /// Cancelled when the agent says its first.
+    /// Cancelled at the agent's first output.
     pub fn speaks(&self) -> CancellationToken {
         self.speaks.clone()
     }
@@ -452,7 +452,7 @@ impl<P: AgentProtocol> RunLoop<P> {
         };
         // A server that we ended has not failed.
         let status = if told_to_end { ExitStatus::default() } else { status };
-        // Nor has one that ends well done well.
+        // A run that failed reports failure even if the agent exits with 0.
         let status = if self.driver.has_failed() && status.success() { failed() } else { status };
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;

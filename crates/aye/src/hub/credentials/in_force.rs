@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 type Tokens = HashMap<String, (Vec<u8>, Credential)>;
 
 const LOCKS: usize = 64;
-/// As many calls of one token may be under way: a run waits for each of its requests, and it has at most 500.
+/// Concurrent calls of one token: a run waits for each of its requests, and it has at most 500.
 const MOST_CALLS: usize = 512;
 
 pub struct InForce {
@@ -31,7 +31,7 @@ impl Default for InForce {
 }
 
 impl InForce {
-    /// Takes in what is in the store, unless another hub has ended it meanwhile: `counts` knows that first.
+    /// Takes over a token from the store, unless another hub has revoked it meanwhile, which `counts` tells.
     pub fn admit(&self, rows: impl IntoIterator<Item = TokenRow>, counts: impl Fn(&str) -> bool) {
         let mut tokens = self.write();
         for (id, (hash, credential)) in rows.into_iter().filter(|row| counts(&row.id)).map(entry) {
@@ -89,13 +89,13 @@ impl InForce {
         }
     }
 
-    /// What has ended by itself need not be remembered.
+    /// Forgets tokens that have expired.
     pub fn dismiss_expired(&self, now: Timestamp) {
         self.write().retain(|_, (_, credential)| credential.expires_at.is_none_or(|at| at > now));
     }
 }
 
-/// The part of a token that may be known.
+/// The public part of a token.
 pub fn id_of(token: &str) -> Option<&str> {
     Some(token.strip_prefix("aye_")?.rsplit_once('_')?.0)
 }

@@ -43,7 +43,7 @@ pub struct Credential {
     expires_at: Option<Timestamp>,
     /// Ends everything that was opened with this token, once it is revoked.
     pub revoked: CancellationToken,
-    /// Room for its calls that are under way.
+    /// Limits its concurrent calls.
     pub calls: Arc<Semaphore>,
 }
 
@@ -77,7 +77,7 @@ impl Credentials {
         let kept = home.read_operator_token().context("cannot read operator.token")?;
         if kept.is_none_or(|token| credentials.in_force.check(&token, clock.now()).is_none()) {
             let name = crate::home::user_name();
-            // On a server others may be in the homes of other hubs.
+            // On a server, the operator tokens of other hubs are in the same table.
             if !store.is_on_server() {
                 credentials.revoke_owners(store, clock.now()).await?;
             }
@@ -135,7 +135,7 @@ fn make_token(tx: &mut Tx, token: &TokenRow, who: &str) -> Result<(), StoreError
     tx.audit(token.created_at, "token.created", who, token.agent.as_ref(), None, token.told())
 }
 
-/// Refuses what is decided with a token that another hub has revoked a moment ago.
+/// Refuses a token that another hub has revoked meanwhile.
 pub(in crate::hub) fn still_counts(tx: &Tx, token: Option<&str>) -> Result<(), Problem> {
     match token.is_none_or(|token| tx.has_token(token)) {
         true => Ok(()),
@@ -144,13 +144,13 @@ pub(in crate::hub) fn still_counts(tx: &Tx, token: Option<&str>) -> Result<(), P
 }
 
 impl Hub {
-    /// Whether this token counts by all that other hubs have done until now, not only by what this one has heard of.
+    /// Whether this token is still valid, after catching up with the other hubs.
     pub async fn counts_everywhere(&self, credential: &Credential) -> Result<bool, Problem> {
         let store = &self.inner.store;
         if !store.is_on_server() {
             return Ok(true);
         }
-        // Whoever reads first learns what others did.
+        // Reading from the store catches up with the other hubs first.
         store.read(|_| Ok(())).await?;
         Ok(store.has_token(&credential.id))
     }

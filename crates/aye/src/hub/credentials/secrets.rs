@@ -1,4 +1,4 @@
-//! What a token is made of: an id that may be known, and randomness of which only the hash is kept.
+//! What a token is made of: a public id, and randomness of which only the hash is kept.
 
 use crate::random::random_hex;
 use crate::store::TokenRow;

@@ -52,19 +52,19 @@ impl PageTokens {
         Ok(Self { key, used: Mutex::default() })
     }
 
-    /// As every hub with this key of the trail makes them.
+    /// For hubs that share a database: the key is derived from the trail's, so each of them has the same.
     pub fn shared(key: &ChainKey) -> Self {
         Self { key: key.tag_bytes("page tokens", ""), used: Mutex::default() }
     }
 
-    /// When it ends, something that makes it the only one, and a proof that we made it for this session.
+    /// An expiry time, a random part, and a MAC that binds both to this session.
     fn make(&self, purpose: TokenPurpose, session: &str, until: Timestamp) -> Option<String> {
         let head = format!("{:016x}{}", until.as_millisecond(), random_hex::<16>().ok()?);
         let proof = self.proof(purpose, session, &head)?;
         Some(head + &proof)
     }
 
-    /// When it ends, if we made it for this session and it has not ended yet.
+    /// The expiry time, if we issued it for this session and it is still valid.
     fn check(&self, purpose: TokenPurpose, session: &str, text: &str, now: Timestamp) -> Option<Timestamp> {
         let (head, proof) = text.split_at_checked(48)?;
         let right: bool = self.proof(purpose, session, head)?.as_bytes().ct_eq(proof.as_bytes()).into();
@@ -104,7 +104,7 @@ impl Hub {
         made.ok_or(NO_RANDOMNESS)
     }
 
-    /// A token for the page that signed, and for how long it is good.
+    /// A token for the page that signed, and how long it is valid.
     pub async fn session_token(
         &self,
         session: &Credential,
@@ -135,12 +135,12 @@ impl Hub {
         }
         let (secret, by, detail) = (challenge.to_owned(), String::new(), String::new());
         let ticket = Ticket { purpose: TicketFor::SignedByPage, secret, by, detail, lasts: CHALLENGE_LASTS };
-        // Kept for as long as a challenge lasts from when it was made, and so for longer than this one does.
+        // Kept for a whole challenge's lifetime from now, which is longer than this one is still valid.
         let kept = self.inner.store.put_ticket(ticket, Room::of_all(MOST_USED)).await?;
         Ok(kept == Kept::Yes)
     }
 
-    /// For how long this token of a page is still good, if it is one of that session.
+    /// How long this page token is still valid, if it belongs to that session.
     pub fn page_token_lasts(&self, session: &Credential, token: &str) -> Option<SignedDuration> {
         let (now, tokens) = (self.inner.clock.now(), &self.inner.credentials.page_tokens);
         let until = tokens.check(TokenPurpose::Token, &session.id, token, now)?;

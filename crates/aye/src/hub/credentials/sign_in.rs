@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 const CODE_LASTS: SignedDuration = SignedDuration::from_mins(15);
 const MOST_CODES: usize = 64;
 const TOO_MANY: Problem = Problem::Conflict("too many sign-in links are waiting to be used");
-/// Whether a code was used at another hub is looked at so often.
+/// How often the store is asked whether another hub has used a code.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// As long as the browser keeps the cookie.
 pub const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -33,13 +33,13 @@ pub enum SignInError {
 /// What a browser brings to be signed in.
 pub struct SignIn {
     pub code: String,
-    /// The half of the page's key that may be known.
+    /// The page's public key.
     pub key: PublicKey,
-    /// Where the page is, as the browser says it.
+    /// The page's origin, as the browser reports it.
     pub origin: String,
 }
 
-/// Codes that wait to be used, by their hash: finding one takes no comparison whose duration tells anything.
+/// Unused codes, by their hash: a lookup by hash leaks nothing through its timing.
 #[derive(Default)]
 pub struct SignInCodes {
     waiting: Mutex<HashMap<Vec<u8>, Timestamp>>,
@@ -77,7 +77,7 @@ impl Hub {
             self.inner.credentials.sign_in_codes.put(&code, self.inner.clock.now())?;
             return Ok(code);
         }
-        // The oldest gives way: each start of a hub makes one, and must not be refused for those of earlier starts.
+        // The oldest is dropped: each start of a hub makes a code, and must not be refused because of earlier starts.
         let (secret, room) = (code.clone(), Room { of_all: MOST_CODES, of_one: MOST_CODES });
         let (by, detail) = (String::new(), String::new());
         let ticket = Ticket { purpose: TicketFor::SignIn, secret, by, detail, lasts: CODE_LASTS };
