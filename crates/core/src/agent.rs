@@ -22,7 +22,7 @@ pub enum Reach {
 /// whatever is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum ReportedState {
     #[default]
     Working,
     /// For a person, perhaps for something that is no ask.
@@ -42,13 +42,16 @@ pub enum AgentState {
 }
 
 impl AgentState {
-    pub fn of(report: Report, lost: bool, open_asks: u32) -> Self {
+    pub fn of(report: ReportedState, lost: bool, open_asks: u32) -> Self {
         match (report, lost, open_asks) {
-            (Report::Ended, _, _) => AgentState::Ended,
-            (Report::Working | Report::Waiting | Report::Idle, true, _) => AgentState::Lost,
-            (Report::Waiting, false, _) | (Report::Working | Report::Idle, false, 1..) => AgentState::Waiting,
-            (Report::Working, false, 0) => AgentState::Working,
-            (Report::Idle, false, 0) => AgentState::Idle,
+            (ReportedState::Ended, _, _) => AgentState::Ended,
+            (ReportedState::Working | ReportedState::Waiting | ReportedState::Idle, true, _) => {
+                AgentState::Lost
+            }
+            (ReportedState::Waiting, false, _)
+            | (ReportedState::Working | ReportedState::Idle, false, 1..) => AgentState::Waiting,
+            (ReportedState::Working, false, 0) => AgentState::Working,
+            (ReportedState::Idle, false, 0) => AgentState::Idle,
         }
     }
 }
@@ -95,12 +98,12 @@ mod tests {
 
     #[test]
     fn a_silent_agent_is_lost_even_while_it_waits_but_an_ended_one_has_ended() {
-        assert_eq!(AgentState::of(Report::Working, false, 0), AgentState::Working);
-        assert_eq!(AgentState::of(Report::Idle, false, 0), AgentState::Idle);
-        assert_eq!(AgentState::of(Report::Waiting, false, 0), AgentState::Waiting);
-        assert_eq!(AgentState::of(Report::Waiting, true, 0), AgentState::Lost);
-        assert_eq!(AgentState::of(Report::Idle, false, 1), AgentState::Waiting);
-        assert_eq!(AgentState::of(Report::Working, true, 1), AgentState::Lost);
-        assert_eq!(AgentState::of(Report::Ended, true, 1), AgentState::Ended);
+        assert_eq!(AgentState::of(ReportedState::Working, false, 0), AgentState::Working);
+        assert_eq!(AgentState::of(ReportedState::Idle, false, 0), AgentState::Idle);
+        assert_eq!(AgentState::of(ReportedState::Waiting, false, 0), AgentState::Waiting);
+        assert_eq!(AgentState::of(ReportedState::Waiting, true, 0), AgentState::Lost);
+        assert_eq!(AgentState::of(ReportedState::Idle, false, 1), AgentState::Waiting);
+        assert_eq!(AgentState::of(ReportedState::Working, true, 1), AgentState::Lost);
+        assert_eq!(AgentState::of(ReportedState::Ended, true, 1), AgentState::Ended);
     }
 }

@@ -5,7 +5,9 @@ use crate::client::{AgentClient, CallError, Client, Try, Waits, Withdrawn};
 use crate::home::Home;
 use crate::processes::host;
 use crate::protocol::{ConversationEvent, NewAsk, Registration, Resolution, Timeout};
-use aye_core::{AgentId, AgentKind, AskId, AskView, Body, Can, Key, Reach, Receipt, Report, Withdrawal};
+use aye_core::{
+    AgentId, AgentKind, AskId, AskView, Body, Can, Key, Reach, Receipt, ReportedState, Withdrawal,
+};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -134,6 +136,6 @@ fn profile(kind: Option<&str>, title: &str, pid: Option<u32>) -> Registration {
         cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned().into()),
         title: Some(title.into()),
         pid,
-        ..Registration::state(Report::Working)
+        ..Registration::state(ReportedState::Working)
     }
 }

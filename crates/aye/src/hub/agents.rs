@@ -7,7 +7,7 @@ use crate::processes::{Process, host};
 use crate::protocol::{Command, Registration};
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
-use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, Report, Withdrawal};
+use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, ReportedState, Withdrawal};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn in_the_trail(command: &Command) -> Value {
 impl Hub {
     pub async fn register(&self, id: AgentId, registration: Registration) -> Result<Agent, Problem> {
         let now = self.inner.clock.now();
-        let ends = registration.state == Some(Report::Ended);
+        let ends = registration.state == Some(ReportedState::Ended);
         if !ends {
             self.heard(&id).await?;
         }
@@ -48,9 +48,10 @@ impl Hub {
         let agent = id.clone();
         let work = move |tx: &mut Tx| {
             // It may have come back as another process since it was looked at.
-            let is_it = |row: &AgentRow| row.profile.process == Some(process) && row.report != Report::Ended;
+            let is_it =
+                |row: &AgentRow| row.profile.process == Some(process) && row.report != ReportedState::Ended;
             let Some(row) = tx.agent(&agent)?.filter(is_it) else { return Ok(()) };
-            tx.put_agent(&AgentRow { report: Report::Ended, lost: false, ..row })?;
+            tx.put_agent(&AgentRow { report: ReportedState::Ended, lost: false, ..row })?;
             let evidence =
                 Some("the agent's process is gone, and nobody reported whether it was told".into());
             end(tx, &agent, "hub", Delivery { receipt: Receipt::Unknown, evidence }, now)?;
@@ -186,7 +187,7 @@ pub(super) fn queue_command(
             "only an agent started by `aye run` takes prompts, interrupts and stops",
         ));
     }
-    if row.report == Report::Ended {
+    if row.report == ReportedState::Ended {
         return Err(Problem::Conflict("this agent has ended"));
     }
     let n = tx.put_command(agent, &json!(command))?;
@@ -238,7 +239,7 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     let is_alive = |process: &(u32, u64)| !is_here || Process::from(*process).is_alive();
     let process = known.profile.process.filter(is_alive).or(named).or(known.profile.process);
     // Whoever speaks of an agent whose process is gone does not bring it back, unless they name one that lives.
-    let is_over = known.report == Report::Ended && process.is_some_and(|process| !is_alive(&process));
+    let is_over = known.report == ReportedState::Ended && process.is_some_and(|process| !is_alive(&process));
     let first_cwd = Some(known.profile.first_cwd).filter(|first| !first.is_empty());
     let row = AgentRow {
         profile: Profile {
@@ -272,7 +273,8 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     if !is_news {
         return Ok(row);
     }
-    if row.report == Report::Ended && before.is_none_or(|before| before.report != Report::Ended) {
+    if row.report == ReportedState::Ended && before.is_none_or(|before| before.report != ReportedState::Ended)
+    {
         let evidence = Some("the agent ended before it could be told".into());
         end(tx, &id, id.as_str(), Delivery { receipt: Receipt::Undelivered, evidence }, now)?;
     }

@@ -7,7 +7,7 @@ use super::decide::{ByRule, PolicyReading};
 use super::raise::{Raise, enter, mark_working};
 use super::{Hub, Problem, Voucher};
 use crate::store::{AgentRow, Tx};
-use aye_core::{Ask, AskId, Proof, Report, Step, step};
+use aye_core::{Ask, AskId, Proof, ReportedState, Step, step};
 use jiff::Timestamp;
 
 /// An ask that the policy allows, and how it is to be recorded.
@@ -28,7 +28,7 @@ impl Allowed {
         reading: &PolicyReading,
         now: Timestamp,
     ) -> Option<Self> {
-        if agent.report == Report::Ended {
+        if agent.report == ReportedState::Ended {
             return None;
         }
         let ByRule { rule, event, who } = reading.allows(&raise.body)?;

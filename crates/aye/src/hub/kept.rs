@@ -7,7 +7,7 @@ use crate::claude_settings::{self, Destination};
 use crate::processes::host;
 use crate::protocol::{KeptRule, KeptStatus};
 use crate::store::AgentRow;
-use aye_core::{AgentId, Answer, Ask, Body, Keeper, Report, Verdict};
+use aye_core::{AgentId, Answer, Ask, Body, Keeper, ReportedState, Verdict};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -57,7 +57,7 @@ fn of(ask: &Ask, agent: &AgentRow, here: &str) -> Vec<KeptRule> {
     };
     let offer = permission.offer(*scope).filter(|offer| offer.keeper() == Keeper::Agent);
     let Some(words) = offer.and_then(|offer| offer.rule.as_deref()) else { return Vec::new() };
-    let has_ended = agent.report == Report::Ended;
+    let has_ended = agent.report == ReportedState::Ended;
     let rules = claude_settings::read(words).into_iter();
     let rules = rules.filter(|(_, place)| !(has_ended && *place == Some(Destination::Session)));
     let rules = rules.map(|(rule, place)| {

@@ -5,7 +5,9 @@ use super::decide::{Lookup, PolicyReading, decide};
 use super::problem::{on_another_thread, random_id};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{AgentRow, Tx};
-use aye_core::{AgentId, Ask, AskHead, AskId, Before, Body, Can, Digest, Extras, Grants, Key, Proof, Report};
+use aye_core::{
+    AgentId, Ask, AskHead, AskId, Before, Body, Can, Digest, Extras, Grants, Key, Proof, ReportedState,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -253,8 +255,8 @@ fn record(
 
 /// An agent that asks is at work, whatever was said of it.
 pub(super) fn mark_working(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem> {
-    if agent.report == Report::Ended {
-        tx.put_agent(&AgentRow { report: Report::Working, lost: false, ..agent.clone() })?;
+    if agent.report == ReportedState::Ended {
+        tx.put_agent(&AgentRow { report: ReportedState::Working, lost: false, ..agent.clone() })?;
     }
     Ok(())
 }

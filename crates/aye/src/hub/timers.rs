@@ -6,7 +6,7 @@ use super::life::SILENCE;
 use super::{Hub, Problem};
 use crate::processes::host;
 use crate::store::{AgentRow, Reader, Tx};
-use aye_core::{AgentId, AskEvent, AskId, Expiry, Report};
+use aye_core::{AgentId, AskEvent, AskId, Expiry, ReportedState};
 use aye_policy::WhenUnattended;
 use futures_util::future::join_all;
 use jiff::SignedDuration;
@@ -146,7 +146,7 @@ impl Hub {
         let mark = |id: AgentId| {
             self.inner.store.write(move |tx: &mut Tx| {
                 // Whoever speaks of an agent that has ended does not bring it back, and another hub may have come first.
-                let is_there = |agent: &AgentRow| agent.report != Report::Ended && !agent.lost;
+                let is_there = |agent: &AgentRow| agent.report != ReportedState::Ended && !agent.lost;
                 let Some(agent) = tx.agent(&id)?.filter(is_there) else { return Ok(()) };
                 tx.put_agent(&AgentRow { lost: true, ..agent })?;
                 tx.audit(now, "agent.lost", "hub", Some(&id), None, json!({}))?;

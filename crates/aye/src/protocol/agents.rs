@@ -2,7 +2,9 @@
 
 use super::conversation::ConversationEvent;
 use crate::webauthn::Assertion;
-use aye_core::{Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, Report, ShortText, Text};
+use aye_core::{
+    Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, ReportedState, ShortText, Text,
+};
 use data_encoding::BASE64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,19 +38,19 @@ pub struct Registration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Report>,
+    pub state: Option<ReportedState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
 impl Registration {
     /// What is new of an agent that is known.
-    pub fn state(state: Report) -> Self {
+    pub fn state(state: ReportedState) -> Self {
         Self { state: Some(state), ..Self::default() }
     }
 
     pub fn ended() -> Self {
-        Self::state(Report::Ended)
+        Self::state(ReportedState::Ended)
     }
 }
 

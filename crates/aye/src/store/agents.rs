@@ -3,7 +3,7 @@ use super::outlines;
 use super::row_mac::{AGENTS, OUTLINES, in_words, pass_by};
 use super::sql::{Connection, Row, params};
 use super::{Reader, StoreError, Tx};
-use aye_core::{Agent, AgentId, AgentState, Outline, Reach, Report};
+use aye_core::{Agent, AgentId, AgentState, Outline, Reach, ReportedState};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRow {
     pub profile: Profile,
-    pub report: Report,
+    pub report: ReportedState,
     pub lost: bool,
     pub open_asks: u32,
     pub outline: Outline,
@@ -59,7 +59,7 @@ impl AgentRow {
         };
         Self {
             profile,
-            report: Report::Working,
+            report: ReportedState::Working,
             lost: false,
             open_asks: 0,
             outline: Outline::default(),
@@ -160,7 +160,7 @@ impl Tx<'_> {
         pass_by("audit", known)?;
         for (agent, at) in missing {
             let agent = AgentId::try_from(agent).map_err(unreadable)?;
-            let report = Report::Ended;
+            let report = ReportedState::Ended;
             self.put_agent(&AgentRow { ours: false, report, ..AgentRow::unannounced(agent, at) })?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::asks::unword;
 use super::row_mac::pass_by;
 use super::sql::params;
 use super::{Reader, StoreError};
-use aye_core::{AgentState, Report};
+use aye_core::{AgentState, ReportedState};
 
 /// How many asks share a kind, a state and a receipt (`none` where nothing goes to the agent).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl Reader {
         let mut counts = vec![(Working, 0), (Waiting, 0), (Idle, 0), (Lost, 0)];
         self.connection.all(sql, params![], |row| {
             let (lost, open_asks, agents): (bool, u32, u64) = (row.get(1)?, row.get(2)?, row.get(3)?);
-            let report = unword::<Report>(&row.get::<String>(0)?);
+            let report = unword::<ReportedState>(&row.get::<String>(0)?);
             let Some(report) = pass_by("agents", report)? else { return Ok(()) };
             let state = AgentState::of(report, lost, open_asks);
             counts.iter_mut().filter(|(of, _)| *of == state).for_each(|(_, count)| *count += agents);

@@ -8,7 +8,7 @@ use crate::agents::driven::{Asked, Shown, Written};
 use crate::agents::joined::{JoinedProtocol, Meaning, Terminal};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
-use aye_core::{Body, Can, Plan, Receipt, Report, Text};
+use aye_core::{Body, Can, Plan, Receipt, ReportedState, Text};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ impl JoinedCodex {
         self.rpc = Rpc::default();
         self.threads.values_mut().for_each(|thread| thread.is_joined = false);
         if !std::mem::take(&mut self.busy).is_empty() {
-            meanings.push(Meaning::Knows(Registration::state(Report::Idle)));
+            meanings.push(Meaning::Knows(Registration::state(ReportedState::Idle)));
         }
         let client = json!({ "name": "aye", "title": "aye", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
@@ -189,7 +189,7 @@ impl JoinedCodex {
             true => self.busy.insert(thread.to_owned()),
             false => self.busy.remove(thread),
         };
-        let state = if worked { Report::Idle } else { Report::Working };
+        let state = if worked { ReportedState::Idle } else { ReportedState::Working };
         (worked == self.busy.is_empty()).then(|| Meaning::Knows(Registration::state(state)))
     }
 

@@ -6,7 +6,7 @@ use super::asks::AskNews;
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Registration, Resolution};
-use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, Report, Withdrawal};
+use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, ReportedState, Withdrawal};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
@@ -153,10 +153,10 @@ impl<P: AgentProtocol> Driver<P> {
         self.failed
     }
 
-    fn state(&self) -> Report {
+    fn state(&self) -> ReportedState {
         match self.work_state() {
-            WorkState::Working => Report::Working,
-            WorkState::WillResume | WorkState::Idle => Report::Idle,
+            WorkState::Working => ReportedState::Working,
+            WorkState::WillResume | WorkState::Idle => ReportedState::Idle,
         }
     }
 
@@ -217,7 +217,7 @@ impl<P: AgentProtocol> Driver<P> {
     fn prompt(&mut self, text: &str, image: Option<&Image>) -> Effects<P> {
         self.activity.prompted();
         let mut effects = written(self.protocol.prompt(text, image));
-        effects.push(Effect::Register(Registration::state(Report::Working)));
+        effects.push(Effect::Register(Registration::state(ReportedState::Working)));
         effects.push(Effect::Tell(RunEvent::Prompt(text.to_owned())));
         effects
     }
@@ -242,7 +242,7 @@ impl<P: AgentProtocol> Driver<P> {
             Meaning::Wants { reply: message, .. } | Meaning::Write(message) => vec![Effect::Write(message)],
             Meaning::Session { id: session, cwd } => {
                 let (session, cwd) = (session.map(Into::into), cwd.map(Into::into));
-                let known = Registration { session, cwd, ..Registration::state(Report::Working) };
+                let known = Registration { session, cwd, ..Registration::state(ReportedState::Working) };
                 vec![Effect::Register(known)]
             }
             Meaning::Works => {

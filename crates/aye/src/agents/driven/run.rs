@@ -147,7 +147,7 @@ pub async fn start<P: AgentProtocol>(
         cwd: Some(run.cwd.to_string_lossy().into_owned().into()),
         title: Some(title(&run.prompt).into()),
         pid: process.id(),
-        ..Registration::state(aye_core::Report::Working)
+        ..Registration::state(aye_core::ReportedState::Working)
     };
     client.register(&profile, Try::Once).await?;
 

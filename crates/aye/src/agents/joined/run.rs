@@ -11,7 +11,7 @@ use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::host;
 use crate::protocol::{NewAsk, Registration};
-use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt, Report};
+use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt, ReportedState};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn register(home: &Home, session: &Session) -> anyhow::Result<AgentClient>
         cwd: Some(session.cwd.to_string_lossy().into_owned().into()),
         pid: Some(session.pid),
         supervisor: Some(std::process::id()),
-        ..Registration::state(Report::Idle)
+        ..Registration::state(ReportedState::Idle)
     };
     client.register(&profile, Try::Once).await?;
     Ok(client)

@@ -12,7 +12,7 @@ use crate::agents::driven::{Asked, Written};
 use crate::agents::joined::{JoinedProtocol, Meaning, Terminal};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
-use aye_core::{Body, Report};
+use aye_core::{Body, ReportedState};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -287,7 +287,7 @@ impl JoinedOpenCode {
         let over: Vec<_> = self.open.iter().filter(of_session).map(|(id, _)| id.clone()).collect();
         let mut meanings: Meanings = over.iter().flat_map(|id| self.cancel(id)).collect();
         if worked == self.busy.is_empty() {
-            let state = if worked { Report::Idle } else { Report::Working };
+            let state = if worked { ReportedState::Idle } else { ReportedState::Working };
             meanings.push(Meaning::Knows(Registration::state(state)));
         }
         meanings

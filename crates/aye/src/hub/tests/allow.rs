@@ -148,7 +148,7 @@ async fn only_so_many_are_answered_before_they_are_written() {
 async fn an_agent_nobody_knows_and_one_that_ended_wait_for_the_disk() {
     let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let test = desk.run("1", "cargo test").await.body;
-    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    let ended = Registration { state: Some(ReportedState::Ended), ..Registration::default() };
     desk.hub.register(agent("agent"), ended).await.unwrap();
     for name in ["agent", "stranger"] {
         let stall = Stall::of(&desk);

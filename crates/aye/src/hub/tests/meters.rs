@@ -66,11 +66,11 @@ async fn every_agent_is_counted_in_its_state() {
     let desk = Desk::on_sqlite(SILENCE).await;
     let report = |state| Registration { state: Some(state), ..Registration::default() };
     desk.raise("k", None).await;
-    desk.hub.register(agent("gone"), report(Report::Idle)).await.unwrap();
-    desk.hub.register(agent("done"), report(Report::Ended)).await.unwrap();
+    desk.hub.register(agent("gone"), report(ReportedState::Idle)).await.unwrap();
+    desk.hub.register(agent("done"), report(ReportedState::Ended)).await.unwrap();
     desk.pass(61).await;
     desk.hub.heard(&agent("agent")).await.unwrap();
-    desk.hub.register(agent("busy"), report(Report::Working)).await.unwrap();
+    desk.hub.register(agent("busy"), report(ReportedState::Working)).await.unwrap();
     let figures = desk.hub.figures().await.unwrap();
     let expected = [
         (AgentState::Working, 1),

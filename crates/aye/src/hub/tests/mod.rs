@@ -28,7 +28,8 @@ use super::*;
 use crate::protocol::{PasskeyInfo, PlanApproval};
 use aye_core::lifecycle::Delivery;
 use aye_core::{
-    AgentId, AnswerKey, Body, By, Key, Kind, Receipt, Refused, Report, State, Surface, Text, Withdrawal,
+    AgentId, AnswerKey, Body, By, Key, Kind, Receipt, Refused, ReportedState, State, Surface, Text,
+    Withdrawal,
 };
 use aye_testkit::patience::eventually;
 use jiff::{SignedDuration, Timestamp};
@@ -267,7 +268,7 @@ async fn an_agent_that_ends_takes_its_open_asks_back_and_leaves_its_answers_unde
     let desk = Desk::new().await;
     let (open, answered) = (desk.raise("open", None).await, desk.raise("answered", None).await);
     desk.answer(&answered, "no").await.unwrap();
-    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    let ended = Registration { state: Some(ReportedState::Ended), ..Registration::default() };
     desk.hub.register(agent("agent"), ended).await.unwrap();
     assert_eq!(desk.hub.ask(&open.id).await.unwrap().state.note(), Some("the agent is gone"));
     assert_eq!(desk.hub.ask(&answered.id).await.unwrap().state.receipt(), Some(Receipt::Undelivered));
@@ -297,7 +298,7 @@ async fn an_agent_whose_process_is_gone_has_ended_and_nobody_claims_to_know_what
 async fn a_sign_of_life_does_not_bring_an_agent_back_whose_process_has_ended() {
     let desk = Desk::new().await;
     let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let working = |pid| Registration { pid, state: Some(Report::Working), ..on_this_machine() };
+    let working = |pid| Registration { pid, state: Some(ReportedState::Working), ..on_this_machine() };
     desk.hub.register(agent("agent"), working(Some(process.id()))).await.unwrap();
     let known = crate::processes::Process::now(process.id());
     process.kill().unwrap();

@@ -156,7 +156,7 @@ async fn a_rule_for_a_folder_does_not_follow_an_agents_word() {
     assert_eq!(decision(&desk.run("1", "make").await), "open", "it is in /src/web");
     desk.works_in("/srv/work/a").await;
     assert_eq!(decision(&desk.run("2", "make").await), "open", "it says so now, and was in /src/web");
-    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    let ended = Registration { state: Some(ReportedState::Ended), ..Registration::default() };
     desk.moves(ended).await;
     desk.works_in("/srv/work/a").await;
     assert_eq!(decision(&desk.run("3", "make").await), "open", "coming back does not help");

@@ -239,7 +239,7 @@ async fn what_is_allowed_for_a_session_passes_again_for_that_agent_until_the_ses
     let again = desk.run("2", "cargo  test").await;
     assert_eq!((decision(&again), rule(&again)), ("allow", Some(format!("grant g-{}", ask.id).as_str())));
     assert_eq!(decision(&desk.run("3", "cargo test --all").await), "open");
-    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    let ended = Registration { state: Some(ReportedState::Ended), ..Registration::default() };
     desk.hub.register(agent("agent"), ended).await.unwrap();
     assert_eq!(decision(&desk.run("4", "cargo test").await), "open");
 }
@@ -349,7 +349,7 @@ async fn denying_the_refused_plan_ends_the_pause_and_so_does_the_end_of_the_sess
     let second = desk.plan("2", "a").await;
     assert_eq!(decision(&second), "open");
     desk.decide(&second, json!({"decision": "outline"})).await.unwrap();
-    let ended = Registration { state: Some(Report::Ended), ..Registration::default() };
+    let ended = Registration { state: Some(ReportedState::Ended), ..Registration::default() };
     desk.hub.register(agent("agent"), ended).await.unwrap();
     assert_eq!(decision(&desk.plan("3", "a").await), "open");
 }

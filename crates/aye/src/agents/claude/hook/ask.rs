@@ -20,7 +20,9 @@ use crate::processes::Process;
 use crate::protocol::{NewAsk, Registration, Resolution, Withdraw};
 use crate::shutdown::Signals;
 use aye_core::digest::sha256_hex;
-use aye_core::{Answer, AskId, AskState, Body, Key, PlanVerdict, Receipt, Report, Verdict, Withdrawal};
+use aye_core::{
+    Answer, AskId, AskState, Body, Key, PlanVerdict, Receipt, ReportedState, Verdict, Withdrawal,
+};
 use serde_json::{Value, json};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -87,7 +89,7 @@ pub async fn ask(
     let key = Key::try_from(key).map_err(anyhow::Error::msg)?;
     let client = reach(home, session, PATIENCE).await?;
     let process = process::of_agent();
-    let news = Registration::state(Report::Working);
+    let news = Registration::state(ReportedState::Working);
     client.register(&profile(session, process.as_ref(), news), Try::Once).await?;
 
     let before = before::of(&body, Path::new(&session.cwd));
@@ -233,7 +235,7 @@ impl Asking<'_> {
             && shown.ends_turn()
             && self.session.sub_agent.is_none()
         {
-            self.client.register(&Registration::state(Report::Idle), Try::Once).await?;
+            self.client.register(&Registration::state(ReportedState::Idle), Try::Once).await?;
         }
         Ok(())
     }

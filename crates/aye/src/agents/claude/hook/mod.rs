@@ -17,7 +17,7 @@ use crate::home::Home;
 use crate::processes::Process;
 use crate::processes::host;
 use crate::protocol::Registration;
-use aye_core::{AgentId, AgentKind, Reach, Report, ShortText};
+use aye_core::{AgentId, AgentKind, Reach, ReportedState, ShortText};
 use events::{HookEvent, Session};
 use notes::{CallSignature, Notes};
 use settle::Over;
@@ -50,14 +50,15 @@ pub async fn run(
                 .note_call(&tool_use_id, &CallSignature::new(&tool, &input, session.sub_agent.as_deref()))?;
             match notes.unsettled().is_empty() {
                 true => Ok(()),
-                false => report(home, &session, Registration::state(Report::Working)).await,
+                false => report(home, &session, Registration::state(ReportedState::Working)).await,
             }
         }
         HookEvent::PermissionRequest(tool) => ask::ask(home, &session, tool, print).await,
         HookEvent::SessionStart => {
             // Before the hub binds this process to the new agent, which may not report for the old ones.
             settle::ended_sessions(home).await;
-            let news = Registration { tmux: tmux_session().await, ..Registration::state(Report::Idle) };
+            let news =
+                Registration { tmux: tmux_session().await, ..Registration::state(ReportedState::Idle) };
             report(home, &session, news).await
         }
         HookEvent::UserPromptSubmit { prompt } => {
@@ -67,7 +68,7 @@ pub async fn run(
                 .filter(|title| !title.is_empty())
                 .map(Into::into);
             let is_titled = title.is_some();
-            let news = Registration { title, ..Registration::state(Report::Working) };
+            let news = Registration { title, ..Registration::state(ReportedState::Working) };
             report(home, &session, news).await?;
             if is_titled {
                 notes.titled();
@@ -76,9 +77,11 @@ pub async fn run(
         }
         HookEvent::PostToolUse => {
             Notes::of(home, &session.agent).forget_old_calls();
-            report(home, &session, Registration::state(Report::Working)).await
+            report(home, &session, Registration::state(ReportedState::Working)).await
         }
-        HookEvent::Stop | HookEvent::Idle => report(home, &session, Registration::state(Report::Idle)).await,
+        HookEvent::Stop | HookEvent::Idle => {
+            report(home, &session, Registration::state(ReportedState::Idle)).await
+        }
         HookEvent::Other => report(home, &session, Registration::default()).await,
         HookEvent::SessionEnd => {
             let reported = report(home, &session, Registration::ended()).await;
@@ -141,10 +144,10 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
     let client = reach(home, session, Duration::ZERO).await?;
     let notes = Notes::of(home, &session.agent);
     let over = match news.state {
-        Some(Report::Idle | Report::Ended) => Over::Turn,
-        Some(Report::Working | Report::Waiting) | None => Over::Nothing,
+        Some(ReportedState::Idle | ReportedState::Ended) => Over::Turn,
+        Some(ReportedState::Working | ReportedState::Waiting) | None => Over::Nothing,
     };
-    let ends = news.state == Some(Report::Ended);
+    let ends = news.state == Some(ReportedState::Ended);
     // An ended agent can report nothing, so receipts go first.
     if ends {
         settle::settle(&client, &notes, over).await;

@@ -2,7 +2,7 @@
 
 use crate::claude_settings;
 use crate::processes::Process;
-use aye_core::Report;
+use aye_core::ReportedState;
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,11 +69,11 @@ struct IndexEntry {
 
 impl Session {
     /// As the hub is told.
-    pub fn state(&self) -> Report {
+    pub fn state(&self) -> ReportedState {
         match self.status {
-            Status::Working => Report::Working,
-            Status::Idle => Report::Idle,
-            Status::Waiting { .. } => Report::Waiting,
+            Status::Working => ReportedState::Working,
+            Status::Idle => ReportedState::Idle,
+            Status::Waiting { .. } => ReportedState::Waiting,
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let live = config.live(SystemTime::now());
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].transcript, config.transcripts_of(Path::new("/src/web")).join("s-1.jsonl"));
-        assert_eq!(live[0].state(), Report::Idle);
+        assert_eq!(live[0].state(), ReportedState::Idle);
         session(
             &config,
             json!({"status": "waiting", "waitingFor": "permission prompt", "statusUpdatedAt": 7}),
@@ -270,7 +270,7 @@ mod tests {
         let what = Some("permission prompt".to_owned());
         assert_eq!(
             (waiting.state(), &waiting.status),
-            (Report::Waiting, &Status::Waiting { what, since: 7 })
+            (ReportedState::Waiting, &Status::Waiting { what, since: 7 })
         );
 
         session(&config, json!({"procStart": "1"}));
