@@ -68,7 +68,7 @@ fn usable(read: ConfigRead, took_a_passkey: bool) -> Result<Policy, String> {
     let config = read.config.map_err(|error| error.to_string())?;
     match read.is_missing && took_a_passkey {
         true => Err("it is gone, and it asked for a passkey. Put it back; \
-                     if nothing shall take a passkey any more, save an empty file in its place"
+                     if nothing should need a passkey any more, save an empty file in its place"
             .to_owned()),
         false => Ok(config.policy),
     }

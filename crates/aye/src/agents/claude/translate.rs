@@ -123,7 +123,7 @@ fn permission(
     Ok(Permission::new(tool.tool_name.clone(), input, Some(scopes))?)
 }
 
-/// The agent's own suggestions as they shall be kept: for the session what is about this tool, for always
+/// The agent's own suggestions as they are to be kept: for the session what is about this tool, for always
 /// what it would write into a settings file. Where there is a rule for just this, the agent's wish to change its
 /// whole mode is left out.
 pub fn rules_for(scope: Scope, suggested: &[Value]) -> Vec<Value> {

@@ -388,9 +388,9 @@ pub fn result_text(content: &Value) -> String {
 #[derive(Debug)]
 pub enum Permit {
     Allow {
-        /// The whole input, as it shall be used.
+        /// The whole input to use.
         input: Box<RawValue>,
-        /// Rules the agent itself suggested and shall keep.
+        /// Rules that the agent itself suggested and is to keep.
         rules: Vec<Value>,
     },
     Deny {

@@ -25,14 +25,14 @@ use tokio::sync::watch;
 /// How long the transcript may take to show an answer that was submitted.
 const PROOF_COMES_WITHIN: Duration = Duration::from_secs(30);
 pub const TO_THE_TERMINAL: &str = "answer it in its terminal";
-/// Between two looks at whether its terminal can be answered in.
+/// How often we check whether answers can be typed into its terminal.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// How long the terminal may take to draw the dialog that the transcript tells of.
 const DRAWN_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A refusal is in the transcript at once. What is not there after this long is running.
 const RESULT_COMES_WITHIN: Duration = Duration::from_millis(1500);
-/// An ask whose answers could not be typed so often is left to the terminal.
+/// After this many answers that could not be typed, an ask is left to the terminal.
 const MOST_TRIES: usize = 3;
 
 /// What is asked, and where.

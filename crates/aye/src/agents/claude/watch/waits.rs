@@ -1,5 +1,5 @@
-//! A session that waits for something that cannot be told apart from here: people are told that it does, where, and
-//! what its terminal shows.
+//! A session that waits behind a screen that cannot be recognized: people are told that it waits, where, and what its
+//! terminal shows.
 
 use super::ask::TO_THE_TERMINAL;
 use super::sessions::Session;

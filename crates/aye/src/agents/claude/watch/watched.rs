@@ -32,7 +32,7 @@ use tokio::task::{AbortHandle, JoinSet};
 const SIGN_OF_LIFE: Duration = Duration::from_secs(25);
 /// Between two looks at the terminal of a session that waits.
 const BETWEEN_SCREENS: Duration = Duration::from_millis(300);
-/// What cannot be told apart after so many looks is shown as it is.
+/// After this many looks, a screen that cannot be recognized is shown as it is.
 const LOOKS: usize = 6;
 
 /// What the terminal of a session shows, with the name of its pane.
@@ -55,9 +55,9 @@ pub struct Watched {
     looking: Option<AbortHandle>,
     /// How many looks at the terminal found nothing.
     looks: usize,
-    /// Told once it no longer waits for what could not be told apart.
+    /// Told once the session no longer waits behind a screen that could not be recognized.
     waits_over: Option<watch::Sender<bool>>,
-    /// Of a session that calls our hooks: those ask, and we do for what they are not called for.
+    /// Set for a session with hooks: its hooks raise asks, and we raise those that no hook is called for.
     notes: Option<Notes>,
 }
 
@@ -88,7 +88,7 @@ impl Watched {
         }
     }
 
-    /// What the hub shall know of the agent. A queue that is full means that the hub is away, and hears the rest later.
+    /// Reports what is new of the agent. A full queue means that the hub is away; then this report is dropped.
     pub fn register(&mut self, what: Registration) {
         if self.reports.try_send(HubReport::Register(what)).is_err() {
             tracing::debug!(agent = %self.agent, "the hub is away");
@@ -96,7 +96,7 @@ impl Watched {
         self.heard = Instant::now();
     }
 
-    /// The first word; it must be heard before anything else is said.
+    /// The first report, which must arrive before any other.
     pub async fn announce(&mut self, profile: &Registration) -> Result<(), CallError> {
         self.client.register(profile, Try::UntilHeard).await
     }

@@ -45,7 +45,7 @@ pub enum WatchEvent {
         agent: AgentId,
         tool: String,
     },
-    /// For something that cannot be told apart from here.
+    /// Behind a screen that cannot be recognized.
     Waits {
         agent: AgentId,
     },
