@@ -107,7 +107,6 @@ fn headers_that_come_too_slowly_are_not_waited_for() {
             }
             panic!("{beginning:?} is still waited for");
         };
-        let slow = &slow;
         let waiting: Vec<_> =
             beginnings.iter().map(|beginning| scope.spawn(move || slow(beginning))).collect();
         all_wait.wait();
