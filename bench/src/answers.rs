@@ -32,7 +32,8 @@ pub async fn measure(hub: &Hub, sizes: &Sizes, label: &str, report: &mut Report)
     report.add(format!("durable answers, {CALLERS} callers{label}"), all, "/s", None);
     report.add(format!("durable answers, one caller, one fsync each{label}"), one, "/s", None);
     report.add(format!("ratio{label}"), all / one, "x", Some(Goal::AtLeast(6.0)));
-    report.add(format!("hub, processor time for one of them{label}"), cpu, "us", None);
+    let goal = Some(Goal::AtMost(60.0));
+    report.add(format!("hub, processor time for one of them{label}"), cpu, "us", goal);
     Ok(())
 }
 

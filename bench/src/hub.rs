@@ -82,6 +82,8 @@ impl Drop for Hub {
 pub struct Memory {
     pub resident: u64,
     pub proportional: u64,
+    /// Of this process alone: what it shares with others is left out.
+    pub private: u64,
     pub peak: u64,
 }
 
@@ -91,6 +93,7 @@ pub fn memory_of(pid: u32) -> anyhow::Result<Memory> {
     Ok(Memory {
         resident: kilobytes(&rollup, "Rss:")?,
         proportional: kilobytes(&rollup, "Pss:")?,
+        private: kilobytes(&rollup, "Private_Clean:")? + kilobytes(&rollup, "Private_Dirty:")?,
         peak: kilobytes(&status, "VmHWM:")?,
     })
 }

@@ -40,7 +40,7 @@ pub async fn measure(
     ensure!(waiting.try_join_next().is_none(), "an adapter stopped waiting");
     let memory = hub.memory()?.resident;
     waiting.shutdown().await;
-    let goal = Some(Goal::Below(1.0));
+    let goal = Some(Goal::Below(0.5));
     report.add(
         format!("idle with {adapters} waiting adapters, processor"),
         percent(used, took),

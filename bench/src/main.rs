@@ -37,7 +37,7 @@ enum Part {
     Hub(measure_hub::Arguments),
     /// Driven agents: the way of a permission there and back, and a crowd of agents that wait
     Drive(drive::Arguments),
-    /// Watched sessions: what is pending in a long transcript, and a crowd of them
+    /// Sessions in a terminal: what is pending in a long transcript, a crowd of them, and a hook that waits
     Watch(watch::Arguments),
 }
 

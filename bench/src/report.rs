@@ -43,26 +43,42 @@ impl Report {
     pub fn table(&self) -> String {
         let rows: Vec<_> = self.figures.iter().map(Figure::row).collect();
         let head = format!("{:<58} {:>14}  {:<12} {}", "figure", "measured", "goal", "met");
-        format!("{head}\n{}\n{}", "-".repeat(96), rows.join("\n"))
+        format!("{head}\n{}\n{}\n\n{}", "-".repeat(96), rows.join("\n"), self.missed())
+    }
+
+    /// Which goals are missed, in words: among many rows a single one is easily overlooked.
+    fn missed(&self) -> String {
+        let missed: Vec<_> = self.figures.iter().filter(|figure| figure.is_met() == Some(false)).collect();
+        let goals = self.figures.iter().filter(|figure| figure.goal.is_some()).count();
+        if missed.is_empty() {
+            return format!("all {goals} goals are met");
+        }
+        let rows: Vec<_> = missed.iter().map(|figure| format!("  {}", figure.row())).collect();
+        format!("{} of {goals} goals are missed:\n{}", missed.len(), rows.join("\n"))
     }
 
     pub fn json(&self) -> Value {
         let figures = self.figures.iter().map(|figure| {
-            let (goal, met) = match figure.goal {
-                None => (Value::Null, Value::Null),
-                Some(goal) => (json!(goal_text(goal, figure.unit)), json!(goal.is_met(figure.value))),
-            };
-            json!({"figure": figure.name, "value": figure.value, "unit": figure.unit, "goal": goal, "met": met})
+            let goal = figure.goal.map(|goal| goal_text(goal, figure.unit));
+            json!({"figure": figure.name, "value": figure.value, "unit": figure.unit, "goal": goal,
+                "met": figure.is_met()})
         });
         json!({ "figures": figures.collect::<Vec<_>>() })
     }
 }
 
 impl Figure {
+    /// None without a goal.
+    fn is_met(&self) -> Option<bool> {
+        self.goal.map(|goal| goal.is_met(self.value))
+    }
+
     fn row(&self) -> String {
-        let (goal, met) = match self.goal {
-            None => (String::new(), ""),
-            Some(goal) => (goal_text(goal, self.unit), if goal.is_met(self.value) { "yes" } else { "NO" }),
+        let goal = self.goal.map_or_else(String::new, |goal| goal_text(goal, self.unit));
+        let met = match self.is_met() {
+            None => "",
+            Some(true) => "yes",
+            Some(false) => "NO",
         };
         let value = format!("{} {}", number(self.value), self.unit);
         format!("{:<58} {value:>14}  {goal:<12} {met}", self.name).trim_end().to_owned()

@@ -190,8 +190,8 @@ impl Spent {
     }
 }
 
-async fn open_asks(hub: &Hub) -> anyhow::Result<usize> {
-    let mut line = Line::new(Target::Unix(hub.socket.clone()));
+pub async fn open_asks(hub: &Hub) -> anyhow::Result<usize> {
+    let mut line = Line::new(Target::Tcp(hub.address.clone()));
     let reply = line.get("/metrics", &hub.operator).await?.expect(200)?;
     let open = reply.body.lines().filter(|line| line.starts_with("aye_asks{") && line.contains("\"open\""));
     open.map(|line| Ok(line.rsplit(' ').next().context("no figure")?.parse::<usize>()?)).sum()

@@ -4,6 +4,8 @@ mod agents;
 mod crowd;
 mod round_trips;
 
+pub use crowd::open_asks;
+
 use crate::report::Report;
 use anyhow::Context;
 use clap::{Args, ValueEnum};

@@ -1,6 +1,7 @@
-//! Watched sessions: what a long transcript costs, and a crowd of them.
+//! Sessions in somebody's own terminal: what a long transcript costs, a crowd of them, and a hook that waits.
 
 mod crowd;
+mod hook;
 mod scan;
 mod transcripts;
 
@@ -30,6 +31,7 @@ pub struct Arguments {
 enum Part {
     Pending,
     Crowd,
+    Hook,
 }
 
 pub async fn measure(arguments: &Arguments, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
@@ -47,6 +49,9 @@ pub async fn measure(arguments: &Arguments, folder: &Path, report: &mut Report) 
             }
         };
         crowd::measure(&program, folder, &sizes, report).await?;
+    }
+    if wants(Part::Hook) {
+        hook::measure(&program, folder, report).await?;
     }
     Ok(())
 }
