@@ -1,5 +1,6 @@
 //! What an ask says: questions, a permission or a plan. Immutable once raised, and covered by the digest.
 
+use crate::digest::{write_array, write_canonical, write_object, write_string};
 use crate::display::Before;
 use crate::ids::Text;
 use crate::invalid::{Invalid, decode};
@@ -95,6 +96,40 @@ impl Body {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
+
+    /// The same as canonical JSON, which has its fields in this order. Every ask that is read is checked by its digest, so
+    /// no tree is built for it; and every field is named here, so that none can be left out of it.
+    pub(crate) fn write_canonical(&self, out: &mut String) {
+        match self {
+            Body::Question(Questions { questions }) => {
+                out.push_str("{\"questions\":");
+                write_array(questions, out, Question::write_canonical);
+            }
+            Body::Permission(Permission { tool, input, display, scopes }) => {
+                out.push('{');
+                if let Some(display) = display {
+                    out.push_str("\"display\":");
+                    write_canonical(display, out);
+                    out.push(',');
+                }
+                out.push_str("\"input\":");
+                write_object(input, out);
+                out.push_str(",\"scopes\":");
+                write_array(scopes, out, ScopeOffer::write_canonical);
+                out.push_str(",\"tool\":");
+                write_string(tool, out);
+            }
+            Body::Plan(Plan { plan }) => {
+                out.push_str("{\"plan\":");
+                write_string(plan.as_str(), out);
+            }
+        }
+        out.push('}');
+    }
+}
+
+fn write_flag(flag: bool, out: &mut String) {
+    out.push_str(if flag { "true" } else { "false" });
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -143,6 +178,26 @@ pub struct Question {
     pub secret: bool,
 }
 
+impl Question {
+    fn write_canonical(&self, out: &mut String) {
+        let Question { question, header, options, multi_select, free_text, secret } = self;
+        out.push_str("{\"free_text\":");
+        write_flag(*free_text, out);
+        out.push_str(",\"header\":");
+        write_string(header, out);
+        out.push_str(",\"multi_select\":");
+        write_flag(*multi_select, out);
+        out.push_str(",\"options\":");
+        write_array(options, out, Offer::write_canonical);
+        out.push_str(",\"question\":");
+        write_string(question, out);
+        if *secret {
+            out.push_str(",\"secret\":true");
+        }
+        out.push('}');
+    }
+}
+
 /// A question before it is checked.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +224,21 @@ pub struct Offer {
     pub description: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+}
+
+impl Offer {
+    fn write_canonical(&self, out: &mut String) {
+        let Offer { label, description, preview } = self;
+        out.push_str("{\"description\":");
+        write_string(description, out);
+        out.push_str(",\"label\":");
+        write_string(label, out);
+        if let Some(preview) = preview {
+            out.push_str(",\"preview\":");
+            write_string(preview, out);
+        }
+        out.push('}');
+    }
 }
 
 impl TryFrom<QuestionDraft> for Question {
@@ -317,13 +387,19 @@ pub enum Scope {
     Always,
 }
 
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
+impl Scope {
+    fn as_str(self) -> &'static str {
+        match self {
             Scope::Once => "once",
             Scope::Session => "session",
             Scope::Always => "always",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -348,9 +424,36 @@ pub enum Keeper {
     Hub,
 }
 
+impl Keeper {
+    fn as_str(self) -> &'static str {
+        match self {
+            Keeper::Agent => "agent",
+            Keeper::Hub => "hub",
+        }
+    }
+}
+
 impl ScopeOffer {
     pub fn once() -> Self {
         Self { scope: Scope::Once, rule: None, kept_by: None }
+    }
+
+    fn write_canonical(&self, out: &mut String) {
+        let ScopeOffer { scope, rule, kept_by } = self;
+        out.push('{');
+        if let Some(keeper) = kept_by {
+            out.push_str("\"kept_by\":");
+            write_string(keeper.as_str(), out);
+            out.push(',');
+        }
+        if let Some(rule) = rule {
+            out.push_str("\"rule\":");
+            write_string(rule, out);
+            out.push(',');
+        }
+        out.push_str("\"scope\":");
+        write_string(scope.as_str(), out);
+        out.push('}');
     }
 
     /// An agent that names no rule of its own leaves it to the hub.

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub struct Digest(String);
 impl Digest {
     pub fn of(cwd: &str, body: &Body) -> Self {
         let mut shown = String::from("{\"body\":");
-        write_canonical(&body.to_json(), &mut shown);
+        body.write_canonical(&mut shown);
         shown.push_str(",\"cwd\":");
         write_string(cwd, &mut shown);
         shown.push_str(",\"kind\":");
@@ -75,37 +75,42 @@ pub(crate) fn write_canonical(value: &Value, out: &mut String) {
             _ => out.push_str(&number.to_string()),
         },
         Value::String(text) => write_string(text, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_unstable_by(|(a, _), (b, _)| match a.is_ascii() && b.is_ascii() {
-                true => a.cmp(b),
-                false => a.encode_utf16().cmp(b.encode_utf16()),
-            });
-            out.push('{');
-            for (i, (key, item)) in sorted.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_string(key, out);
-                out.push(':');
-                write_canonical(item, out);
-            }
-            out.push('}');
-        }
+        Value::Array(items) => write_array(items, out, write_canonical),
+        Value::Object(fields) => write_object(fields, out),
     }
 }
 
-pub(crate) fn write_string(text: &str, out: &mut String) {
+pub(crate) fn write_array<T>(items: &[T], out: &mut String, write: impl Fn(&T, &mut String)) {
+    out.push('[');
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(']');
+}
+
+pub(crate) fn write_object(fields: &Map<String, Value>, out: &mut String) {
+    let mut sorted: Vec<_> = fields.iter().collect();
+    sorted.sort_unstable_by(|(a, _), (b, _)| match a.is_ascii() && b.is_ascii() {
+        true => a.cmp(b),
+        false => a.encode_utf16().cmp(b.encode_utf16()),
+    });
+    out.push('{');
+    for (i, (key, item)) in sorted.into_iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_string(key, out);
+        out.push(':');
+        write_canonical(item, out);
+    }
+    out.push('}');
+}
+
+/// A text as canonical JSON.
+pub fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {

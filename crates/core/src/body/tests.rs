@@ -1,4 +1,6 @@
 use super::*;
+use crate::digest::canonical;
+use proptest::prelude::*;
 use serde_json::json;
 
 #[track_caller]
@@ -95,4 +97,85 @@ fn a_permission_offers_each_scope_once_and_never_none() {
 #[test]
 fn an_empty_plan_is_refused() {
     refused(Kind::Plan, json!({"plan": "\n"}), "plan", "must not be empty");
+}
+
+/// Text with everything in it that is written in another way than it is read.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{0,8}",
+        any::<String>(),
+        Just("\u{0}\u{8}\t\n\u{c}\r\u{1f}\"\\/\u{7f}\u{2028}".to_owned())
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((text(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let offer = (text(), text(), prop::option::of(text())).prop_map(|(label, description, preview)| Offer {
+        label,
+        description,
+        preview,
+    });
+    let options = prop::collection::vec(offer, 0..3);
+    let said = (text(), text(), options, any::<bool>(), any::<bool>(), any::<bool>());
+    said.prop_map(|(question, header, options, multi_select, free_text, secret)| Question {
+        question,
+        header,
+        options,
+        multi_select,
+        free_text,
+        secret,
+    })
+}
+
+fn permission() -> impl Strategy<Value = Permission> {
+    let scope = prop::sample::select(vec![Scope::Once, Scope::Session, Scope::Always]);
+    let keeper = prop::option::of(prop::sample::select(vec![Keeper::Agent, Keeper::Hub]));
+    let offer = (scope, prop::option::of(text()), keeper).prop_map(|(scope, rule, kept_by)| ScopeOffer {
+        scope,
+        rule,
+        kept_by,
+    });
+    let input = prop::collection::vec((text(), value()), 0..4);
+    let said = (text(), input, prop::option::of(value()), prop::collection::vec(offer, 0..3));
+    said.prop_map(|(tool, input, display, scopes)| Permission {
+        tool,
+        input: input.into_iter().collect(),
+        display,
+        scopes,
+    })
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    let plan = text().prop_filter_map("a plan has words", |plan| Text::try_from(plan).ok());
+    prop_oneof![
+        prop::collection::vec(question(), 0..3).prop_map(|questions| Body::Question(Questions { questions })),
+        permission().prop_map(Body::Permission),
+        plan.prop_map(|plan| Body::Plan(Plan { plan })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_body_is_written_as_the_canonical_json_of_what_others_read(body in body()) {
+        let mut written = String::new();
+        body.write_canonical(&mut written);
+        prop_assert_eq!(written, canonical(&body.to_json()));
+    }
 }
