@@ -7,11 +7,11 @@ use super::sql::{Connection, Row, params};
 use super::standing::Standing;
 use super::{Reader, StoreError, Tx};
 use crate::home::RowMarks;
-use aye_core::digest::{canonical, hex};
+use aye_core::digest::{hex, write_string};
 use aye_core::trail::ChainKey;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use serde_json::{Value, json};
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use subtle::ConstantTimeEq;
 
@@ -86,14 +86,15 @@ impl Marked {
 
     /// The MAC of a row with these values, one for each column.
     pub fn mac(&self, key: &ChainKey, values: &[&dyn ToSql]) -> Result<String, StoreError> {
-        let value = |value: &&dyn ToSql| {
-            Ok::<_, StoreError>(match value.to_sql()? {
-                ToSqlOutput::Owned(owned) => in_json(ValueRef::from(&owned)),
-                ToSqlOutput::Borrowed(borrowed) => in_json(borrowed),
+        let mut text = RowText::default();
+        for value in values {
+            match value.to_sql()? {
+                ToSqlOutput::Owned(owned) => text.add(ValueRef::from(&owned)),
+                ToSqlOutput::Borrowed(borrowed) => text.add(borrowed),
                 _ => return Err(StoreError::Unreadable("a value that is none".to_owned())),
-            })
-        };
-        Ok(tag(key, self.table, values.iter().map(value).collect::<Result<_, _>>()?))
+            }
+        }
+        Ok(text.tag(key, self.table))
     }
 
     /// Whether this row is exactly as the hub wrote it. It was read with what `selected` names from column `first` on.
@@ -108,8 +109,11 @@ impl Marked {
         if given.is_empty() {
             return Ok(false);
         }
-        let values = (first + 1..=first + self.len()).map(|i| Ok::<_, StoreError>(in_json(row.value(i)?)));
-        let good = tag(key, self.table, values.collect::<Result<_, _>>()?);
+        let mut text = RowText::default();
+        for column in first + 1..=first + self.len() {
+            text.add(row.value(column)?);
+        }
+        let good = text.tag(key, self.table);
         let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
         Ok(is_ours
             && match standing {
@@ -205,19 +209,87 @@ pub fn in_words(value: ValueRef) -> String {
     }
 }
 
-pub fn tag(key: &ChainKey, table: &str, values: Vec<Value>) -> String {
-    key.tag(&format!("row of {table}"), &canonical(&Value::Array(values)))
+/// What the MAC of a row is over: its values as an array in canonical JSON. Every row that is read or written for a decision
+/// comes by here, so no tree is built for it.
+#[derive(Default)]
+pub struct RowText(String);
+
+impl RowText {
+    pub fn add(&mut self, value: ValueRef) {
+        let out = &mut self.0;
+        out.push(if out.is_empty() { '[' } else { ',' });
+        let named = |name: &str, bytes: &[u8]| format!("{{\"{name}\":\"{}\"}}", hex(bytes));
+        match value {
+            ValueRef::Null => out.push_str("null"),
+            // Writing to a String cannot fail.
+            ValueRef::Integer(number) => write!(out, "{number}").unwrap_or_default(),
+            ValueRef::Real(number) => write!(out, "{{\"real\":{}}}", number.to_bits()).unwrap_or_default(),
+            ValueRef::Text(text) => match std::str::from_utf8(text) {
+                Ok(text) => write_string(text, out),
+                Err(_) => out.push_str(&named("text", text)),
+            },
+            ValueRef::Blob(bytes) => out.push_str(&named("blob", bytes)),
+        }
+    }
+
+    pub fn tag(mut self, key: &ChainKey, table: &str) -> String {
+        self.0.push_str(if self.0.is_empty() { "[]" } else { "]" });
+        key.tag(&format!("row of {table}"), &self.0)
+    }
 }
 
-pub fn in_json(value: ValueRef) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => json!(number),
-        ValueRef::Real(number) => json!({ "real": number.to_bits() }),
-        ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => json!(text),
-            Err(_) => json!({ "text": hex(text) }),
-        },
-        ValueRef::Blob(bytes) => json!({ "blob": hex(bytes) }),
+impl<'v> FromIterator<ValueRef<'v>> for RowText {
+    fn from_iter<T: IntoIterator<Item = ValueRef<'v>>>(values: T) -> Self {
+        let mut text = Self::default();
+        values.into_iter().for_each(|value| text.add(value));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aye_core::digest::canonical;
+    use proptest::prelude::*;
+    use rusqlite::types::Value as Stored;
+    use serde_json::{Value, json};
+
+    fn in_json(value: &Stored) -> Value {
+        match value {
+            Stored::Null => Value::Null,
+            Stored::Integer(number) => json!(number),
+            Stored::Real(number) => json!({ "real": number.to_bits() }),
+            Stored::Text(text) => json!(text),
+            Stored::Blob(bytes) => json!({ "blob": hex(bytes) }),
+        }
+    }
+
+    fn stored() -> impl Strategy<Value = Stored> {
+        prop_oneof![
+            Just(Stored::Null),
+            any::<i64>().prop_map(Stored::Integer),
+            any::<f64>().prop_map(Stored::Real),
+            any::<String>().prop_map(Stored::Text),
+            "[\\x00-\\x7f]{0,20}".prop_map(Stored::Text),
+            any::<Vec<u8>>().prop_map(Stored::Blob),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_mac_is_over_the_values_in_canonical_json(row in prop::collection::vec(stored(), 0..6)) {
+            let key = ChainKey::new([7; 32]);
+            let text = canonical(&Value::Array(row.iter().map(in_json).collect()));
+            let written: RowText = row.iter().map(ValueRef::from).collect();
+            prop_assert_eq!(written.tag(&key, "asks"), key.tag("row of asks", &text));
+        }
+    }
+
+    #[test]
+    fn text_that_is_none_is_told_from_a_blob_and_from_its_own_digits() {
+        let of = |value| RowText::from_iter([value]).0;
+        assert_eq!(of(ValueRef::Text(b"\xff\"")), r#"[{"text":"ff22"}"#);
+        assert_eq!(of(ValueRef::Blob(b"\xff\"")), r#"[{"blob":"ff22"}"#);
+        assert_eq!(of(ValueRef::Text(b"ff22")), r#"["ff22""#);
     }
 }

@@ -1,12 +1,12 @@
 //! What can be used once, soon, and at any of the hubs on a server. A hub that is alone keeps such things in memory.
 
-use super::row_mac::tag;
+use super::row_mac::RowText;
 use super::sql::{Connection, Row, params};
 use super::{Store, StoreError, Tx};
 use aye_core::digest::sha256_hex;
 use aye_core::trail::ChainKey;
 use jiff::SignedDuration;
-use serde_json::json;
+use rusqlite::types::ValueRef;
 use subtle::ConstantTimeEq;
 
 /// What a ticket is good for.
@@ -150,5 +150,7 @@ fn read(
 }
 
 fn mac(key: &ChainKey, purpose: &str, name: &str, (by, detail): (&str, &str), until: i64) -> String {
-    tag(key, "tickets", vec![json!(purpose), json!(name), json!(by), json!(detail), json!(until)])
+    let mut text: RowText = [purpose, name, by, detail].into_iter().map(ValueRef::from).collect();
+    text.add(ValueRef::Integer(until));
+    text.tag(key, "tickets")
 }

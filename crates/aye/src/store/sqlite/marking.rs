@@ -1,7 +1,7 @@
 //! Marking rows with MACs where they are: once, in a database that an earlier version wrote.
 
 use super::super::StoreError;
-use super::super::row_mac::{AGENTS, AGENTS_BEFORE, Marked, TABLES, in_json, tag};
+use super::super::row_mac::{AGENTS, AGENTS_BEFORE, Marked, RowText, TABLES};
 use aye_core::trail::ChainKey;
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
@@ -13,8 +13,8 @@ pub fn register(connection: &Connection, key: &ChainKey) -> rusqlite::Result<()>
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     let key = key.clone();
     connection.create_scalar_function("row_mac", -1, flags, move |row| {
-        let values = (1..row.len()).map(|i| in_json(row.get_raw(i))).collect();
-        Ok(tag(&key, &row.get::<String>(0)?, values))
+        let text: RowText = (1..row.len()).map(|i| row.get_raw(i)).collect();
+        Ok(text.tag(&key, &row.get::<String>(0)?))
     })
 }
 
