@@ -189,14 +189,17 @@ fn decode_request(line: &[u8]) -> Frame {
         #[serde(default)]
         subtype: String,
     }
-    let Line { request_id: id, request } = match (serde_json::from_slice(line), serde_json::from_slice(line))
-    {
-        (Ok(line), _) => line,
-        (Err(error), Ok(WithId { request_id: id })) => {
-            return Frame::Request { id, request: Request::Malformed { why: error.to_string() } };
+    let Line { request_id: id, request } = match serde_json::from_slice(line) {
+        Ok(line) => line,
+        Err(error) => {
+            return match serde_json::from_slice(line) {
+                Ok(WithId { request_id: id }) => {
+                    Frame::Request { id, request: Request::Malformed { why: error.to_string() } }
+                }
+                // Without an id there is nobody to answer.
+                Err(_) => Frame::Other,
+            };
         }
-        // Without an id there is nobody to answer.
-        (Err(_), Err(_)) => return Frame::Other,
     };
     let subtype = serde_json::from_str::<Subtype>(request.get()).map(|s| s.subtype).unwrap_or_default();
     let request = match subtype.as_str() {
