@@ -422,7 +422,7 @@ impl Marks<'_> {
         let mut looked_at = 0;
         while let Some(path) = open.pop() {
             looked_at += 1;
-            let Ok(found) = self.disk.look(&path) else { continue };
+            let Ok(found) = self.disk.look_anew(&path) else { continue };
             if found.id == file.id || looked_at > MOST_OWN_FILES {
                 return true;
             }

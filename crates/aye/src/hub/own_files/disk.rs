@@ -1,14 +1,16 @@
 //! Looking at files by name: with all the time it takes, or only at what the system holds in memory, which never waits.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What one file is, whatever it is called.
 pub type Id = (u64, u64);
 
+#[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub id: Id,
     pub is_folder: bool,
@@ -28,19 +30,23 @@ impl Seen {
     }
 }
 
+/// The disk during one decision. What was seen once is not looked at again within it: the names of one call share most of
+/// their folders, with each other and with our own. The next decision looks anew.
 pub struct Disk {
     may_wait: bool,
     /// Something could not be seen without waiting, so that nothing can be said.
     missed: Cell<bool>,
+    /// What has each name itself.
+    seen: RefCell<HashMap<PathBuf, Result<Seen, ErrorKind>>>,
 }
 
 impl Disk {
     pub fn any() -> Self {
-        Self { may_wait: true, missed: Cell::new(false) }
+        Self { may_wait: true, missed: Cell::new(false), seen: RefCell::default() }
     }
 
     pub fn in_memory() -> Self {
-        Self { may_wait: false, missed: Cell::new(false) }
+        Self { may_wait: false, missed: Cell::new(false), seen: RefCell::default() }
     }
 
     pub fn saw_everything(&self) -> bool {
@@ -49,6 +55,17 @@ impl Disk {
 
     /// What has this name itself, be it a link.
     pub fn look(&self, path: &Path) -> io::Result<Seen> {
+        if let Some(seen) = self.seen.borrow().get(path) {
+            return seen.map_err(io::Error::from);
+        }
+        let found = self.look_anew(path);
+        let seen = found.as_ref().copied().map_err(io::Error::kind);
+        self.seen.borrow_mut().insert(path.to_owned(), seen);
+        found
+    }
+
+    /// The same, of which nothing is remembered.
+    pub fn look_anew(&self, path: &Path) -> io::Result<Seen> {
         match self.may_wait {
             true => fs::symlink_metadata(path).map(|found| Seen::of(&found)),
             false => self.note(in_memory::look(path, false)),
@@ -57,6 +74,10 @@ impl Disk {
 
     /// What a name leads to.
     pub fn look_through(&self, path: &Path) -> io::Result<Seen> {
+        let itself = self.look(path)?;
+        if !itself.is_link {
+            return Ok(itself);
+        }
         match self.may_wait {
             true => fs::metadata(path).map(|found| Seen::of(&found)),
             false => self.note(in_memory::look(path, true)),
@@ -66,7 +87,7 @@ impl Disk {
     pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         match self.may_wait {
             true => fs::read_link(path),
-            false => self.note(Err(io::ErrorKind::WouldBlock.into())),
+            false => self.note(Err(ErrorKind::WouldBlock.into())),
         }
     }
 
@@ -80,7 +101,7 @@ impl Disk {
 
     /// Only that a name is there or not is certain; any other error may be of the way of looking.
     fn note<T>(&self, found: io::Result<T>) -> io::Result<T> {
-        if found.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        if found.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             self.missed.set(true);
         }
         found
@@ -121,5 +142,31 @@ mod in_memory {
 
     pub fn look(_: &Path, _: bool) -> io::Result<Seen> {
         Err(io::ErrorKind::WouldBlock.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_name_is_looked_at_once_for_a_decision_and_anew_for_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let (name, link) = (dir.path().join("name"), dir.path().join("link"));
+        for new in [Disk::any, Disk::in_memory] {
+            let disk = new();
+            assert_eq!(disk.look(&name).unwrap_err().kind(), ErrorKind::NotFound);
+            fs::write(&name, "").unwrap();
+            assert_eq!(disk.look(&name).unwrap_err().kind(), ErrorKind::NotFound);
+            assert!(!new().look(&name).unwrap().is_folder);
+            fs::remove_file(&name).unwrap();
+        }
+        fs::create_dir(&name).unwrap();
+        symlink(&name, &link).unwrap();
+        let disk = Disk::any();
+        let (itself, through) = (disk.look(&link).unwrap(), disk.look_through(&link).unwrap());
+        assert!(itself.is_link && through.is_folder && itself.id != through.id);
+        assert_eq!(disk.look_through(&name).unwrap().id, through.id);
     }
 }
