@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const MOST_READ: u32 = 2_000;
 /// Of all agents together; beyond that, the store is asked as well.
 const MOST_KEYS: usize = 500_000;
+/// Beyond that, all are read from the store again.
+const MOST_AGENTS: usize = 5_000;
 
 #[derive(Default)]
 pub struct Askers {
@@ -97,17 +99,18 @@ impl Askers {
         known.count = known.count + is - was;
     }
 
-    /// The agent, if what stands has not changed since it was read.
+    /// The agent, if it has not changed since it was read.
     pub fn agent(&self, agent: &AgentId, version: u64) -> Option<AgentRow> {
         let known = self.known();
         known.agents.get(agent).filter(|(read, _)| *read == version).map(|(_, row)| row.clone())
     }
 
-    /// As it was read after the store had this version.
+    /// As it was read after the store had this version of it.
     pub fn is(&self, version: u64, row: AgentRow) {
         let mut known = self.known();
-        // What was read at another version counts for nothing any more.
-        known.agents.retain(|_, (read, _)| *read == version);
+        if known.agents.len() >= MOST_AGENTS {
+            known.agents.clear();
+        }
         known.agents.insert(row.profile.id.clone(), (version, row));
     }
 }
@@ -153,12 +156,27 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_known_as_long_as_nothing_that_stands_changes() {
+    fn an_agent_is_known_as_long_as_it_does_not_change() {
         let askers = Askers::default();
         let row = AgentRow::unannounced(agent(), Timestamp::UNIX_EPOCH);
         askers.is(1, row.clone());
-        assert_eq!(askers.agent(&agent(), 1), Some(row));
+        assert_eq!(askers.agent(&agent(), 1), Some(row.clone()));
         assert_eq!(askers.agent(&agent(), 2), None);
-        assert_eq!(askers.agent(&AgentId::try_from("b").unwrap(), 1), None);
+        let other = AgentId::try_from("b").unwrap();
+        assert_eq!(askers.agent(&other, 1), None);
+        askers.is(2, AgentRow::unannounced(other, Timestamp::UNIX_EPOCH));
+        assert_eq!(askers.agent(&agent(), 1), Some(row), "another that is read takes nothing away");
+    }
+
+    #[test]
+    fn no_more_agents_are_held_than_fit() {
+        let askers = Askers::default();
+        for n in 0..=MOST_AGENTS {
+            let id = AgentId::try_from(format!("a{n}")).unwrap();
+            askers.is(1, AgentRow::unannounced(id, Timestamp::UNIX_EPOCH));
+            assert!(askers.known().agents.len() <= MOST_AGENTS);
+        }
+        let last = AgentId::try_from(format!("a{MOST_AGENTS}")).unwrap();
+        assert!(askers.agent(&last, 1).is_some());
     }
 }

@@ -170,7 +170,7 @@ impl Hub {
         let quick = lookup.is_quick(&raise.body);
         let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
         // Asked for before anything is read: it may be of an earlier commit, never of a later one.
-        let version = self.inner.store.version_of_what_stands();
+        let version = self.inner.store.version_of_agent(&raise.agent);
         let key_use = match self.inner.store.is_on_server() {
             // Another hub may have been asked.
             true => Use::Possible,

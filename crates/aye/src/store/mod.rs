@@ -65,6 +65,7 @@ pub use writer::{Place, Tx};
 use self::postgres::{Database, Listener, Presence, Purpose};
 use crate::config::{ConfigError, StoreSection};
 use crate::home::Home;
+use aye_core::AgentId;
 use aye_core::trail::ChainKey;
 use following::{Following, Shared};
 use head::Head;
@@ -289,6 +290,11 @@ impl Store {
     /// A number that changes with each commit that changes agents, tokens, passkeys or grants.
     pub fn version_of_what_stands(&self) -> u64 {
         self.shared.standing.version()
+    }
+
+    /// The same for one agent and its outline.
+    pub fn version_of_agent(&self, agent: &AgentId) -> u64 {
+        self.shared.standing.version_of_agent(agent)
     }
 
     /// By which names agents called their asks, as far as this process knows.

@@ -58,6 +58,9 @@ struct Rows {
     earlier: HashMap<RowName, Vec<(u64, Option<String>)>>,
     /// The same by age.
     by_age: VecDeque<RowName>,
+    /// The version in which each agent was last changed, or its outline; of the others, that in which all was read.
+    agents_changed: HashMap<String, u64>,
+    all_read: u64,
 }
 
 /// By its table and its name in it.
@@ -111,6 +114,8 @@ impl Standing {
             Ok(())
         })?;
         standing.keep();
+        // All are of one version, which need not be said of each.
+        standing.rows().agents_changed = HashMap::new();
         Ok(standing)
     }
 
@@ -198,7 +203,6 @@ impl Standing {
         }
         tracing::info!("what stands was read anew");
         self.replace(found);
-        self.version.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -226,16 +230,32 @@ impl Standing {
 
     /// Takes these for what was written last.
     pub fn replace(&self, other: Self) {
-        *self.rows() = other.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows();
+        *rows = other.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        rows.agents_changed.clear();
+        rows.all_read = self.next_version();
     }
 
     /// What was changed is on disk.
     pub fn keep(&self) {
         let mut rows = self.rows();
         if !rows.undo.is_empty() {
+            let version = self.next_version();
+            let Rows { undo, agents_changed, .. } = &mut *rows;
+            let of_agents = undo.iter().filter(|it| [AGENTS.table, OUTLINES.table].contains(&it.table));
+            agents_changed.extend(of_agents.map(|it| (it.name.clone(), version)));
             rows.remember_earlier();
-            self.version.fetch_add(1, Ordering::Release);
         }
+    }
+
+    fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::Release) + 1
+    }
+
+    /// Changes with every commit that writes this agent or its outline, even if only what it reports of itself.
+    pub fn version_of_agent(&self, agent: &AgentId) -> u64 {
+        let rows = self.rows();
+        rows.agents_changed.get(agent.as_str()).copied().unwrap_or(rows.all_read)
     }
 
     /// Changes with every commit that changes one of these rows.

@@ -159,3 +159,22 @@ async fn an_agent_nobody_knows_and_one_that_ended_wait_for_the_disk() {
         assert_eq!(decision(&raising.await.unwrap().ask), "allow");
     }
 }
+
+#[tokio::test]
+async fn what_one_agent_reports_takes_nothing_from_what_is_known_of_another() {
+    let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
+    desk.run("1", "cargo test").await;
+    let is_known = || {
+        let (id, inner) = (agent("agent"), &desk.hub.inner);
+        inner.askers.agent(&id, inner.store.version_of_agent(&id)).is_some()
+    };
+    assert!(is_known());
+    for state in [Report::Working, Report::Idle, Report::Ended] {
+        let news = Registration { state: Some(state), ..Registration::default() };
+        desk.hub.register(agent("other"), news).await.unwrap();
+        assert!(is_known(), "{state:?}");
+    }
+    let news = Registration { state: Some(Report::Idle), ..Registration::default() };
+    desk.hub.register(agent("agent"), news).await.unwrap();
+    assert!(!is_known(), "it is read again after what it reports of itself");
+}
