@@ -335,6 +335,11 @@ impl Permission {
         self
     }
 
+    /// What an adapter once said of it.
+    pub(crate) fn told(&self) -> Option<&Value> {
+        self.display.as_ref()
+    }
+
     pub fn offer(&self, scope: Scope) -> Option<&ScopeOffer> {
         self.scopes.iter().find(|offer| offer.scope == scope)
     }

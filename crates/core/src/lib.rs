@@ -15,6 +15,7 @@ pub mod display;
 pub mod ids;
 pub mod invalid;
 pub mod json;
+mod length;
 pub mod lifecycle;
 pub mod outline;
 pub mod proof;

@@ -178,4 +178,9 @@ proptest! {
         body.write_canonical(&mut written);
         prop_assert_eq!(written, canonical(&body.to_json()));
     }
+
+    #[test]
+    fn an_ask_is_no_longer_than_is_told_without_writing_it(body in body()) {
+        prop_assert!(crate::length::tests::is_at_most_so_long(body));
+    }
 }

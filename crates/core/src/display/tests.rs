@@ -213,4 +213,10 @@ proptest! {
         let honest = Permission::new(tool, input, None).unwrap();
         prop_assert_eq!(&body, &Body::Permission(honest.clone()));
     }
+
+    #[test]
+    fn an_ask_is_no_longer_than_is_told_without_making_its_display((tool, input) in call()) {
+        let permission = Permission::new(tool, input, None).unwrap();
+        prop_assert!(crate::length::tests::is_at_most_so_long(Body::Permission(permission)));
+    }
 }
