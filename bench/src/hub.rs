@@ -115,11 +115,22 @@ pub fn own_cpu() -> anyhow::Result<Duration> {
     cpu_of("/proc/self/stat")
 }
 
+/// Processor time of all that this program has started and that has ended.
+pub fn cpu_of_children() -> anyhow::Result<Duration> {
+    ticks("/proc/self/stat", 13)
+}
+
 pub fn cpu_of(stat: &str) -> anyhow::Result<Duration> {
+    ticks(stat, 11)
+}
+
+/// The time as a program and in the system, from this field on.
+fn ticks(stat: &str, field: usize) -> anyhow::Result<Duration> {
     let stat = fs::read_to_string(stat)?;
     // The name may contain anything; the fields after it do not.
     let fields = stat.rsplit_once(") ").context("an unknown stat line")?.1;
-    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 =
+        fields.split(' ').skip(field).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
 }
 

@@ -4,13 +4,14 @@
 
 use super::Programs;
 use crate::home;
-use crate::hub::Hub;
+use crate::hub::{Hub, cpu_of_children};
 use crate::report::{Goal, Report, percentile};
 use anyhow::{Context, ensure};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const IN_PYTHON: &str = include_str!("../../drive_with_sdk.py");
 const IN_TYPESCRIPT: &str = include_str!("../../drive_with_sdk.mjs");
@@ -31,11 +32,15 @@ pub fn measure(programs: &Programs, folder: &Path, sizes: &Sizes, report: &mut R
         others.push(Other::new("claude-agent-sdk for TypeScript", command));
     }
     let mut ours = Side::default();
+    let (mut hub_spent, mut run_spent) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..sizes.rounds {
         for other in &mut others {
             other.side.add(place.time(&mut other.command)?);
         }
+        let before = (hub.cpu()?, cpu_of_children()?);
         ours.add(place.time(&mut programs.run(&home, &place.folder))?);
+        hub_spent += hub.cpu()? - before.0;
+        run_spent += cpu_of_children()? - before.1;
         for other in &mut others {
             other.ratios.push(ours.last_median() / other.side.last_median());
         }
@@ -48,6 +53,9 @@ pub fn measure(programs: &Programs, folder: &Path, sizes: &Sizes, report: &mut R
             report.add(format!("{name}, p{percent}"), side.percentile(percent) / 1e3, "µs", None);
         }
     }
+    let each = |spent: Duration| spent.as_secs_f64() * 1e6 / (sizes.rounds * sizes.requests) as f64;
+    report.add("aye, processor time of the hub for one of them", each(hub_spent), "µs", None);
+    report.add("aye, that of adapter and agent, with their start", each(run_spent), "µs", None);
     for other in &mut others {
         for percent in [50.0, 99.0] {
             let ratio = ours.percentile(percent) / other.side.percentile(percent);
