@@ -200,3 +200,38 @@ fn the_plan_behind_an_outline_can_be_let_through_from_the_terminal() {
     assert_eq!((&passed["state"], &passed["answer"]), (&json!("answered"), &json!({"decision": "allow"})));
     assert_eq!(hub.aye(&["outline", "claude-1"]).status.code(), Some(1));
 }
+
+#[test]
+fn only_what_a_rule_allows_at_once_is_told_in_brief_and_only_to_whoever_wants_it_so() {
+    let hub = Hub::start();
+    let token = agent_in(&hub, "/src/web");
+    let raise = |key: &str, command: &str, query: &str| {
+        let ask = json!({"key": key, "agent": "claude-1", "kind": "permission", "body": bash(command)});
+        hub.post(&format!("/api/asks{query}"), &token, ask).body
+    };
+    std::fs::write(hub.home.join("config.toml"), RULES).unwrap();
+    let mut n = 0;
+    eventually("the rules to be in force", || {
+        n += 1;
+        (raise(&format!("try{n}"), "cargo test", "")["state"] == "answered").then_some(())
+    });
+    let brief = raise("brief", "cargo test", "?brief=true");
+    let answer = json!({"decision": "allow", "scope": "once"});
+    let expected = json!({"id": brief["id"], "answer": answer, "by": {"rule": "rule 1 (tests)"}, "voucher": brief["voucher"]});
+    assert_eq!(brief, expected);
+    assert!(brief["voucher"].is_object());
+    let recorded = hub.ask(&brief);
+    assert_eq!((&recorded["key"], &recorded["answer"]), (&json!("brief"), &answer));
+
+    let whole = raise("whole", "cargo test", "");
+    assert_eq!((&whole["body"]["tool"], &whole["display"]["text"]), (&json!("Bash"), &json!("cargo test")));
+    for (key, command, state) in [("denied", "rm x", "answered"), ("asked", "make", "open")] {
+        let whole = raise(key, command, "?brief=true");
+        assert_eq!((&whole["state"], &whole["display"]["text"]), (&json!(state), &json!(command)));
+    }
+    assert_eq!(
+        raise("brief", "cargo test", "?brief=true")["digest"],
+        recorded["digest"],
+        "the second time it is whole"
+    );
+}

@@ -4,7 +4,8 @@ use super::history::filter;
 use super::json::{Body, Failure, LARGE, Params, PathId, Reply, ok};
 use crate::hub::{AnswerCall, AskFilter, Raise, Raised};
 use crate::protocol::{
-    Asks, AsksQuery, Late, NewAnswer, NewAsk, OpaqueVoucher, RaisedAsk, WaitQuery, Withdraw,
+    AllowedAsk, Asks, AsksQuery, Late, NewAnswer, NewAsk, OpaqueVoucher, RaiseQuery, RaiseReply, RaisedAsk,
+    WaitQuery, Withdraw,
 };
 use axum::Extension;
 use axum::extract::State;
@@ -61,10 +62,26 @@ pub async fn answer(
 pub async fn raise(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Params(query): Params<RaiseQuery>,
     Body(new): Body<NewAsk, LARGE>,
-) -> Result<Reply<RaisedAsk<Ask>>, Failure> {
+) -> Result<Reply<RaiseReply<Ask>>, Failure> {
     caller.speaks_for(&new.agent)?;
-    Ok(raised(app.hub.raise(checked(new)?).await?))
+    let reply = app.hub.raise(checked(new)?).await?;
+    if query.brief
+        && let Some(allowed) = in_brief(&reply)
+    {
+        return Ok(Reply(StatusCode::CREATED, RaiseReply::Brief(Box::new(allowed))));
+    }
+    let Reply(status, whole) = raised(reply);
+    Ok(Reply(status, RaiseReply::Whole(Box::new(whole))))
+}
+
+/// What a rule allowed before it was on disk; none for anything else.
+fn in_brief(raised: &Raised) -> Option<AllowedAsk> {
+    let ask = &raised.ask;
+    let (voucher, answer, by) = (raised.voucher.as_ref()?, ask.state.answer()?, ask.state.by()?);
+    let voucher = OpaqueVoucher::of(voucher);
+    Some(AllowedAsk { id: ask.id.clone(), answer: answer.clone(), by: by.clone(), voucher })
 }
 
 fn raised(raised: Raised) -> Reply<RaisedAsk<Ask>> {

@@ -3,8 +3,8 @@
 use super::{CallError, Client, LONGEST_CALL, Try, read};
 use crate::home::Home;
 use crate::protocol::{
-    AskReceipt, Command, Commands, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaisedAsk,
-    Registration, Reported, Resolution, WaitQuery, Withdraw, calls,
+    AskReceipt, Command, Commands, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaiseQuery,
+    RaiseReply, RaisedAsk, Registration, Reported, Resolution, WaitQuery, Withdraw, calls,
 };
 use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
 use hyper::Method;
@@ -57,12 +57,27 @@ impl AgentClient {
 
     /// Raises an ask, through restarts of the hub: the same key returns the same ask.
     pub async fn raise(&self, ask: &NewAsk) -> Result<RaisedAsk, CallError> {
-        let raised = self.client.call(&calls::RAISE, "", &(), ask, Try::UntilHeard).await?;
-        if raised.voucher.is_some() {
-            let late = Late { ask: ask.clone(), voucher: raised.voucher.clone() };
-            self.unrecorded().insert(raised.ask.id.clone(), late);
+        match self.raise_with(ask, RaiseQuery { brief: false }).await? {
+            RaiseReply::Whole(raised) => Ok(*raised),
+            RaiseReply::Brief(_) => Err(CallError::Garbled("the ask is missing".to_owned())),
         }
-        Ok(raised)
+    }
+
+    /// The same; what a rule allowed at once is told in brief.
+    pub async fn raise_briefly(&self, ask: &NewAsk) -> Result<RaiseReply, CallError> {
+        self.raise_with(ask, RaiseQuery { brief: true }).await
+    }
+
+    async fn raise_with(&self, ask: &NewAsk, query: RaiseQuery) -> Result<RaiseReply, CallError> {
+        let reply = self.client.call(&calls::RAISE, "", &query, ask, Try::UntilHeard).await?;
+        let (id, voucher) = match &reply {
+            RaiseReply::Whole(raised) => (&raised.ask.id, raised.voucher.as_ref()),
+            RaiseReply::Brief(allowed) => (&allowed.id, Some(&allowed.voucher)),
+        };
+        if let Some(voucher) = voucher.cloned() {
+            self.unrecorded().insert(id.clone(), Late { ask: ask.clone(), voucher: Some(voucher) });
+        }
+        Ok(reply)
     }
 
     /// How an ask ended, whenever that is; the hub may come and go meanwhile.

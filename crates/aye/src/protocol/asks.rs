@@ -137,10 +137,62 @@ impl OpaqueVoucher {
 /// From one tree, which a flattened ask would copy.
 impl<'de> Deserialize<'de> for RaisedAsk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut fields = Map::deserialize(deserializer)?;
+        Self::from_fields(Map::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+impl RaisedAsk {
+    fn from_fields(mut fields: Map<String, Value>) -> Result<Self, Invalid> {
         let voucher = fields.remove("voucher").filter(|voucher| !voucher.is_null()).map(OpaqueVoucher);
-        let ask = AskView::from_json(Value::Object(fields)).map_err(de::Error::custom)?;
-        Ok(Self { ask, voucher })
+        Ok(Self { ask: AskView::from_json(Value::Object(fields))?, voucher })
+    }
+}
+
+/// How an ask is raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RaiseQuery {
+    /// What a rule allows at once is told in brief: whoever raised it knows what was asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub brief: bool,
+}
+
+/// What a rule allowed at once, told in brief.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AllowedAsk")]
+pub struct AllowedAsk<A = Answer> {
+    pub id: AskId,
+    pub answer: A,
+    pub by: By,
+    /// As in a whole reply.
+    pub voucher: OpaqueVoucher,
+}
+
+/// The reply to a raise.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RaiseReply")]
+#[serde(untagged)]
+pub enum RaiseReply<A = AskView> {
+    Whole(Box<RaisedAsk<A>>),
+    Brief(Box<AllowedAsk>),
+}
+
+/// Only a whole reply says what was asked.
+impl<'de> Deserialize<'de> for RaiseReply {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Map::deserialize(deserializer)?;
+        if fields.contains_key("body") {
+            return RaisedAsk::from_fields(fields)
+                .map(|raised| Self::Whole(Box::new(raised)))
+                .map_err(de::Error::custom);
+        }
+        let AllowedAsk { id, answer, by, voucher } =
+            decode::<AllowedAsk<Value>>(Value::Object(fields)).map_err(de::Error::custom)?;
+        if !matches!(by, By::Rule { .. }) {
+            return Err(de::Error::custom("only a rule allows something at once"));
+        }
+        // Only a permission is ever allowed so.
+        let answer = Answer::decode(Kind::Permission, answer).map_err(de::Error::custom)?;
+        Ok(Self::Brief(Box::new(AllowedAsk { id, answer, by, voucher })))
     }
 }
 
@@ -323,6 +375,12 @@ impl Resolution {
         Some(Self { state: ask.status.state, outcome: Outcome::answered(answer), by: ask.status.by.clone() })
     }
 
+    /// Of what a rule allowed at once.
+    pub fn allowed(allowed: &AllowedAsk) -> Self {
+        let outcome = Outcome::answered(&allowed.answer);
+        Self { state: AskState::Answered, outcome, by: Some(allowed.by.clone()) }
+    }
+
     /// As the hub sent it. What does not fit the ask is no approval.
     pub fn read(body: &Body, sent: Value) -> Self {
         let lost = |why: String| {
@@ -395,6 +453,23 @@ mod tests {
         ] {
             let read = Resolution::read(&body, sent.clone());
             assert_eq!((read.state, read.outcome.answer), (AskState::Expired, None), "{sent}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_allowed_is_read_in_brief_and_a_brief_word_of_anybody_else_is_not() {
+        let answer = json!({"decision": "allow", "scope": "once"});
+        let brief = json!({"id": "ask1", "answer": answer, "by": {"rule": "r"}, "voucher": {"mac": "x"}});
+        let reply: RaiseReply = serde_json::from_value(brief.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&reply).unwrap(), brief);
+        let RaiseReply::Brief(allowed) = reply else { panic!("{reply:?}") };
+        let resolution = Resolution::allowed(&allowed);
+        assert_eq!((resolution.state, resolution.outcome.decision), (AskState::Answered, Decision::Allow));
+        let person = json!({"name": "p", "surface": "web"});
+        for (field, other) in [("by", person), ("by", Value::Null), ("answer", json!({})), ("id", json!(1))] {
+            let mut sent = brief.clone();
+            sent[field] = other;
+            assert!(serde_json::from_value::<RaiseReply>(sent.clone()).is_err(), "{sent}");
         }
     }
 }

@@ -5,7 +5,10 @@ use super::agents::{
     Agents, AgentsQuery, Commands, CommandsQuery, Events, EventsQuery, NewReport, Prompt, Queued,
     Registration, Reported, Title,
 };
-use super::asks::{Asks, AsksQuery, Late, NewAnswer, NewAsk, RaisedAsk, Resolution, WaitQuery, Withdraw};
+use super::asks::{
+    Asks, AsksQuery, Late, NewAnswer, NewAsk, RaiseQuery, RaiseReply, RaisedAsk, Resolution, WaitQuery,
+    Withdraw,
+};
 use super::call::Call;
 use super::frames::{FollowQuery, Frame};
 use super::grants::GrantList;
@@ -21,7 +24,7 @@ pub const ANSWER: Call<(), NewAnswer, AskView> = Call::post(
     "/api/asks/{id}/answer",
     "Answer an ask; 409 when it has already ended, 410 when it expired, 412 when another one was shown",
 );
-pub const RAISE: Call<(), NewAsk, RaisedAsk> =
+pub const RAISE: Call<RaiseQuery, NewAsk, RaiseReply> =
     Call::post("/api/asks", "Raise an ask; the same key again returns the same ask");
 pub const RESOLUTION: Call<WaitQuery, (), Resolution> =
     Call::get("/api/asks/{id}/resolution", "Wait for an ask's end; 204 when the wait ends first");

@@ -1,7 +1,7 @@
 //! The asks of a run on their way to the hub, and their outcomes on the way back.
 
 use crate::client::{AgentClient, Waits};
-use crate::protocol::{NewAsk, Resolution};
+use crate::protocol::{AllowedAsk, NewAsk, RaiseReply, Resolution};
 use aye_core::{AskId, AskView, Body};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,6 +18,8 @@ pub struct Raising {
 pub enum AskNews {
     /// The hub has recorded it, and perhaps decided it by a rule.
     Raised { request: String, ask: Box<AskView> },
+    /// A rule allowed it at once.
+    Allowed { request: String, allowed: Box<AllowedAsk> },
     /// The hub will never record it.
     NotRaised { request: String, why: String },
     /// It has ended.
@@ -33,8 +35,9 @@ pub async fn raise_asks<E: From<AskNews> + Send + 'static>(
     let mut followed = JoinSet::new();
     while let Some(Raising { request, body, ask }) = asks.recv().await {
         while followed.try_join_next().is_some() {}
-        let (event, to_follow) = match client.raise(&ask).await {
-            Ok(raised) => {
+        let (event, to_follow) = match client.raise_briefly(&ask).await {
+            Ok(RaiseReply::Brief(allowed)) => (AskNews::Allowed { request, allowed }, None),
+            Ok(RaiseReply::Whole(raised)) => {
                 // Only a rule's decision is handled here; any other end arrives with the resolution.
                 let decided = Resolution::by_rule(&raised.ask).is_some();
                 let to_follow = (!decided).then(|| (raised.ask.id.clone(), request.clone()));

@@ -167,6 +167,9 @@ impl<P: AgentProtocol> Driver<P> {
                 meanings.into_iter().flat_map(|meaning| self.means(meaning)).collect()
             }
             Event::Ask(AskNews::Raised { request, ask }) => self.raised(&request, *ask),
+            Event::Ask(AskNews::Allowed { request, allowed }) => {
+                self.decided(&request, allowed.id.clone(), &Resolution::allowed(&allowed))
+            }
             Event::Ask(AskNews::NotRaised { request, why }) => {
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
             }
@@ -315,17 +318,30 @@ impl<P: AgentProtocol> Driver<P> {
             // Taken back before the hub had recorded it.
             return vec![Effect::Withdraw { ask: ask.head.id, why: Withdrawal::Cancelled }];
         };
-        waiting.ask = Some(ask.id.clone());
-        match (Resolution::by_rule(&ask), &ask.status.by, &ask.body) {
-            (Some(resolution), Some(By::Rule { rule }), body) => {
-                let tool = aye_policy::tool_and_input(body).0.into_owned();
-                let decision = resolution.outcome.decision;
-                let mut effects = self.deliver(request, &resolution, false);
-                effects.push(Effect::Tell(RunEvent::Decided { tool, decision, rule: rule.to_string() }));
-                effects
+        match Resolution::by_rule(&ask) {
+            Some(resolution) => self.decided(request, ask.head.id, &resolution),
+            None => {
+                waiting.ask = Some(ask.id.clone());
+                vec![Effect::Tell(RunEvent::Asked(Box::new(ask)))]
             }
-            _ => vec![Effect::Tell(RunEvent::Asked(Box::new(ask)))],
         }
+    }
+
+    /// A rule decided it in the moment it was raised.
+    fn decided(&mut self, request: &str, ask: AskId, resolution: &Resolution) -> Effects<P> {
+        let Some(waiting) = self.waiting.get_mut(request) else {
+            return vec![Effect::Withdraw { ask, why: Withdrawal::Cancelled }];
+        };
+        waiting.ask = Some(ask);
+        let tool = aye_policy::tool_and_input(&waiting.body).0.into_owned();
+        let decision = resolution.outcome.decision;
+        let rule = match &resolution.by {
+            Some(By::Rule { rule }) => rule.to_string(),
+            Some(By::Person { .. }) | None => String::new(),
+        };
+        let mut effects = self.deliver(request, resolution, false);
+        effects.push(Effect::Tell(RunEvent::Decided { tool, decision, rule }));
+        effects
     }
 
     fn refuse(&mut self, id: &str, why: &str) -> Effects<P> {

@@ -5,7 +5,7 @@ use crate::agents::driven::asks::AskNews;
 use crate::agents::driven::{Asked, Written};
 use crate::agents::reports::TOO_LATE;
 use crate::protocol::{Registration, Resolution, Withdraw};
-use aye_core::{Answer, AskId, AskState, AskView, Body, Key, Receipt, Withdrawal};
+use aye_core::{Answer, AskId, AskState, Body, Key, Receipt, Withdrawal};
 use std::collections::HashMap;
 
 /// More open asks than this cannot be meant for a person; the others are asked in the terminal alone.
@@ -153,7 +153,12 @@ impl<P: JoinedProtocol> Ledger<P> {
 
     pub fn news(&mut self, news: AskNews) -> Effects<P> {
         match news {
-            AskNews::Raised { request, ask } => self.raised(&request, *ask),
+            AskNews::Raised { request, ask } => {
+                self.raised(&request, ask.head.id.clone(), Resolution::by_rule(&ask))
+            }
+            AskNews::Allowed { request, allowed } => {
+                self.raised(&request, allowed.id.clone(), Some(Resolution::allowed(&allowed)))
+            }
             AskNews::NotRaised { request, why } => {
                 tracing::debug!(why, "a request is left to the terminal");
                 self.forget(&request);
@@ -168,13 +173,12 @@ impl<P: JoinedProtocol> Ledger<P> {
         self.requests.remove(id);
     }
 
-    fn raised(&mut self, id: &str, ask: AskView) -> Effects<P> {
+    fn raised(&mut self, id: &str, ask: AskId, by_rule: Option<Resolution>) -> Effects<P> {
         match self.requests.remove(id) {
             None => Vec::new(),
-            Some(Request::Over(end)) => vec![withdraw(ask.head.id, end)],
+            Some(Request::Over(end)) => vec![withdraw(ask, end)],
             Some(Request::Raised(body) | Request::Open { body, .. }) => {
-                let by_rule = Resolution::by_rule(&ask);
-                self.requests.insert(id.to_owned(), Request::Open { ask: ask.head.id, body });
+                self.requests.insert(id.to_owned(), Request::Open { ask, body });
                 by_rule.map_or_else(Vec::new, |resolution| self.resolved(id, &resolution))
             }
         }

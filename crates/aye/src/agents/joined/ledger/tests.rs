@@ -1,7 +1,7 @@
 //! The ledger as what it is: meanings in, effects out.
 
 use super::*;
-use aye_core::{Can, Kind};
+use aye_core::{AskView, Can, Kind};
 use serde_json::{Value, json};
 
 /// A protocol whose inputs say what they mean.
