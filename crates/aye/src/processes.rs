@@ -6,7 +6,8 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
@@ -35,6 +36,20 @@ pub fn require_program(program: &Path, variable: Option<&str>) -> anyhow::Result
     })
 }
 
+/// Some fifty numbers of up to twenty digits, and a name of a few characters.
+const LONGEST_STAT: usize = 4096;
+
+/// As few calls of the system as possible: this is read for every request of an agent.
+fn read_whole(path: &str, line: &mut [u8]) -> io::Result<usize> {
+    let (mut file, mut length) = (File::open(path)?, 0);
+    loop {
+        match file.read(&mut line[length..])? {
+            0 => return Ok(length),
+            more => length += more,
+        }
+    }
+}
+
 pub struct Stat {
     pub name: String,
     /// What comes after the name, as it is written.
@@ -43,7 +58,10 @@ pub struct Stat {
 
 impl Stat {
     pub fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut line = [0; LONGEST_STAT];
+        let length = read_whole(&format!("/proc/{pid}/stat"), &mut line).ok()?;
+        // The system cuts long names, also within a character.
+        let stat = String::from_utf8_lossy(&line[..length]);
         // The program's name may itself contain spaces and parentheses.
         let (head, fields) = stat.rsplit_once(") ")?;
         let name = head.split_once('(')?.1.to_owned();
@@ -139,6 +157,8 @@ pub fn folder_of(pid: u32) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use aye_testkit::patience::eventually;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::CommandExt;
     use std::process::Command;
 
     #[test]
@@ -147,6 +167,23 @@ mod tests {
         assert!(myself.is_alive() && myself.started.is_some());
         assert!(!Process { started: Some(1), ..myself }.is_alive());
         assert!(Process { started: None, ..myself }.is_alive());
+    }
+
+    #[test]
+    fn a_name_that_the_system_cut_within_a_character_hides_no_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("ж".repeat(20));
+        symlink(find_program(Path::new("sleep")).unwrap(), &program).unwrap();
+        let mut child = Command::new(&program).arg0("sleep").arg("60").spawn().unwrap();
+        let named = |pid| Stat::of(pid).filter(|stat| stat.name.starts_with('ж'));
+        let stat = eventually("the program to run", || named(child.id()));
+        let (parent, is_alive) = (stat.parent(), Process::now(child.id()).is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(
+            (stat.name.contains('\u{fffd}'), parent, is_alive),
+            (true, Some(std::process::id()), true)
+        );
     }
 
     #[test]
