@@ -10,12 +10,16 @@ use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Before a hub that is away is called again.
 const SHORT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long the reply to a raise is looked for without sleeping: what a rule decides takes no longer as a rule.
+const AWAKE: Duration = Duration::from_micros(300);
 
 /// Whether another call of the same agent is its sign of life while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,15 @@ pub enum Withdrawn {
     TakenBack,
     /// An answer was recorded first, and it waits for a receipt.
     TooLate,
+}
+
+/// Keeps the runtime looking for news so long. Whatever else wants to run on this core runs first.
+async fn stay_awake(during: Duration) {
+    let until = std::time::Instant::now() + during;
+    while std::time::Instant::now() < until {
+        std::thread::yield_now();
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Clones share connections and what they know.
@@ -63,9 +76,16 @@ impl AgentClient {
         }
     }
 
-    /// The same; what a rule allowed at once is told in brief.
+    /// The same; what a rule allowed at once is told in brief. For a moment the reply is looked for without sleeping: most
+    /// come within it, and a thread that sleeps takes as long to wake up as the hub takes to decide.
     pub async fn raise_briefly(&self, ask: &NewAsk) -> Result<RaiseReply, CallError> {
-        self.raise_with(ask, RaiseQuery { brief: true }).await
+        let mut raising = pin!(self.raise_with(ask, RaiseQuery { brief: true }));
+        tokio::select! {
+            biased;
+            reply = &mut raising => return reply,
+            () = stay_awake(AWAKE) => {}
+        }
+        raising.await
     }
 
     async fn raise_with(&self, ask: &NewAsk, query: RaiseQuery) -> Result<RaiseReply, CallError> {
