@@ -210,6 +210,15 @@ impl Connection {
         }
     }
 
+    /// From here on, what a change would be undone with stays in memory. SQLite keeps 64 kB of it there by itself, and a
+    /// new ask changes more pages than that: the rest was written to a file, page by page, for each of them.
+    pub fn undo_in_memory(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.pragma_update(None, "temp_store", "MEMORY")?),
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+
     /// A statement without parameters and without rows.
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
         match self {

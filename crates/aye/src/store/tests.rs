@@ -144,6 +144,7 @@ async fn commits_are_synced_in_full() {
         false => {
             assert_eq!(setting("PRAGMA journal_mode").await, "wal".to_owned().into());
             assert_eq!(setting("PRAGMA synchronous").await, 2.into());
+            assert_eq!(setting("PRAGMA temp_store").await, 2.into());
         }
         true => {
             let sql = "SELECT current_setting('synchronous_commit')";

@@ -175,6 +175,10 @@ where
 
 fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>, well: &AtomicBool) {
     let (connection, key) = (&reader.connection, &shared.key);
+    // Not while the database was opened: what a migration changes at once may not fit.
+    if let Err(error) = connection.undo_in_memory() {
+        tracing::warn!(%error, "changes are undone from a file");
+    }
     // Whatever an earlier process deleted and left there.
     let mut log_is_empty = connection.empty_log();
     while let Some(first) = jobs.blocking_recv() {
