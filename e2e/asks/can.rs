@@ -22,6 +22,14 @@ fn an_answer_beyond_what_the_agent_can_take_is_refused_and_the_ask_stays_open() 
     assert_eq!((refused.status, &refused.body["field"]), (422, &json!("answer.skip")));
     assert_eq!(room.hub.ask(&ask), ask);
     assert_eq!(room.hub.answer(&ask, saying("yes")).status, 200);
+    let body = json!({"tool": "Bash", "input": {"command": "ls"}});
+    let can = json!({"stop": false, "why": "it ends no turn"});
+    let raise = json!({"key": "p", "agent": "bot", "kind": "permission", "body": body, "can": can});
+    let ask = room.try_raise(raise).body;
+    let refused = room.hub.answer(&ask, json!({"decision": "deny", "interrupt": true}));
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("answer.interrupt")));
+    assert!(refused.body["error"].as_str().unwrap().contains("it ends no turn"), "{}", refused.body);
+    assert_eq!(room.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
 }
 
 #[test]

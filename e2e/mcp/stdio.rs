@@ -126,7 +126,11 @@ fn a_permission_in_words_goes_to_a_person_whatever_the_rules_say_and_for_once_al
     assert_eq!(ask["body"]["scopes"], json!([{"scope": "once"}]));
     assert!(ask["display"]["caution"].as_str().unwrap().contains("no rule decides it"), "{ask}");
     let edited = hub.answer(&ask, json!({"decision": "allow", "scope": "once", "input": {"text": "x"}}));
-    assert_eq!(edited.status, 422, "{}", edited.body);
+    let stopped = hub.answer(&ask, json!({"decision": "deny", "interrupt": true}));
+    for (refused, field) in [(edited, "answer.input"), (stopped, "answer.interrupt")] {
+        assert_eq!((refused.status, &refused.body["field"]), (422, &json!(field)));
+        assert!(refused.body["error"].as_str().unwrap().contains("over MCP"), "{}", refused.body);
+    }
     assert_eq!(hub.answer(&ask, json!({"decision": "allow", "scope": "once"})).status, 200);
     assert_eq!(told(&client.response(1)), ("The person allowed it, this once.", false));
     delivered(&hub, &ask);

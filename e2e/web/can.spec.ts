@@ -24,6 +24,7 @@ const CONTROLS: [what: string, kind: 'question' | 'permission' | 'plan', control
   ['notes', 'question', (card) => card.getByRole('button', { name: 'Add a note' }).first()],
   ['reason', 'question', (card) => card.getByRole('textbox', { name: /^Reason/ }), (card) => card.getByRole('button', { name: 'Skip all…' }).click()],
   ['edit', 'permission', (card) => card.getByRole('button', { name: 'Edit first' })],
+  ['stop', 'permission', (card) => card.getByRole('button', { name: 'Deny and stop' })],
   ['reason', 'permission', (card) => card.getByRole('textbox', { name: /^Reason/ })],
   ['edit', 'plan', (card) => card.getByRole('button', { name: 'Edit' })],
   ['outline', 'plan', (card) => card.getByRole('button', { name: /outline/ })],

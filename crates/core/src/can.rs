@@ -29,6 +29,8 @@ pub struct Can {
     /// Why it was refused.
     pub reason: bool,
     pub outline: bool,
+    /// A permission may be refused so that its turn ends.
+    pub stop: bool,
     pub deny_ends_turn: bool,
 }
 
@@ -44,6 +46,7 @@ impl Default for Can {
             edit: true,
             reason: true,
             outline: true,
+            stop: true,
             deny_ends_turn: false,
         }
     }
@@ -86,8 +89,10 @@ impl Can {
             Answer::Plan(PlanVerdict::Allow { plan }) => {
                 [(!self.edit && plan.is_some(), "plan"), (false, "")]
             }
-            Answer::Permission(Verdict::Deny { message, .. })
-            | Answer::Plan(PlanVerdict::Deny { message }) => {
+            Answer::Permission(Verdict::Deny { message, interrupt }) => {
+                [(!self.reason && message.is_some(), "message"), (!self.stop && *interrupt, "interrupt")]
+            }
+            Answer::Plan(PlanVerdict::Deny { message }) => {
                 [(!self.reason && message.is_some(), "message"), (false, "")]
             }
             Answer::Plan(PlanVerdict::Outline) => [(!self.outline, "decision"), (false, "")],
@@ -165,6 +170,13 @@ mod tests {
                 json!({"decision": "deny", "message": "m"}),
                 json!({"reason": false}),
                 Some("message"),
+            ),
+            (Kind::Permission, json!({"decision": "deny"}), json!({"stop": false}), None),
+            (
+                Kind::Permission,
+                json!({"decision": "deny", "interrupt": true}),
+                json!({"stop": false}),
+                Some("interrupt"),
             ),
             (Kind::Plan, json!({"decision": "allow", "plan": "p"}), json!({"edit": false}), Some("plan")),
             (Kind::Plan, json!({"decision": "outline"}), json!({"outline": false}), Some("decision")),

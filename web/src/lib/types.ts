@@ -99,6 +99,7 @@ export interface Can {
   edit?: boolean;
   reason?: boolean;
   outline?: boolean;
+  stop?: boolean;
   deny_ends_turn?: boolean;
 }
 

@@ -89,7 +89,9 @@ impl AskHuman {
                 let input = Map::from_iter([("text".to_owned(), Value::from(text.as_str()))]);
                 let tool = KnownTool::Unclear.name().to_owned();
                 let permission = Permission::new(tool, input, Some(vec![ScopeOffer::once()]))?;
-                Ok((Body::Permission(permission), Can { edit: false, ..Can::default() }))
+                let why = "it asks over MCP, which takes no other input and ends no turn".to_owned();
+                let can = Can { edit: false, stop: false, why: Some(why.into()), ..Can::default() };
+                Ok((Body::Permission(permission), can))
             }
             (None, Some(_)) => {
                 Err("options, multi and free_text go with question, not with permission".into())

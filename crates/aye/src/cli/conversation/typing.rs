@@ -33,7 +33,8 @@ pub fn read(line: &str, ask: &AskView) -> TypedLine {
             Err(Ambiguous(why)) => return TypedLine::Unclear(format!("{why}.")),
         },
         Body::Permission(permission) => {
-            verdict(line).or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
+            let verdict = verdict(line).filter(|verdict| ask.can.stop || verdict.get("interrupt").is_none());
+            verdict.or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
         }
         Body::Plan(_) if line == "outline" => Some(json!({ "decision": "outline" })),
         Body::Plan(_) if line == "allow" && by_word => Some(json!({ "decision": "allow" })),
@@ -75,6 +76,7 @@ fn unclear(line: &str, ask: &AskView) -> String {
         (Body::Permission(_) | Body::Plan(_), Some("allow")) if ask.proof == Proof::Passkey => {
             "This cannot be allowed here.".to_owned()
         }
+        (Body::Permission(_), Some("stop")) => "This agent's turn cannot be ended from here.".to_owned(),
         (Body::Permission(_), Some("allow")) => format!("“{line}” is not offered."),
         (Body::Permission(_) | Body::Plan(_), _) => format!("“{line}” neither allows nor denies this."),
     };
@@ -116,7 +118,7 @@ pub fn hint(ask: &AskView) -> String {
             }
             ways.push(deny);
             // Where denying ends the turn anyway, there is nothing more to stop.
-            ways.extend((!can.deny_ends_turn).then(|| format!("stop{why}")));
+            ways.extend((can.stop && !can.deny_ends_turn).then(|| format!("stop{why}")));
         }
         Body::Plan(_) => {
             ways.extend((ask.proof == Proof::None).then(|| "allow".into()));
@@ -431,6 +433,7 @@ mod tests {
             ),
             (permission(), json!({}), "allow, deny [why], or stop [why]"),
             (permission(), json!({"reason": false}), "allow, deny, or stop"),
+            (permission(), json!({"stop": false}), "allow or deny [why]"),
             (permission(), json!({"deny_ends_turn": true}), "allow or deny [why] (which ends the turn)"),
             (plan(), json!({}), "allow, deny [why], or outline"),
             (
@@ -443,5 +446,8 @@ mod tests {
             let ask = AskView { can: serde_json::from_value(can.clone()).unwrap(), ..ask };
             assert_eq!(hint(&ask), format!("Type {ways}."), "{can}");
         }
+        let ask = AskView { can: serde_json::from_value(json!({"stop": false})).unwrap(), ..permission() };
+        let TypedLine::Unclear(why) = read("stop", &ask) else { panic!() };
+        assert!(why.starts_with("This agent's turn cannot be ended from here."), "{why}");
     }
 }
