@@ -112,7 +112,7 @@ impl AskBackend for McpClient {
     }
 
     async fn withdraw(&self, ask: &OwnAsk) {
-        let evidence = "the MCP client had cancelled the call";
+        let evidence = "the MCP client no longer waited for it";
         let told = match ask.script.withdraw(&ask.id).await {
             Ok(Withdrawn::TakenBack) => return,
             Ok(Withdrawn::TooLate) => ask.script.receipt(&ask.id, Receipt::Undelivered, evidence).await,

@@ -188,7 +188,7 @@ impl AskBackend for HubAsks {
         match self.hub.withdraw(id, agent, Withdrawal::Cancelled, None).await {
             Ok(_) => {}
             Err(Problem::Refused { .. }) => {
-                self.tell(ask, Receipt::Undelivered, "the MCP client had cancelled the call").await;
+                self.tell(ask, Receipt::Undelivered, "the MCP client no longer waited for it").await;
             }
             Err(error) => tracing::warn!(%error, %ask, "an ask could not be taken back"),
         }

@@ -99,7 +99,12 @@ impl<A: AskBackend> Server<A> {
             Ok(Some(resolution)) => Ok(self.deliver(ask, &resolution)),
             Ok(None) => Ok(result::still_open(self.asks.id(&ask))),
             Err(error) if wait.is_some() => Ok(result::unknown(self.asks.id(&ask), &error)),
-            Err(error) => Err(error),
+            Err(error) => {
+                // Nobody has a ticket for it, so no answer would reach anybody. The hub may be away.
+                let asks = self.asks.clone();
+                self.tasks.spawn(async move { asks.withdraw(&ask).await });
+                Err(error)
+            }
         }
     }
 
@@ -206,5 +211,84 @@ impl<A: AskBackend> ServerHandler for Server<A> {
         };
         let told = told.unwrap_or_else(|fault| Err(format!("aye has a fault: {fault}")));
         Ok(told.unwrap_or_else(|problem| result::problem(&problem)).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::ServiceExt;
+    use serde_json::json;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::sync::mpsc;
+
+    /// A hub that cannot be waited for.
+    #[derive(Clone)]
+    struct Faulty {
+        withdrawn: mpsc::Sender<AskId>,
+    }
+
+    impl AskBackend for Faulty {
+        type Ask = AskId;
+
+        async fn raise(&self, _: McpClientName<'_>, _: &Body, _: Can) -> Result<AskId, String> {
+            Ok(AskId::try_from("k3v9m2pqxx").unwrap())
+        }
+
+        fn id<'a>(&self, ask: &'a AskId) -> &'a AskId {
+            ask
+        }
+
+        async fn find(&self, ticket: AskId) -> Result<AskId, String> {
+            Ok(ticket)
+        }
+
+        async fn resolution(
+            &self,
+            _: &AskId,
+            _: Option<Duration>,
+        ) -> Result<Option<Resolution<Value>>, String> {
+            Err("the hub has a fault".into())
+        }
+
+        async fn delivered(&self, _: &AskId) {}
+
+        async fn withdraw(&self, ask: &AskId) {
+            self.withdrawn.send(ask.clone()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_ask_that_cannot_be_waited_for_is_taken_back_unless_a_ticket_leads_to_it() {
+        for wait in [None, Some(0)] {
+            let (sender, mut withdrawn) = mpsc::channel(1);
+            let (ours, theirs) = tokio::io::duplex(4096);
+            let (asks, tasks) = (Faulty { withdrawn: sender }, TaskTracker::new());
+            let server =
+                Server { asks, patience: None, gone: CancellationToken::new(), tasks: tasks.clone() };
+            tasks.spawn(async move { server.serve(theirs).await.unwrap().waiting().await.unwrap() });
+            let (read, mut write) = tokio::io::split(ours);
+            let mut lines = BufReader::new(read).lines();
+            let info = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+            let mut arguments = json!({"question": "Which?"});
+            if let Some(seconds) = wait {
+                arguments["wait_seconds"] = json!(seconds);
+            }
+            for message in [
+                json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": info}),
+                json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask_human", "arguments": arguments}}),
+            ] {
+                write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            }
+            lines.next_line().await.unwrap();
+            let told = lines.next_line().await.unwrap().unwrap();
+            assert!(told.contains("the hub has a fault"), "{told}");
+            assert_eq!(told.contains("k3v9m2pqxx"), wait.is_some(), "{told}");
+            drop((lines, write));
+            tasks.close();
+            tasks.wait().await;
+            assert_eq!(withdrawn.recv().await.is_some(), wait.is_none());
+        }
     }
 }
