@@ -109,6 +109,19 @@ fn completed(id: u64, status: &str) -> (&'static str, Value) {
 }
 
 #[test]
+fn a_question_cannot_be_refused_so_that_a_rule_leaves_it_to_the_terminal() {
+    let question = json!({"id": "q", "question": "Which?", "isOther": true, "options": [{"label": "A"}]});
+    let asked = joined().says(json!({"method": "item/tool/requestUserInput", "id": 0, "params":
+        {"threadId": "t", "turnId": "u", "itemId": "c", "questions": [question]}}));
+    let can = asked.iter().find_map(|meaning| match meaning {
+        Meaning::Asks(asked) => Some(&asked.can),
+        _ => None,
+    });
+    let skip = aye_core::Answer::decode(aye_core::Kind::Question, json!({"skip": true})).unwrap();
+    assert!(can.unwrap().take(&skip).is_err());
+}
+
+#[test]
 fn what_is_resolved_without_us_was_answered_in_the_terminal() {
     let mut joined = joined();
     let body = asked(&joined.asks(0, "ls"));

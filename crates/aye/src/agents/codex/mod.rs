@@ -128,7 +128,7 @@ impl AgentProtocol for Codex {
     fn refusal(&mut self, id: &str, request: &Request, _why: &str) -> String {
         let reply = match request {
             Request::Permission { .. } => json!({ "decision": "decline" }),
-            Request::Questions { .. } => json!({ "answers": {} }),
+            Request::Questions { ids, .. } => outcome::unanswered(ids, "(this could not be asked)"),
         };
         self.rpc.reply(id, reply)
     }

@@ -27,19 +27,30 @@ pub fn decision(answer: Option<&Answer>) -> (Value, Expected) {
     (json!({ "decision": decision }), expected)
 }
 
-/// The reply to questions, by Codex's names for them. Nothing is made up for a question that nobody answered.
+/// The reply to questions, by Codex's names for them. A question that nobody answered is told as such: Codex knows no other
+/// reply, and its model would have to guess at an empty one.
 pub fn answers(ids: &[String], body: &Body, answer: Option<&Answer>) -> (Value, Expected) {
-    let mut given = Map::new();
-    if let (Body::Question(_), Some(Answer::Question(Reply::Each { answers }))) = (body, answer) {
-        for (id, choice) in ids.iter().zip(answers) {
-            let words = in_words(choice);
-            if !words.is_empty() {
-                given.insert(id.clone(), json!({ "answers": words }));
-            }
+    let reply = match answer {
+        Some(Answer::Question(Reply::Each { answers })) => {
+            let each = ids.iter().zip(answers).map(|(id, choice)| (id, in_words(choice)));
+            named(each.filter(|(_, words)| !words.is_empty()))
         }
-    }
-    let reply = json!({ "answers": given });
+        Some(_) => named([]),
+        None => unanswered(ids, NOBODY),
+    };
     (reply.clone(), Expected::Answers { told: reply, secret: body.has_secret() })
+}
+
+const NOBODY: &str = "(nobody answered in time)";
+
+/// The reply to questions that nobody answered, for this reason.
+pub fn unanswered(ids: &[String], why: &str) -> Value {
+    named(ids.iter().map(|id| (id, vec![why.to_owned()])))
+}
+
+fn named<'a>(answers: impl IntoIterator<Item = (&'a String, Vec<String>)>) -> Value {
+    let answers = answers.into_iter().map(|(id, words)| (id.clone(), json!({ "answers": words })));
+    json!({ "answers": answers.collect::<Map<_, _>>() })
 }
 
 /// Codex marks what a person adds to an option.
@@ -86,5 +97,27 @@ pub fn judge_output(expected: &Expected, output: &Value) -> Option<(Receipt, Str
             false => (Receipt::Disputed, format!("the model is told: {excerpt}")),
         }),
         Expected::Allowed | Expected::Refused { ends_turn: false } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aye_core::Kind;
+
+    #[test]
+    fn a_question_that_nobody_answered_is_told_so_and_a_part_of_it_is_left_out() {
+        let question = |text: &str| json!({"question": text, "options": [{"label": "A"}, {"label": "B"}]});
+        let body = json!({"questions": [question("Which?"), question("And?")]});
+        let body = Body::decode(Kind::Question, body).unwrap();
+        let ids = ["q1".to_owned(), "q2".to_owned()];
+        let told = |answer: Option<Value>| {
+            let answer = answer.map(|answer| Answer::read(&body, answer).unwrap());
+            answers(&ids, &body, answer.as_ref()).0["answers"].clone()
+        };
+        let nobody = json!({"answers": ["(nobody answered in time)"]});
+        assert_eq!(told(None), json!({"q1": nobody, "q2": nobody}));
+        let half = json!({"answers": [{"skip": true}, {"selected": ["B"]}]});
+        assert_eq!(told(Some(half)), json!({"q2": {"answers": ["B"]}}));
     }
 }

@@ -131,6 +131,10 @@ fn everything_that_a_request_says_is_in_its_input() {
     }
     let elsewhere = asked(json!({"cwd": "/etc"}));
     assert_eq!(elsewhere, json!(["Bash", {"command": "make x", "workdir": "/etc"}, 1]));
+    for odd in [json!(["/etc"]), json!(7), json!({"path": "/etc"})] {
+        assert_eq!(asked(json!({ "cwd": odd })), json!(["Bash", {"command": "make x", "workdir": odd}, 1]));
+    }
+    assert_eq!(asked(json!({"cwd": null})), json!(["Bash", {"command": "make x"}, 3]));
     let stdin = asked(json!({"kind": "writeStdin", "command": "y\n"}));
     assert_eq!(stdin, json!(["Unclear", {"command": "y\n", "kind": "writeStdin"}, 1]));
     assert_eq!(asked(json!({"command": null}))[0], "Unclear");

@@ -48,9 +48,8 @@ pub fn command(params: &Map<String, Value>, place: &RunContext) -> Result<Body, 
         input.insert("description".into(), reason.clone());
     }
     // A folder that is not the session's stays in sight, and no rule allows what it does not know.
-    let elsewhere = params
-        .get("cwd")
-        .filter(|cwd| cwd.as_str().is_some_and(|cwd| std::path::Path::new(cwd) != place.cwd));
+    let is_here = |cwd: &Value| cwd.as_str().is_some_and(|cwd| std::path::Path::new(cwd) == place.cwd);
+    let elsewhere = params.get("cwd").filter(|cwd| !cwd.is_null() && !is_here(cwd));
     input.extend(elsewhere.map(|cwd| ("workdir".to_owned(), cwd.clone())));
     input.extend(others(params));
     match script {
