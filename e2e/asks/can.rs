@@ -59,6 +59,42 @@ fn only_the_agent_that_raised_an_ask_says_what_it_can_take() {
 }
 
 #[test]
+fn a_rule_refuses_only_as_far_as_the_agent_can_take_a_refusal() {
+    let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+    let rules = "[[policy.rules]]\ntool = \"*\"\naction = \"deny\"\nmessage = \"not now\"\n";
+    std::fs::write(dir.path().join("config.toml"), rules).unwrap();
+    let hub = Hub::start_in(dir.path().to_owned());
+    let bot = hub.agent("bot");
+    let permission = || json!({"tool": "Bash", "input": {"command": "ls"}});
+    for (n, (kind, body, can, expected)) in [
+        ("question", yes_or_no(), json!({}), json!({"skip": true, "message": "not now"})),
+        ("question", yes_or_no(), json!({"reason": false}), json!({"skip": true})),
+        // Whoever knows no refusal would take an empty answer for one.
+        ("question", yes_or_no(), json!({"skip": false}), Value::Null),
+        (
+            "permission",
+            permission(),
+            json!({}),
+            json!({"decision": "deny", "message": "not now", "interrupt": false}),
+        ),
+        (
+            "permission",
+            permission(),
+            json!({"reason": false}),
+            json!({"decision": "deny", "interrupt": false}),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let raise = json!({"key": format!("k{n}"), "agent": "bot", "kind": kind, "body": body, "can": can});
+        let ask = hub.post("/api/asks", &bot, raise).body;
+        let state = if expected.is_null() { "open" } else { "answered" };
+        assert_eq!((&ask["state"], &ask["answer"]), (&json!(state), &expected), "{kind} {can}");
+    }
+}
+
+#[test]
 fn no_rule_decides_what_cannot_be_answered_from_here() {
     let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
     let rules = "[[policy.rules]]\ntool = \"Bash\"\ncommand = \"make\"\naction = \"allow\"\n\

@@ -172,7 +172,7 @@ pub fn decide(
     let rule = reading.policy.decision.source.to_string();
     let verdict = match (&reading.policy.decision.action, reading.policy.exactly) {
         (Action::Allow, _) => allowed(&ask.body).map(|answer| (answer, rule)),
-        (Action::Deny { message }, _) => Some((denied(&ask.body, message), rule)),
+        (Action::Deny { message }, _) => denied(&ask, message).map(|answer| (answer, rule)),
         (Action::Ask, Some(exactly)) => {
             let (tool, _) = tool_and_input(&ask.body);
             let grants = tx.grants_for(&ask.cwd, &tool)?;
@@ -210,8 +210,10 @@ fn behind_an_outline(tx: &mut Tx, ask: Ask, now: Timestamp) -> Result<Ask, Probl
                 "Not yet: a written outline was asked for first. Write it as plain text, and send no plan for another {} seconds.",
                 left.as_secs().max(1)
             );
-            let answer = denied(&ask.body, &message);
-            answered(tx, ask, answer, "outline", now)
+            match denied(&ask, &message) {
+                Some(answer) => answered(tx, ask, answer, "outline", now),
+                None => Ok(ask),
+            }
         }
         // The policy became stricter since it was approved, so that approval does not suffice any more.
         PlanRuling::Passes { proof, .. } if proof < ask.proof => Ok(ask),
@@ -235,11 +237,15 @@ fn allowed(body: &Body) -> Option<Answer> {
     }
 }
 
-fn denied(body: &Body, message: &str) -> Answer {
-    let message = Some(Text::from_displayed(&message));
-    match body {
+/// A refusal as far as the agent can take one: without the words where it takes none, and none at all for a question
+/// that cannot be skipped.
+fn denied(ask: &Ask, message: &str) -> Option<Answer> {
+    let can = &ask.extras.can;
+    let message = can.reason.then(|| Text::from_displayed(&message));
+    let answer = match &ask.body {
         Body::Question(_) => Answer::Question(Reply::Skip { skip: Yes, message }),
         Body::Permission(_) => Answer::Permission(Verdict::Deny { message, interrupt: false }),
         Body::Plan(_) => Answer::Plan(PlanVerdict::Deny { message }),
-    }
+    };
+    can.take(&answer).is_ok().then_some(answer)
 }
