@@ -263,7 +263,7 @@ fn a_session_that_cannot_be_opened_ends_the_run_with_the_reason() {
 
 #[test]
 fn a_command_that_cannot_be_taken_apart_is_asked_whatever_the_rules_say_and_for_once_alone() {
-    let scene = Scene::new(CODEX);
+    let mut scene = Scene::new(CODEX);
     let mut odd = scene.approval(0, "x");
     odd["params"]["command"] = "/bin/bash -lc 'make' extra".into();
     let mut steps = vec![json!({"line": odd}), json!({"await": "reply"}), scene.turn_ends()];
@@ -280,6 +280,20 @@ fn a_command_that_cannot_be_taken_apart_is_asked_whatever_the_rules_say_and_for_
     assert_eq!(scene.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
     assert!(run.wait_with_output().unwrap().status.success());
     assert_eq!(scene.replies(), [json!({"id": 0, "result": {"decision": "decline"}})]);
+    // It may be what a rule about commands wants a passkey for.
+    let rule = "[[policy.rules]]\ntool = \"Bash\"\naction = \"ask\"\nproof = \"passkey\"\n";
+    std::fs::write(scene.hub.home.join("config.toml"), rule).unwrap();
+    scene.hub.stop();
+    scene.hub.restart();
+    let run = scene.run(&steps);
+    let ask = eventually("the ask", || {
+        let list = scene.hub.get("/api/asks?state=open", &scene.hub.operator()).body;
+        list["asks"].get(0).cloned()
+    });
+    let allowed = scene.hub.answer(&ask, json!({"decision": "allow", "scope": "once"}));
+    assert_eq!((allowed.status, &allowed.body["proof"]), (403, &json!("passkey")));
+    assert_eq!(scene.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
+    assert!(run.wait_with_output().unwrap().status.success());
     // The same of a change that was never told of.
     let change = json!({"method": "item/fileChange/requestApproval", "id": 0, "params": {
         "threadId": "t", "turnId": "u", "itemId": "call_9"}});

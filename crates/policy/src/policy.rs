@@ -100,8 +100,11 @@ impl Policy {
     }
 
     /// All parts count, not only the one that is given as the reason. A command that is not plain may hide what a rule about
-    /// commands is meant for, so those rules count as well.
+    /// commands is meant for, so those rules count as well; an unclear call may hide what any rule is meant for.
     fn proof_for(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Proof {
+        if Tool::named(call.tool) == Some(Tool::Unclear) {
+            return self.strictest();
+        }
         let by_parts = judged.iter().filter_map(|part| part.rule);
         let is_opaque = script.is_some_and(|script| script.plain.is_err());
         let hidden =

@@ -371,6 +371,21 @@ fn a_rule_that_wants_proof_counts_for_every_part_and_for_what_may_hide_it() {
 }
 
 #[test]
+fn an_unclear_call_takes_the_strictest_proof_of_all_rules() {
+    for rule in [
+        json!({"tool": "Bash", "action": "ask", "proof": "passkey"}),
+        json!({"command": "git push*", "action": "ask", "proof": "passkey"}),
+        json!({"tool": "Write", "input": {"file_path": "/etc/*"}, "action": "ask", "proof": "passkey"}),
+    ] {
+        let strict = rules(json!([{"tool": "Read", "action": "ask"}, rule]));
+        assert_eq!(decide(&strict, "Unclear", json!({"title": "ls"})).proof, Proof::Passkey, "{rule}");
+        assert_eq!(decide(&strict, "Read", json!({"file_path": "/x"})).proof, Proof::None);
+    }
+    let lax = rules(json!([{"tool": "Bash", "action": "ask"}]));
+    assert_eq!(decide(&lax, "Unclear", json!({"title": "ls"})).proof, Proof::None);
+}
+
+#[test]
 fn a_policy_that_wants_proof_wants_it_for_everything_and_no_rule_loosens_it() {
     let strict =
         policy(json!({"proof": "passkey", "rules": [{"tool": "Bash", "action": "ask", "proof": "none"}]}));
