@@ -64,9 +64,13 @@ fn turn_ends() -> Value {
 impl Scene {
     /// Everything is allowed by a rule here, so that what is asked is asked whatever the rules say.
     fn new() -> Self {
+        Self::under("[policy]\nauto_approve = [\"*\"]\n")
+    }
+
+    fn under(policy: &str) -> Self {
         let mut scene = Self { hub: Hub::start(), work: tempfile::tempdir().unwrap() };
         let config = format!(
-            "[policy]\nauto_approve = [\"*\"]\n[agents.mine]\nprotocol = \"acp\"\ncommand = {:?}\nargs = [\"--acp\"]\n",
+            "{policy}[agents.mine]\nprotocol = \"acp\"\ncommand = {:?}\nargs = [\"--acp\"]\n",
             rpc_agent()
         );
         std::fs::write(scene.hub.home.join("config.toml"), config).unwrap();
@@ -76,12 +80,16 @@ impl Scene {
     }
 
     fn run(&self, steps: &[Value]) -> Child {
+        self.run_as("mine", steps)
+    }
+
+    fn run_as(&self, kind: &str, steps: &[Value]) -> Child {
         let opening = [
             replied("initialize", json!({"protocolVersion": 1})),
             replied("session/new", json!({"sessionId": "s"})),
             json!({"await": "session/prompt"}),
         ];
-        self.script("mine", &[], &[&opening[..], steps].concat())
+        self.script(kind, &[], &[&opening[..], steps].concat())
     }
 
     fn script(&self, kind: &str, arguments: &[&str], steps: &[Value]) -> Child {
@@ -89,7 +97,10 @@ impl Scene {
         std::fs::write(self.work.path().join("script.json"), script).unwrap();
         let mut command = aye(&self.hub.home);
         command.args(["run", "--agent", kind]).args(arguments).arg("do it").current_dir(self.work.path());
-        command.env("AYE_GEMINI", rpc_agent()).stdin(Stdio::null());
+        for program in ["AYE_GEMINI", "AYE_QWEN", "AYE_KIMI"] {
+            command.env(program, rpc_agent());
+        }
+        command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -203,30 +214,118 @@ fn nobody_calls() -> (std::net::TcpListener, String) {
     (server, url)
 }
 
+fn two_ways() -> [Value; 4] {
+    [
+        option("q0", "allow_once", "PostgreSQL"),
+        option("q1", "allow_once", "SQLite"),
+        option("skip", "reject_once", "Skip"),
+        option("always", "allow_always", "Always"),
+    ]
+}
+
+fn selecting(label: &str) -> Value {
+    json!({"answers": [{"selected": [label]}]})
+}
+
 #[test]
-fn several_ways_to_allow_are_a_question_and_no_rule_picks_one() {
+fn several_ways_to_allow_what_is_only_words_are_a_question_and_no_rule_picks_one() {
     for (answer, expected) in [
-        (json!({"answers": [{"selected": ["SQLite"]}]}), picked("q1")),
-        (json!({"answers": [{"selected": ["Skip"]}]}), picked("skip")),
+        (selecting("SQLite"), picked("q1")),
+        (selecting("Skip"), picked("skip")),
         (json!({"skip": true}), picked("skip")),
     ] {
         let scene = Scene::new();
-        let options = [
-            option("q0", "allow_once", "PostgreSQL"),
-            option("q1", "allow_once", "SQLite"),
-            option("skip", "reject_once", "Skip"),
-        ];
-        let call = json!({"toolCallId": "c", "title": "Which DB?", "rawInput": {"why": "tests"}});
-        let run = scene.run(&[asks(7, call, &options), reply(), turn_ends()]);
-        let ask = scene.answer(answer);
+        let call = json!({"toolCallId": "c", "title": "Which DB?"});
+        let run = scene.run(&[asks(7, call, &two_ways()), reply(), turn_ends()]);
+        let ask = scene.ask();
+        // Nobody knows what "always" would be here.
+        assert_eq!(scene.hub.answer(&ask, selecting("Always")).status, 422);
+        scene.answer(answer);
         words(run);
-        assert_eq!(ask["kind"], "question");
-        assert!(
-            ask["body"]["questions"][0]["question"].as_str().unwrap().contains("{\"why\":\"tests\"}"),
-            "{ask}"
-        );
+        let allows = "Allows it; the agent shows nothing of it but these words";
+        let way = |label: &str| json!({"label": label, "description": allows, "allows": true});
+        let no = json!({"label": "Skip", "description": "Refuses it"});
+        let question = &ask["body"]["questions"][0];
+        assert_eq!((&ask["kind"], &question["question"]), (&json!("question"), &json!("Which DB?")));
+        assert_eq!(question["options"], json!([way("PostgreSQL"), way("SQLite"), no]));
         assert_eq!(scene.results(), [expected]);
     }
+}
+
+#[test]
+fn a_call_that_shows_what_it_does_stays_a_permission_however_many_ways_there_are_to_allow_it() {
+    let scene = Scene::under("");
+    let diff = json!([{"type": "diff", "path": "/a", "oldText": "x", "newText": "y"}]);
+    for (call, tool) in [
+        (json!({"rawInput": {"command": "rm -rf x"}}), "mine:other"),
+        (json!({"kind": "execute"}), "Unclear"),
+        (json!({"kind": "delete"}), "Unclear"),
+        (json!({"content": diff}), "Unclear"),
+    ] {
+        let mut asked = call.clone();
+        asked["toolCallId"] = "c".into();
+        asked["title"] = "Which?".into();
+        let run = scene.run(&[asks(7, asked, &two_ways()), reply(), turn_ends()]);
+        let ask = scene.answer(json!({"decision": "allow", "scope": "once"}));
+        words(run);
+        assert_eq!((&ask["kind"], &ask["body"]["tool"]), (&json!("permission"), &json!(tool)), "{call}");
+        let input = &ask["body"]["input"];
+        assert_eq!(
+            (&input["acp_option"], &input["acp_other_options"]),
+            (&json!("PostgreSQL"), &json!(["SQLite"])),
+            "people see which way is taken: {call}"
+        );
+        assert_eq!(scene.results().last(), Some(&picked("q0")));
+    }
+}
+
+fn removes() -> Value {
+    json!({"toolCallId": "c", "kind": "execute", "title": "ls", "_meta": {"toolName": "run_shell_command"},
+        "rawInput": {"command": "rm -rf x"}})
+}
+
+#[test]
+fn a_rule_refuses_a_command_however_many_ways_there_are_to_allow_it() {
+    let scene = Scene::under("[[policy.rules]]\ntool = \"Bash\"\ncommand = \"rm *\"\naction = \"deny\"\n");
+    words(scene.run_as("qwen", &[asks(7, removes(), &two_ways()), reply(), turn_ends()]));
+    assert_eq!(scene.results(), [picked("skip")]);
+}
+
+#[test]
+fn what_takes_a_passkey_takes_it_in_whatever_way_it_is_allowed() {
+    let plan = json!([{"type": "content", "content": {"type": "text", "text": "1. x"}}]);
+    let once = json!({"decision": "allow", "scope": "once"});
+    for (kind, call, allow, refuse) in [
+        ("qwen", removes(), once, json!({"decision": "deny"})),
+        ("mine", json!({"toolCallId": "c", "title": "Which DB?"}), selecting("SQLite"), selecting("Skip")),
+        (
+            "kimi",
+            json!({"toolCallId": "c", "title": "ExitPlanMode", "content": plan}),
+            selecting("SQLite"),
+            json!({"skip": true}),
+        ),
+    ] {
+        let scene = Scene::under("[policy]\nproof = \"passkey\"\n");
+        let run = scene.run_as(kind, &[asks(7, call, &two_ways()), reply(), turn_ends()]);
+        let ask = scene.ask();
+        assert_eq!(ask["proof"], "passkey", "{ask}");
+        let refused = scene.hub.answer(&ask, allow);
+        assert_eq!((refused.status, &refused.body["proof"]), (403, &json!("passkey")), "{kind}");
+        scene.answer(refuse);
+        words(run);
+        assert_eq!(scene.results(), [picked("skip")], "{kind}");
+    }
+}
+
+#[test]
+fn where_a_refusal_ends_the_turn_the_option_that_refuses_says_so() {
+    let scene = Scene::new();
+    let call = json!({"toolCallId": "c", "title": "Which DB?"});
+    let run = scene.run_as("qwen", &[asks(7, call, &two_ways()), reply(), turn_ends()]);
+    let ask = scene.answer(selecting("Skip"));
+    words(run);
+    assert_eq!(ask["body"]["questions"][0]["options"][2]["description"], "Refuses it (ends the turn)");
+    assert_eq!(ask["can"]["deny_ends_turn"], true);
 }
 
 #[test]

@@ -90,6 +90,27 @@ test('allowing takes the passkey and a verified person, and refusing does not', 
   execFileSync(aye, ['verify'], { env: hub.environment() });
 });
 
+test('a question takes it for an option that allows something, and for no other', async ({ hub, page }) => {
+  const mine = await addFirst(hub, page);
+  const bot = await hub.agent('bot');
+  const body = { questions: [{ question: 'Leave plan mode?', header: '', multi_select: false, free_text: false, options: [{ label: 'Yes', allows: true }, { label: 'No' }] }] };
+  const [first, second] = [await bot.raise('question', body), await bot.raise('question', body)];
+  await go(page, `#/asks/${first.id}`);
+  await page.getByRole('radio', { name: 'Yes' }).check();
+  await press(page, 'Submit with passkey');
+  await expect(outcome(page)).toContainText('Answered');
+  expect((await hub.ask(first.id))['answer']).toEqual({ answers: [{ selected: ['Yes'] }] });
+  const signed = await mine.signs();
+  expect(signed).toBeGreaterThan(0);
+  await go(page, `#/asks/${second.id}`);
+  await expect(page.getByText('Refusing takes no passkey')).toBeVisible();
+  await page.getByRole('radio', { name: 'No' }).check();
+  await press(page, 'Submit');
+  await expect(outcome(page)).toContainText('Answered');
+  expect(await mine.signs()).toBe(signed);
+  execFileSync(aye, ['verify'], { env: hub.environment() });
+});
+
 test('a plan takes it, and so does one that is approved in advance', async ({ hub, page }) => {
   const mine = await addFirst(hub, page);
   const bot = await hub.agent('bot');

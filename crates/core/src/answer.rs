@@ -191,6 +191,21 @@ impl Answer {
         }
     }
 
+    /// Whether this answer lets the agent do what it asked for, so that it takes the same proof as any approval. Words
+    /// for a question that can allow something may be taken for an approval, so they count as one.
+    pub fn allows(&self, body: &Body) -> bool {
+        match (self, body) {
+            (Answer::Question(Reply::Each { answers }), Body::Question(asked)) => {
+                let mut both = asked.questions.iter().zip(answers);
+                both.any(|(question, choice)| choice.allows(question))
+            }
+            (Answer::Question(Reply::Response { .. }), _) => body.has_allowing_option(),
+            (Answer::Question(_) | Answer::Permission(_) | Answer::Plan(_), _) => {
+                self.decision() == Decision::Allow
+            }
+        }
+    }
+
     /// What the person wrote to the agent beside the decision itself.
     pub fn message(&self) -> Option<&str> {
         let text = match self {
@@ -297,6 +312,16 @@ impl Reply {
 impl Choice {
     fn is_skipped(&self) -> bool {
         matches!(self, Choice::Skipped { .. })
+    }
+
+    fn allows(&self, question: &Question) -> bool {
+        match self {
+            Choice::Skipped { .. } => false,
+            Choice::Secret { .. } | Choice::Given { text: Some(_), .. } => question.has_allowing_option(),
+            Choice::Given { selected, .. } => {
+                question.options.iter().any(|offer| offer.allows && selected.contains(&offer.label))
+            }
+        }
     }
 
     fn check(&self, question: &Question) -> Result<(), Invalid> {

@@ -75,6 +75,14 @@ impl Ask {
         Self { head, body, extras: Extras::default(), state: State::Open }
     }
 
+    /// Whether something was allowed by the answer to a question, which does not say so by itself.
+    pub fn allowed_by_question(&self) -> bool {
+        match &self.body {
+            Body::Question(_) => self.state.answer().is_some_and(|answer| answer.allows(&self.body)),
+            Body::Permission(_) | Body::Plan(_) => false,
+        }
+    }
+
     /// What a person sees of a permission.
     pub fn display(&self) -> Option<Display> {
         match &self.body {

@@ -84,6 +84,14 @@ impl Body {
         }
     }
 
+    /// Whether this is a question by which something can be allowed.
+    pub fn has_allowing_option(&self) -> bool {
+        match self {
+            Body::Question(asked) => asked.questions.iter().any(Question::has_allowing_option),
+            Body::Permission(_) | Body::Plan(_) => false,
+        }
+    }
+
     /// The same body as it would be raised today; only asks of older versions differ from it.
     pub fn as_raised_now(&self) -> Self {
         match self {
@@ -179,6 +187,10 @@ pub struct Question {
 }
 
 impl Question {
+    pub fn has_allowing_option(&self) -> bool {
+        self.options.iter().any(|offer| offer.allows)
+    }
+
     fn write_canonical(&self, out: &mut String) {
         let Question { question, header, options, multi_select, free_text, secret } = self;
         out.push_str("{\"free_text\":");
@@ -224,12 +236,19 @@ pub struct Offer {
     pub description: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// Picking it allows something, like an approval of a permission or a plan; left out where it is not so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allows: bool,
 }
 
 impl Offer {
     fn write_canonical(&self, out: &mut String) {
-        let Offer { label, description, preview } = self;
-        out.push_str("{\"description\":");
+        let Offer { label, description, preview, allows } = self;
+        out.push('{');
+        if *allows {
+            out.push_str("\"allows\":true,");
+        }
+        out.push_str("\"description\":");
         write_string(description, out);
         out.push_str(",\"label\":");
         write_string(label, out);

@@ -32,6 +32,8 @@ pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>
     };
     match body {
         Body::Permission(permission) => (Cow::Borrowed(&permission.tool), Cow::Borrowed(&permission.input)),
+        // What such a question allows is told in words alone.
+        Body::Question(_) if body.has_allowing_option() => (Cow::Borrowed(Tool::Unclear.name()), whole()),
         Body::Question(_) => (Cow::Borrowed(Tool::Questions.name()), whole()),
         Body::Plan(_) => (Cow::Borrowed(Tool::Plan.name()), whole()),
     }

@@ -7,6 +7,7 @@ import { proven } from './passkey';
 import { patience, pause } from './retry';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice, TextPiece } from './types';
+import { allows } from './words';
 
 export type Connection = 'connecting' | 'connected' | 'lost' | 'signed-out';
 
@@ -131,7 +132,7 @@ class Hub {
       const path = `/api/asks/${encodeURIComponent(ask.id)}/answer`;
       const send = (more: object): Promise<Ask> => post<Ask>(path, { answer, digest: ask.digest, key, ...more });
       const wanted = { purpose: 'allow', ask: ask.id, digest: ask.digest, answer } as const;
-      const takesPasskey = ask.proof === 'passkey' && 'decision' in answer && answer.decision === 'allow';
+      const takesPasskey = ask.proof === 'passkey' && allows(ask, answer);
       this.#put(await proven(wanted, takesPasskey, send));
       dropDraft(ask);
       return true;

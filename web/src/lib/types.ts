@@ -16,6 +16,8 @@ export interface Offer {
   label: string;
   description: string;
   preview?: string;
+  /** Picking it allows something. */
+  allows?: boolean;
 }
 export interface Question {
   question: string;

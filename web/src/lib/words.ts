@@ -120,6 +120,20 @@ export function inWords(answer: Answer | null): string {
 /** What a refusal does beyond refusing, for the button that refuses. */
 export const endsTurn = (ask: Ask): string => (ask.can?.deny_ends_turn ? ' (ends the turn)' : '');
 
+/** Whether an answer lets the agent do what it asked for, as the hub reads it. */
+export function allows(ask: Ask, answer: Answer): boolean {
+  if ('decision' in answer) return answer.decision === 'allow';
+  if (ask.kind !== 'question') return false;
+  const canAllow = ask.body.questions.map(({ options }) => options.some((option) => option.allows));
+  if ('response' in answer) return canAllow.includes(true);
+  if (!('answers' in answer)) return false;
+  return ask.body.questions.some(({ options }, i) => {
+    const choice = answer.answers[i];
+    if (!choice || choice.skip) return false;
+    return (choice.text !== undefined && canAllow[i]) || options.some((option) => option.allows && choice.selected?.includes(option.label));
+  });
+}
+
 export const isNo = (answer: Answer | null): boolean => answer !== null && 'decision' in answer && answer.decision === 'deny';
 
 export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'calm' | 'good' | 'bad' }> = {

@@ -108,6 +108,7 @@ impl Ask {
                 label: label.trim().to_owned(),
                 description: description.trim().to_owned(),
                 preview: None,
+                allows: false,
             }
         };
         let question = Question::try_from(QuestionDraft {

@@ -5,8 +5,7 @@ use super::{Hub, Problem, grants, outline};
 use crate::store::{AskNames, Tx, Unsure};
 use crate::webauthn::{Assertion, Purpose};
 use aye_core::{
-    Answer, AnswerKey, Ask, AskEvent, AskId, By, Decision, Digest, Expiry, Invalid, Proof, Refused, State,
-    step,
+    Answer, AnswerKey, Ask, AskEvent, AskId, By, Digest, Expiry, Invalid, Proof, Refused, State, step,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -142,7 +141,7 @@ fn record(
     let was_open = ask.state.is_open();
     let proof = proof.max(ask.proof);
     let subject = allow_subject(&ask, &answer);
-    let allows = was_open && answer.decision() == Decision::Allow;
+    let allows = was_open && answer.allows(&ask.body);
     let given = answer;
     let answer = tx.seal(&ask, &given)?;
     let event = AskEvent::Answer { answer, by: call.by, key: call.key };

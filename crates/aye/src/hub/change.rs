@@ -55,7 +55,7 @@ pub fn publish_agent(tx: &mut Tx, agent: &AgentId) -> Result<(), Problem> {
 
 fn audit_line(ask: &Ask, ends: bool) -> (String, Value) {
     if ends {
-        let detail = json!({
+        let mut detail = json!({
             "digest": ask.digest,
             "answer": ask.state.answer().map(Answer::to_json),
             "by": ask.state.by(),
@@ -65,6 +65,9 @@ fn audit_line(ask: &Ask, ends: bool) -> (String, Value) {
                 State::Open | State::Answered { .. } => Value::Null,
             },
         });
+        if ask.allowed_by_question() {
+            detail["allows"] = true.into();
+        }
         (format!("ask.{}", ask.state.name()), detail)
     } else {
         let receipt = ask.state.receipt().unwrap_or(Receipt::Unknown);

@@ -111,11 +111,13 @@ impl PolicyReading {
         }
     }
 
-    /// What a person's allow takes. What a rule decides needs none, and an answer to a question allows nothing.
+    /// What a person's allow takes. What a rule decides needs none, and few questions allow anything. A question stays
+    /// open in spite of a rule that denies it, where its agent knows no refusal.
     pub fn proof_for(&self, body: &Body) -> Proof {
         match (body, &self.policy.decision.action) {
-            (Body::Permission(_) | Body::Plan(_), Action::Ask) => self.policy.decision.proof,
-            (Body::Question(_), _) | (_, Action::Allow | Action::Deny { .. }) => Proof::None,
+            (Body::Question(_), _) if !body.has_allowing_option() => Proof::None,
+            (Body::Question(_), _) | (_, Action::Ask) => self.policy.decision.proof,
+            (Body::Permission(_) | Body::Plan(_), Action::Allow | Action::Deny { .. }) => Proof::None,
         }
     }
 

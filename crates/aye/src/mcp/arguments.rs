@@ -61,7 +61,7 @@ impl From<OptionArgument> for Offer {
             OptionArgument::Label(label) => (label, String::new()),
             OptionArgument::Described { label, description } => (label, description),
         };
-        Self { label, description, preview: None }
+        Self { label, description, preview: None, allows: false }
     }
 }
 

@@ -28,8 +28,8 @@ pub use agents::{
     StartableAgent, Title,
 };
 pub use asks::{
-    AllowedAsk, Asks, AsksQuery, DeciderFilter, ExportFormat, Late, NewAnswer, NewAsk, OpaqueVoucher, Outcome,
-    RaiseQuery, RaiseReply, RaisedAsk, Resolution, StateFilter, Timeout, WaitQuery, Withdraw,
+    AllowedAsk, Asks, AsksQuery, DeciderFilter, ExportFormat, Late, NewAnswer, NewAsk, OpaqueVoucher,
+    Outcome, RaiseQuery, RaiseReply, RaisedAsk, Resolution, StateFilter, Timeout, WaitQuery, Withdraw,
 };
 pub use call::{Call, Failed, Reason};
 pub use conversation::{ConversationEvent, Tokens, Turn};

@@ -158,6 +158,41 @@ fn picks_are_joined_so_that_commas_stay_readable() {
 }
 
 #[test]
+fn an_answer_allows_by_an_option_that_does_or_by_words_beside_one_and_by_nothing_else() {
+    let offers = |allows: bool| json!([{"label": "Yes", "allows": allows}, {"label": "No"}]);
+    let asked = |allows: bool| {
+        let one =
+            json!({"question": "Go?", "options": offers(allows), "free_text": true, "multi_select": true});
+        Body::decode(Kind::Question, json!({"questions": [one, {"question": "Why?", "free_text": true}]}))
+            .unwrap()
+    };
+    let each = |first: Value| json!({"answers": [first, {"text": "so"}]});
+    for (answer, allows) in [
+        (each(json!({"selected": ["Yes"]})), true),
+        (each(json!({"selected": ["No", "Yes"]})), true),
+        (each(json!({"selected": ["No"], "text": "Yes"})), true),
+        (json!({"response": "Yes"}), true),
+        (each(json!({"selected": ["No"], "notes": "Yes"})), false),
+        (each(json!({"skip": true})), false),
+        (json!({"skip": true}), false),
+    ] {
+        for can_allow in [true, false] {
+            let body = asked(can_allow);
+            let read = Answer::read(&body, answer.clone()).unwrap();
+            assert_eq!(read.allows(&body), allows && can_allow, "{answer}");
+            assert_ne!(read.decision(), Decision::Allow, "it is still the answer to a question");
+        }
+    }
+    let allowed = Answer::read(&plan(), json!({"decision": "allow"})).unwrap();
+    assert!(allowed.allows(&plan()));
+    // Other questions are written as before, so that their digests stay.
+    assert_eq!(
+        asked(false).to_json()["questions"][0]["options"][0],
+        json!({"label": "Yes", "description": ""})
+    );
+}
+
+#[test]
 fn an_answer_that_skips_everything_is_a_decline() {
     let decision = |answer: Value| Answer::decode(Kind::Question, answer).unwrap().decision();
     assert_eq!(decision(json!({"skip": true})), Decision::Declined);

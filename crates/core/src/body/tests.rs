@@ -127,11 +127,8 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn question() -> impl Strategy<Value = Question> {
-    let offer = (text(), text(), prop::option::of(text())).prop_map(|(label, description, preview)| Offer {
-        label,
-        description,
-        preview,
-    });
+    let offer = (text(), text(), prop::option::of(text()), any::<bool>())
+        .prop_map(|(label, description, preview, allows)| Offer { label, description, preview, allows });
     let options = prop::collection::vec(offer, 0..3);
     let said = (text(), text(), options, any::<bool>(), any::<bool>(), any::<bool>());
     said.prop_map(|(question, header, options, multi_select, free_text, secret)| Question {

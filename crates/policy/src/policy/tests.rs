@@ -386,6 +386,17 @@ fn an_unclear_call_takes_the_strictest_proof_of_all_rules() {
 }
 
 #[test]
+fn a_question_that_can_allow_something_is_unclear_to_rules_and_others_are_questions() {
+    for (allows, tool) in [(true, "Unclear"), (false, "AskUserQuestion")] {
+        let question =
+            json!({"question": "Go?", "options": [{"label": "Yes", "allows": allows}, {"label": "No"}]});
+        let body =
+            aye_core::body::Body::decode(aye_core::body::Kind::Question, json!({"questions": [question]}));
+        assert_eq!(crate::call::tool_and_input(&body.unwrap()).0, tool);
+    }
+}
+
+#[test]
 fn a_policy_that_wants_proof_wants_it_for_everything_and_no_rule_loosens_it() {
     let strict =
         policy(json!({"proof": "passkey", "rules": [{"tool": "Bash", "action": "ask", "proof": "none"}]}));

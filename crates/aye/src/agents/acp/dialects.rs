@@ -48,6 +48,18 @@ impl Call<'_> {
         known.or_else(|| self.of_any()).unwrap_or_else(|| self.unclear())
     }
 
+    /// Whether the agent shows words of it and nothing else: no input, no change, no file, and no kind by which it would
+    /// touch something.
+    pub fn is_words_alone(&self) -> bool {
+        let is_text = |block: &Value| block["type"] == "content" && block["content"]["type"] == "text";
+        let alone = |call: &Value| {
+            let content = &call["content"];
+            let is_told = content.is_null() || content.as_array().is_some_and(|all| all.iter().all(is_text));
+            touches_nothing(call) && is_told && shown(call, &["rawInput", "locations"]).is_empty()
+        };
+        alone(self.asked) && self.told.is_none_or(alone)
+    }
+
     fn of_qwen(&self) -> Option<ToolAndInput> {
         let (raw, name) = (raw_input(self.asked)?, self.asked["_meta"]["toolName"].as_str()?);
         Some(to_vocabulary(&QWEN, self.kind, name, raw.clone()))
@@ -126,7 +138,9 @@ impl Call<'_> {
             (Some(asked), Some(told)) if contradict(asked, told) => return None,
             (Some(asked), _) => asked,
             (None, Some(told)) => told,
-            (None, None) => return written(self.asked),
+            // The protocol does not say that a diff shows all of a file; Gemini CLI's does.
+            (None, None) if self.kind == "gemini" => return written(self.asked),
+            (None, None) => return None,
         };
         let mut input = raw.clone();
         let content = shown(self.asked, &["content"]).into_iter();
@@ -143,6 +157,11 @@ impl Call<'_> {
         input.extend(told.into_iter().map(|(field, value)| (format!("announced_{field}"), value)));
         (Tool::Unclear.name().to_owned(), input)
     }
+}
+
+/// Whether the protocol's word for what a call does names nothing that it would touch.
+pub fn touches_nothing(call: &Value) -> bool {
+    call["kind"].is_null() || ["other", "think", "switch_mode"].iter().any(|kind| call["kind"] == *kind)
 }
 
 /// One file with all that it will hold; anything beside that would be lost.

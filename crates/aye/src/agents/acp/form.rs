@@ -96,7 +96,7 @@ fn address(message: &str, url: &str) -> Result<(Form, Questions), String> {
     let question = format!(
         "{message}\n\nThe agent wants you to open this address. aye does not open it: do so yourself, if you trust it.\n\n{url}"
     );
-    let option = Offer { label: OPENED.to_owned(), description: String::new(), preview: None };
+    let option = Offer { label: OPENED.to_owned(), description: String::new(), preview: None, allows: false };
     let draft = QuestionDraft { question, options: vec![option], ..QuestionDraft::default() };
     Ok((Form::Address, Questions::new(vec![Question::try_from(draft)?])?))
 }
@@ -302,7 +302,12 @@ impl Format {
 
 impl Pick {
     fn offer(&self) -> Offer {
-        Offer { label: self.label.clone(), description: self.description.clone(), preview: None }
+        Offer {
+            label: self.label.clone(),
+            description: self.description.clone(),
+            preview: None,
+            allows: false,
+        }
     }
 }
 

@@ -240,15 +240,21 @@ impl Acp {
         let (Start { kind, cwd, places, .. }, asked) = (&self.start, &params["toolCall"]);
         let options = Options::read(&params["options"], dialects::says_what_it_keeps(kind));
         let call = Call { kind, version: &self.version, cwd, asked, told: self.calls.of(asked) };
-        // Kimi may offer several ways to carry its plan out.
-        let planned = Plan::of(kind, asked, cwd, places).filter(|_| kind != "kimi" || !options.differ());
-        let (body, asking) = if let Some(questions) = translate::questions(asked) {
+        let planned = Plan::of(kind, asked, cwd, places);
+        let allowing = match &planned {
+            // Kimi may offer several ways to carry its plan out.
+            Some(plan) => (kind == "kimi" && plan.is_ok()).then_some("Approves the plan this way"),
+            None => {
+                call.is_words_alone().then_some("Allows it; the agent shows nothing of it but these words")
+            }
+        };
+        let (body, asking) = if let Some(questions) = translate::questions(&call) {
             (questions.map(Body::Question), Asking::Questions(options))
+        } else if let Some(allowing) = allowing.filter(|_| options.differ()) {
+            (translate::pick(&call, &options, allowing), Asking::Pick(options))
         } else if let Some(planned) = planned {
             let body = planned.as_ref().map_err(Clone::clone).and_then(|plan| translate::plan(&plan.text));
             (body, Asking::Plan(options, planned.ok()))
-        } else if options.differ() {
-            (translate::pick(&call, &options), Asking::Pick(options))
         } else {
             (translate::permission(&call, &options, &self.start), Asking::Permission(options))
         };

@@ -29,7 +29,7 @@ impl Options {
             let allows = match option["kind"].as_str()? {
                 "allow_once" => Some(Lasts::Once),
                 "allow_always" if !says_what_it_keeps => return None,
-                "allow_always" if name.to_lowercase().contains("session") => Some(Lasts::Session),
+                "allow_always" if is_for_session(&name) => Some(Lasts::Session),
                 "allow_always" => Some(Lasts::Always),
                 "reject_once" => None,
                 // A person who says no has not said "never".
@@ -50,12 +50,9 @@ impl Options {
         self.0.iter().filter(|choice| choice.allows == Some(Lasts::Once)).count() > 1
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|choice| choice.name.as_str())
-    }
-
-    pub fn named(&self, name: &str) -> Option<&Choice> {
-        self.0.iter().find(|choice| choice.name == name)
+    /// All that allow no longer than once.
+    pub fn for_once(&self) -> impl Iterator<Item = &Choice> {
+        self.0.iter().filter(|choice| matches!(choice.allows, None | Some(Lasts::Once)))
     }
 
     /// The one by this id that allows once, or else the first that does.
@@ -83,6 +80,14 @@ impl Choice {
     pub fn allows(&self) -> bool {
         self.allows.is_some()
     }
+}
+
+/// Whether an agent says of what it keeps that it keeps it no longer than its session.
+fn is_for_session(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let words: Vec<_> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_longer = words.iter().any(|word| matches!(*word, "sessions" | "future" | "every" | "always"));
+    !is_longer && words.windows(2).any(|pair| matches!(pair, ["this" | "the" | "current", "session"]))
 }
 
 pub fn cancelled() -> Value {
@@ -116,7 +121,17 @@ mod tests {
             let found: Vec<_> = lasts.into_iter().chain([picked(options.refusing())]).collect();
             assert_eq!(found, expected.map(|id| id.map(str::to_owned)), "{kinds:?}");
         }
-        assert!(offered(&[("allow_once", "A"), ("allow_once", "B"), ("reject_once", "Skip")]).differ());
+        let several = offered(&[
+            ("allow_once", "A"),
+            ("allow_once", "B"),
+            ("reject_once", "Skip"),
+            ("allow_always", "C"),
+        ]);
+        assert!(several.differ());
+        assert_eq!(
+            several.for_once().map(|choice| choice.name.as_str()).collect::<Vec<_>>(),
+            ["A", "B", "Skip"]
+        );
         assert!(!offered(&[("allow_once", "A"), ("allow_always", "B")]).differ());
         assert_eq!(offered(&[("allow_once", "A")]).refused(), cancelled());
         let vague = Options::read(
@@ -124,5 +139,27 @@ mod tests {
             false,
         );
         assert_eq!(vague, Options::default());
+    }
+
+    #[test]
+    fn only_what_the_agent_keeps_for_this_one_session_is_for_the_session() {
+        for (name, lasts) in [
+            ("Allow for this session", Lasts::Session),
+            ("Yes, for the session.", Lasts::Session),
+            ("Allow (current session)", Lasts::Session),
+            ("THIS SESSION", Lasts::Session),
+            ("Allow for all future sessions", Lasts::Always),
+            ("Allow in every session", Lasts::Always),
+            ("Allow for this session and all future sessions", Lasts::Always),
+            ("Always allow, not only in this session", Lasts::Always),
+            ("Allow for this and every other session", Lasts::Always),
+            ("Allow beyond these sessions", Lasts::Always),
+            ("Session", Lasts::Always),
+            ("Always", Lasts::Always),
+        ] {
+            let options = json!([{"optionId": "a", "kind": "allow_always", "name": name}]);
+            let options = Options::read(&options, true);
+            assert_eq!(options.0[0].allows, Some(lasts), "{name}");
+        }
     }
 }

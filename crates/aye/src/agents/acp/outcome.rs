@@ -55,7 +55,9 @@ pub fn plan(options: &Options, answer: Option<&Answer>) -> (Value, Expected) {
 pub fn pick(options: &Options, answer: Option<&Answer>) -> (Value, Expected) {
     let picked = match answer {
         Some(Answer::Question(Reply::Each { answers })) => match answers.as_slice() {
-            [Choice::Given { selected, .. }] => selected.first().and_then(|name| options.named(name)),
+            [Choice::Given { selected, .. }] => {
+                selected.first().and_then(|name| options.for_once().find(|choice| choice.name == *name))
+            }
             _ => None,
         },
         _ => None,

@@ -2,8 +2,8 @@
 
 use super::Asking;
 use super::calls::texts;
-use super::dialects::{Call, refusal_ends_turn};
-use super::options::{Lasts, Options};
+use super::dialects::{Call, refusal_ends_turn, touches_nothing};
+use super::options::{Choice, Lasts, Options};
 use crate::agents::driven::Start;
 use crate::agents::driven::rpc::question as read_question;
 use crate::agents::driven::tools::kept_by_hub;
@@ -25,33 +25,46 @@ pub fn can(kind: &str, asking: &Asking) -> Can {
         Asking::Questions(_) => {
             ("it takes one text for each question, and nothing else", refusal_ends_turn(kind))
         }
-        Asking::Pick(options) => {
-            ("it takes one of these options, and nothing else", options.refusing().is_none())
-        }
+        Asking::Pick(options) => (
+            "it takes one of these options, and nothing else",
+            refusal_ends_turn(kind) || options.refusing().is_none(),
+        ),
         Asking::Form(_) => ("it takes what its form has fields for, and nothing else", false),
     };
     Can { why: Some(why.to_owned().into()), deny_ends_turn, ..none }
 }
 
-/// The questions, if it is Qwen that asks some in the guise of a permission.
-pub fn questions(call: &Value) -> Option<Result<Questions, String>> {
-    let meta = &call["_meta"];
-    (meta["qwenInteractionKind"] == "user_question").then(|| {
+/// The questions, if it is Qwen that asks some in the guise of a permission. What would touch something stays a
+/// permission, whatever else it says of itself.
+pub fn questions(call: &Call) -> Option<Result<Questions, String>> {
+    let meta = &call.asked["_meta"];
+    let asks = call.kind == "qwen" && meta["qwenInteractionKind"] == "user_question";
+    (asks && touches_nothing(call.asked)).then(|| {
         let asked = meta["qwenQuestions"].as_array().ok_or("it has no questions")?;
         let read = |question: &Value| read_question(question, question["multiSelect"] == true, true);
         Questions::new(asked.iter().map(read).collect::<Result<_, _>>()?)
     })
 }
 
-/// A request that can be allowed in several ways, as the question which of them.
-pub fn pick(call: &Call, options: &Options) -> Result<Body, String> {
+/// A request in words that can be allowed in several ways, as the question which of them. `allowing` is said of each
+/// of these ways.
+pub fn pick(call: &Call, options: &Options, allowing: &str) -> Result<Body, String> {
     let title = call.asked["title"].as_str().unwrap_or("The agent asks");
-    let input = call.asked["rawInput"].as_object().map(|raw| Value::from(raw.clone()).to_string());
-    let parts = std::iter::once(title.to_owned()).chain(texts(call.asked).map(str::to_owned)).chain(input);
-    let offer = |name: &str| Offer { label: name.to_owned(), description: String::new(), preview: None };
+    let said = texts(call.asked).next().map_or(call.told, |_| Some(call.asked));
+    let parts = std::iter::once(title).chain(said.into_iter().flat_map(texts));
+    let refuses = match refusal_ends_turn(call.kind) {
+        true => "Refuses it (ends the turn)",
+        false => "Refuses it",
+    };
+    let offer = |choice: &Choice| {
+        let description = if choice.allows() { allowing } else { refuses };
+        let (label, description) = (choice.name.clone(), description.to_owned());
+        Offer { label, description, preview: None, allows: choice.allows() }
+    };
     let question = Question::try_from(QuestionDraft {
         question: parts.collect::<Vec<_>>().join("\n\n"),
-        options: options.names().map(offer).collect(),
+        header: "Permission".to_owned(),
+        options: options.for_once().map(offer).collect(),
         ..QuestionDraft::default()
     })?;
     Questions::new(vec![question]).map(Body::Question)
@@ -63,7 +76,13 @@ pub fn plan(text: &str) -> Result<Body, String> {
 }
 
 pub fn permission(call: &Call, options: &Options, start: &Start) -> Result<Body, String> {
-    let (tool, input) = call.tool_and_input();
+    let (tool, mut input) = call.tool_and_input();
+    // To allow it is to pick the first of several ways, and people see which.
+    let mut ways = options.for_once().filter(|choice| choice.allows()).map(|choice| choice.name.clone());
+    if let (true, Some(first)) = (options.differ(), ways.next()) {
+        input.insert("acp_option".to_owned(), first.into());
+        input.insert("acp_other_options".to_owned(), ways.collect());
+    }
     let mut scopes = vec![];
     if options.allowing(Lasts::Once).is_some() {
         scopes.push(ScopeOffer::once());
@@ -141,6 +160,20 @@ mod tests {
             assert_eq!(scopes(asked.clone(), offered), Ok(("mine:execute".into(), expected)), "{offered:?}");
         }
         assert!(scopes(asked, &[("reject_once", "No")]).is_err());
+    }
+
+    #[test]
+    fn only_qwen_asks_questions_in_the_guise_of_a_permission_and_only_by_a_call_that_touches_nothing() {
+        let meta = json!({"qwenInteractionKind": "user_question", "qwenQuestions": [{"question": "Which?"}]});
+        let asks = |agent: &str, kind: &str| {
+            let asked = json!({"kind": kind, "_meta": meta, "rawInput": {"command": "rm x"}});
+            let call = Call { kind: agent, version: "1", cwd: Path::new("/src"), asked: &asked, told: None };
+            questions(&call).is_some()
+        };
+        assert!(asks("qwen", "think") && asks("qwen", "other"));
+        for (agent, kind) in [("mine", "think"), ("gemini", "other"), ("qwen", "execute"), ("qwen", "edit")] {
+            assert!(!asks(agent, kind), "{agent} {kind}");
+        }
     }
 
     #[test]

@@ -93,6 +93,7 @@ fn offer(option: &Value) -> Offer {
         label: option.as_str().map(str::to_owned).or_else(|| text("label")).unwrap_or_default(),
         description: text("description").unwrap_or_default(),
         preview: text("preview"),
+        allows: false,
     }
 }
 

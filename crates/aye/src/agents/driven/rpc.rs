@@ -201,6 +201,7 @@ pub fn question(question: &Value, multi_select: bool, free_text: bool) -> Result
         label: text(option, "label"),
         description: text(option, "description"),
         preview: None,
+        allows: false,
     };
     let options = question["options"].as_array().map(Vec::as_slice).unwrap_or_default();
     Question::try_from(QuestionDraft {

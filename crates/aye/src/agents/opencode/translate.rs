@@ -105,7 +105,11 @@ pub fn questions(asked: &Value) -> Result<Body, String> {
     let all = asked["questions"].as_array().ok_or("it has no questions")?;
     let read =
         |question: &Value| read_question(question, question["multiple"] == true, question["custom"] != false);
-    Questions::new(all.iter().map(read).collect::<Result<_, _>>()?).map(Body::Question)
+    let mut asked = Questions::new(all.iter().map(read).collect::<Result<_, _>>()?)?;
+    if leaves_plan(&asked, None) {
+        asked.questions[0].options[0].allows = true;
+    }
+    Ok(Body::Question(asked))
 }
 
 /// A permission, with the call that it is for, where OpenCode told of one.

@@ -186,6 +186,24 @@ async fn what_takes_a_passkey_is_allowed_by_its_signature_and_refused_without() 
 }
 
 #[tokio::test]
+async fn a_question_that_allows_something_takes_a_passkey_for_the_options_that_do() {
+    for policy in [EVERY_ALLOW, PUSHES] {
+        let (desk, mut key) = Desk::with_passkey(policy).await;
+        let picked = |label: &str| json!({"answers": [{"selected": [label]}]});
+        let options = json!([{"label": "Yes", "allows": true}, {"label": "No"}]);
+        let body = json!({"questions": [{"question": "Leave plan mode?", "options": options}]});
+        let first = desk.ask_for("k", Kind::Question, body.clone()).await;
+        let second = desk.ask_for("k2", Kind::Question, body).await;
+        assert_eq!(serde_json::to_value(&first).unwrap()["proof"], "passkey");
+        unproven(desk.decide(&first, picked("Yes")).await, "passkey");
+        assert_eq!(decision(&desk.decide(&second, picked("No")).await.unwrap()), "answered");
+        let assertion = key.assert(&desk.challenge_for(&first, picked("Yes")).await);
+        assert_eq!(decision(&desk.decide_with(&first, picked("Yes"), assertion).await.unwrap()), "answered");
+        desk.verified().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_signature_serves_once_for_one_ask_one_answer_and_one_purpose() {
     let (desk, mut key) = Desk::with_passkey(EVERY_ALLOW).await;
     let (first, second) = (desk.run("a", "make").await, desk.run("b", "make").await);

@@ -69,6 +69,7 @@ impl<'a> Asks<'a> {
         let as_told = line.kind == format!("ask.{}", ask.state.name())
             && line.detail["digest"] == ask.digest.as_str()
             && line.detail["answer"] == answer
+            && (line.detail["allows"] == true) == ask.allowed_by_question()
             && line.detail["why"] == why
             && line.detail["by"] == serde_json::to_value(ask.state.by()).map_err(unreadable)?
             && Some(line.at) == ask.state.ended_at();

@@ -90,7 +90,7 @@ impl Passkeys {
             "ask.raised" if detail["proof"] == "passkey" => {
                 self.guarded.extend(line.ask.clone());
             }
-            "ask.answered" if detail["answer"]["decision"] == "allow" => {
+            "ask.answered" if detail["answer"]["decision"] == "allow" || detail["allows"] == true => {
                 let guarded = line.ask.as_ref().is_some_and(|ask| self.guarded.contains(ask));
                 let subject =
                     json!({ "ask": line.ask, "digest": detail["digest"], "answer": detail["answer"] });

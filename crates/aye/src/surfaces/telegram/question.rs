@@ -2,7 +2,9 @@
 
 use super::actions::Action;
 use super::html::{LONGEST, RichText, label, pieces};
-use super::render::{AskSource, Button, ECHO, MessageContent, button, can_here, typing_hint, waiting};
+use super::render::{
+    AskSource, Button, ECHO, MessageContent, button, can_here, passkey_note, typing_hint, waiting,
+};
 use crate::surfaces::form::{Draft, Entry};
 use aye_core::{Ask, Can, Question, Questions};
 
@@ -30,7 +32,7 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) 
         head = head.text(&format!(" · {} of {of}", at + 1));
     }
     let head = waiting(head, ask, asker).line().line();
-    let tail = tail(draft, asked, &entry, &can_here(ask));
+    let tail = tail(draft, asked, &entry, &can_here(ask)).page(&passkey_note(ask, asker));
     let body = body(asked, &head, &tail);
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);

@@ -8,7 +8,7 @@ use super::permission::permission;
 use super::plan::plan;
 use super::question::{question, review};
 use crate::surfaces::form::{Draft, TextKind};
-use aye_core::{Ask, Body, Can, Proof, Surface};
+use aye_core::{Ask, Body, Can, Proof, Question, Surface};
 use std::borrow::Cow;
 
 /// What a person typed is shown back to them, but need not be whole: they know it.
@@ -123,6 +123,7 @@ pub fn too_long(page: RichText, ask: &Ask, approved: &str) -> RichText {
 pub fn guarded(ask: &Ask, mut shown: MessageContent) -> MessageContent {
     if ask.proof == Proof::Passkey {
         shown = without_approval(shown);
+        without_allowing_options(&ask.body, &mut shown);
         shown.wants_page = true;
     }
     if !shown.page.fits() || !shown.parts.iter().all(RichText::fits) {
@@ -139,6 +140,23 @@ pub fn without_approval(mut shown: MessageContent) -> MessageContent {
     }
     shown.rows.retain(|row| !row.is_empty());
     shown
+}
+
+/// Leaves of a question that can allow something only what refuses it.
+fn without_allowing_options(body: &Body, shown: &mut MessageContent) {
+    let Body::Question(asked) = body else { return };
+    let asked = |question: &usize| asked.questions.get(*question);
+    for row in &mut shown.rows {
+        row.retain(|(_, action)| match action {
+            Action::Pick { question, option } | Action::Toggle { question, option } => {
+                let offer = asked(question).and_then(|asked| asked.options.get(*option));
+                !offer.is_some_and(|offer| offer.allows)
+            }
+            Action::Words { question } => !asked(question).is_some_and(Question::has_allowing_option),
+            _ => true,
+        });
+    }
+    shown.rows.retain(|row| !row.is_empty());
 }
 
 pub fn approves(action: &Action) -> bool {

@@ -176,6 +176,13 @@ pub fn how_to_answer(ask: &AskView) -> String {
             let picks = if questions.questions.len() > 1 { picks.collect() } else { String::new() };
             format!("aye answer {id}{picks}   (it then asks for the secret){skip}")
         }
+        Body::Question(questions) if ask.proof == Proof::Passkey => {
+            let refusing = |question: &Question| question.options.iter().position(|offer| !offer.allows);
+            let number =
+                |question| refusing(question).map_or_else(|| " -".to_owned(), |i| format!(" {}", i + 1));
+            let picks: String = questions.questions.iter().map(number).collect();
+            format!("aye answer {id}{picks}{skip}   {TAKES_A_PASSKEY}")
+        }
         Body::Question(questions) => match questions.questions.as_slice() {
             [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"{skip}"),
             [only] => {

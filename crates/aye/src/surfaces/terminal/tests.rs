@@ -328,6 +328,15 @@ fn only_what_the_agent_can_take_is_offered() {
         let shown = plain(&ask(kind, body.clone(), can.clone()));
         assert_eq!(shown.lines().last().unwrap(), format!("aye answer k3v9m2pqxx {words}"), "{kind:?} {can}");
     }
+    let options = json!([{"label": "Yes", "allows": true}, {"label": "No"}]);
+    let mut strict = ask(
+        Kind::Question,
+        json!({"questions": [{"question": "Go?", "options": options}]}),
+        json!({"skip": false}),
+    );
+    strict.head.proof = aye_core::Proof::Passkey;
+    let words = "aye answer k3v9m2pqxx 2   Allowing it takes a passkey, on the page: aye open";
+    assert_eq!(plain(&strict).lines().last(), Some(words));
     for (kind, body) in [(Kind::Question, &one), (Kind::Permission, &permission), (Kind::Plan, &plan)] {
         let shown = plain(&ask(kind, body.clone(), json!({"answer": false, "why": "answer it there"})));
         assert_eq!(shown.lines().last(), Some("It cannot be answered from here: answer it there"));

@@ -43,6 +43,39 @@ fn rules_see_what_the_agent_shows_and_a_title_is_not_a_command() {
     for unclear in [edit(json!([diff, diff])), json!({"kind": "delete", "content": [diff]})] {
         assert_eq!(translated("gemini", unclear, None).0, "Unclear");
     }
+    // Of another agent nobody knows whether a diff shows all of the file.
+    for kind in ["qwen", "kimi", "copilot", "other"] {
+        let (tool, input) = translated(kind, edit(json!([diff])), None);
+        assert_eq!((tool.as_str(), &input["content"]), ("Unclear", &json!([diff])), "{kind}");
+    }
+}
+
+#[test]
+fn words_alone_are_those_of_a_call_that_shows_nothing_it_would_do() {
+    let alone = |asked: &Value, told: Option<&Value>| {
+        Call { kind: "mine", version: "1", cwd: Path::new("/src"), asked, told }.is_words_alone()
+    };
+    let words =
+        json!({"title": "Which DB?", "kind": "other", "content": content("Pick one"), "rawInput": {}});
+    assert!(alone(&words, None) && alone(&json!({}), Some(&words)));
+    let diff = json!({"type": "diff", "path": "/a", "oldText": "x", "newText": "y"});
+    for shows in [
+        json!({"rawInput": {"command": "rm x"}}),
+        json!({"rawInput": "rm x"}),
+        json!({"content": [diff]}),
+        json!({"content": {"type": "diff"}}),
+        json!({"content": [{"type": "terminal", "terminalId": "t"}]}),
+        json!({"locations": [{"path": "/a"}]}),
+        json!({"kind": "execute"}),
+        json!({"kind": "edit"}),
+        json!({"kind": "delete"}),
+        json!({"kind": "move"}),
+        json!({"kind": "fetch"}),
+        json!({"kind": "read"}),
+        json!({"kind": 7}),
+    ] {
+        assert!(!alone(&shows, None) && !alone(&words, Some(&shows)), "{shows}");
+    }
 }
 
 #[test]

@@ -84,6 +84,13 @@ fn an_allow_without_its_signature_is_found() {
     let mut story = Story::new();
     story.lines[3].detail["by"] = json!({"rule": "rule 1"});
     assert_eq!(story.check(), found);
+    // A question that allowed something, and one that did not.
+    let mut story = Story::new();
+    let picked = json!({"answers": [{"selected": ["Yes"]}]});
+    story.lines[3].detail["answer"] = picked;
+    assert_eq!(story.check(), Ok(()));
+    story.lines[3].detail["allows"] = json!(true);
+    assert_eq!(story.check(), found);
 }
 
 #[test]

@@ -161,6 +161,26 @@ fn what_is_too_long_and_takes_a_passkey_names_the_page_alone() {
 }
 
 #[test]
+fn a_question_that_takes_a_passkey_offers_here_only_what_refuses() {
+    for (several, no) in [(false, "1. Yes | 2. No"), (true, "☐ 1. Yes | ☐ 2. No | Done")] {
+        let options = json!([{"label": "Yes", "allows": true}, {"label": "No"}]);
+        let question =
+            json!({"question": "Go?", "options": options, "free_text": true, "multi_select": several});
+        let mut asked = ask(Kind::Question, json!({ "questions": [question] }));
+        let labels = |asked: &Ask| {
+            let shown = open(asked, &Draft::default(), &asker());
+            let names: Vec<_> = shown.rows.into_iter().flatten().map(|(name, _)| name).collect();
+            names.join(" | ")
+        };
+        assert_eq!(labels(&asked), format!("{no} | Other… | Note… | Skip"));
+        asked.head.proof = Proof::Passkey;
+        let refusing: Vec<_> = no.split(" | ").filter(|name| !name.contains("Yes")).collect();
+        assert_eq!(labels(&asked), format!("{} | Note… | Skip", refusing.join(" | ")));
+        assert!(picture(&open(&asked, &Draft::default(), &asker())).contains("takes a passkey"));
+    }
+}
+
+#[test]
 fn one_character_decides_whether_it_can_be_allowed() {
     let shown = |length: usize| {
         let text = "x".repeat(length);
