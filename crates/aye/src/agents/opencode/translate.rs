@@ -139,9 +139,9 @@ fn understood(asked: &Value, call: &ToolCall, place: &RunContext) -> Option<(Str
     match call.tool.as_str() {
         "bash" if metadata["command"].as_str() != input("command") => None,
         "webfetch" if metadata["url"].as_str() != input("url") => None,
-        "write" if is_change && !edit::is_of_write(metadata, &call.input) => None,
+        "write" if is_change && !edit::is_of_write(metadata, &call.input, place.cwd) => None,
         "edit" if is_change => {
-            edit::of_diff(metadata, &call.input, || call.in_vocabulary(place.kind, place.cwd))
+            edit::of_diff(metadata, &call.input, place.cwd, || call.in_vocabulary(place.kind, place.cwd))
         }
         "apply_patch" if is_change => {
             let mut input = call.input.clone();
