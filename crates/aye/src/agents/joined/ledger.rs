@@ -19,6 +19,7 @@ const TERMINAL_DECIDES: &str = "nothing was approved; the dialog in the terminal
 #[derive(Debug)]
 pub enum Effect<M> {
     Raise {
+        /// Its number and the agent's name for it, which the agent may use again.
         request: String,
         /// Unique; the same each time this is raised.
         key: Key,
@@ -49,8 +50,11 @@ pub struct Ledger<P> {
     /// The keys of this session's asks begin with it.
     name: String,
     asked: u64,
-    /// What the agent waits for, by its own names.
-    requests: HashMap<String, Request>,
+    /// What the agent waits for, by its own names. Those come again when the agent is reached again, so each is numbered:
+    /// what the hub says of an earlier one is not about this one.
+    requests: HashMap<String, (u64, Request)>,
+    /// Over before the hub had recorded them, in this way, by their numbers.
+    over: HashMap<u64, Withdrawn>,
     /// Outcomes that the agent has still to show, by the call that shows them.
     unshown: HashMap<String, AskId>,
 }
@@ -62,8 +66,6 @@ enum Request {
         ask: AskId,
         body: Body,
     },
-    /// Over before the hub had recorded it, in this way.
-    Over(Withdrawn),
 }
 
 /// How a request ended that was not answered from here.
@@ -83,7 +85,8 @@ type Effects<P> = Vec<Effect<<P as JoinedProtocol>::Message>>;
 
 impl<P: JoinedProtocol> Ledger<P> {
     pub fn new(protocol: P, name: String) -> Self {
-        Self { protocol, name, asked: 0, requests: HashMap::new(), unshown: HashMap::new() }
+        let (requests, over, unshown) = Default::default();
+        Self { protocol, name, asked: 0, requests, over, unshown }
     }
 
     pub fn input(&mut self, input: P::Input) -> Effects<P> {
@@ -96,10 +99,10 @@ impl<P: JoinedProtocol> Ledger<P> {
             Meaning::Asks(asked) => self.asks(asked),
             Meaning::AnsweredElsewhere { id, answer } => {
                 let what = Withdraw { why: Withdrawal::Terminal, answer };
-                self.over(&id, Withdrawn { what, otherwise: TERMINAL_WAS_FIRST })
+                self.end(&id, Withdrawn { what, otherwise: TERMINAL_WAS_FIRST })
             }
             Meaning::Cancels { id } => {
-                self.over(&id, Withdrawn { what: Withdrawal::Cancelled.into(), otherwise: TOO_LATE })
+                self.end(&id, Withdrawn { what: Withdrawal::Cancelled.into(), otherwise: TOO_LATE })
             }
             Meaning::Shows { call, receipt, evidence } => {
                 let shown = self.unshown.remove(&call);
@@ -116,7 +119,7 @@ impl<P: JoinedProtocol> Ledger<P> {
     fn asks(&mut self, mut asked: Asked<()>) -> Effects<P> {
         let id = asked.id.clone();
         // The first one still waits under this id, and gets the answer.
-        if self.requests.contains_key(&id) || self.requests.len() >= MOST_OPEN {
+        if self.requests.contains_key(&id) || self.requests.len() + self.over.len() >= MOST_OPEN {
             return Vec::new();
         }
         let body = match std::mem::replace(&mut asked.body, Err(String::new())) {
@@ -126,25 +129,22 @@ impl<P: JoinedProtocol> Ledger<P> {
                 return Vec::new();
             }
         };
-        self.requests.insert(id.clone(), Request::Raised(body.clone()));
         self.asked += 1;
+        let request = format!("{}/{id}", self.asked);
+        self.requests.insert(id, (self.asked, Request::Raised(body.clone())));
         let key = Key::from_displayed(&format_args!("{}/{}", self.name, self.asked));
-        vec![Effect::Raise { request: id, key, asked: Box::new(asked), body }]
+        vec![Effect::Raise { request, key, asked: Box::new(asked), body }]
     }
 
-    fn over(&mut self, id: &str, mut end: Withdrawn) -> Effects<P> {
+    fn end(&mut self, id: &str, mut end: Withdrawn) -> Effects<P> {
         match self.requests.remove(id) {
-            Some(Request::Open { ask, body }) => {
+            Some((_, Request::Open { ask, body })) => {
                 end.keep_fitting(&body);
                 vec![withdraw(ask, end)]
             }
-            Some(Request::Raised(body)) => {
+            Some((number, Request::Raised(body))) => {
                 end.keep_fitting(&body);
-                self.requests.insert(id.to_owned(), Request::Over(end));
-                Vec::new()
-            }
-            Some(over @ Request::Over(_)) => {
-                self.requests.insert(id.to_owned(), over);
+                self.over.insert(number, end);
                 Vec::new()
             }
             None => Vec::new(),
@@ -169,23 +169,37 @@ impl<P: JoinedProtocol> Ledger<P> {
     }
 
     /// It is left to the terminal.
-    pub fn forget(&mut self, id: &str) {
-        self.requests.remove(id);
+    pub fn forget(&mut self, request: &str) {
+        let (number, _) = numbered(request);
+        self.over.remove(&number);
+        self.take(request);
     }
 
-    fn raised(&mut self, id: &str, ask: AskId, by_rule: Option<Resolution>) -> Effects<P> {
-        match self.requests.remove(id) {
-            None => Vec::new(),
-            Some(Request::Over(end)) => vec![withdraw(ask, end)],
-            Some(Request::Raised(body) | Request::Open { body, .. }) => {
-                self.requests.insert(id.to_owned(), Request::Open { ask, body });
-                by_rule.map_or_else(Vec::new, |resolution| self.resolved(id, &resolution))
-            }
+    /// What waits under this name, if it is still the one with this number.
+    fn take(&mut self, request: &str) -> Option<Request> {
+        let (number, id) = numbered(request);
+        let (waiting, _) = self.requests.get(id)?;
+        if *waiting != number {
+            return None;
         }
+        self.requests.remove(id).map(|(_, request)| request)
     }
 
-    fn resolved(&mut self, id: &str, resolution: &Resolution) -> Effects<P> {
-        let Some(Request::Open { ask, body }) = self.requests.remove(id) else { return Vec::new() };
+    fn raised(&mut self, request: &str, ask: AskId, by_rule: Option<Resolution>) -> Effects<P> {
+        let (number, id) = numbered(request);
+        if let Some(end) = self.over.remove(&number) {
+            return vec![withdraw(ask, end)];
+        }
+        let Some(Request::Raised(body) | Request::Open { body, .. }) = self.take(request) else {
+            return Vec::new();
+        };
+        self.requests.insert(id.to_owned(), (number, Request::Open { ask, body }));
+        by_rule.map_or_else(Vec::new, |resolution| self.resolved(request, &resolution))
+    }
+
+    fn resolved(&mut self, request: &str, resolution: &Resolution) -> Effects<P> {
+        let Some(Request::Open { ask, body }) = self.take(request) else { return Vec::new() };
+        let (_, id) = numbered(request);
         match resolution.state {
             AskState::Answered => {
                 let Written { message, shown_by } = self.protocol.outcome(id, &body, resolution);
@@ -207,6 +221,12 @@ impl<P: JoinedProtocol> Ledger<P> {
         let unknown = |(_, ask)| Effect::Receipt { ask, receipt: Receipt::Unknown, evidence: evidence() };
         self.unshown.drain().map(unknown).collect()
     }
+}
+
+/// The number of a request, and the agent's name for it.
+fn numbered(request: &str) -> (u64, &str) {
+    let (number, id) = request.split_once('/').unwrap_or_default();
+    (number.parse().unwrap_or_default(), id)
 }
 
 fn withdraw<M>(ask: AskId, end: Withdrawn) -> Effect<M> {

@@ -40,21 +40,29 @@ fn asks() -> Meaning<&'static str> {
 fn ledger() -> Ledger<Plain> {
     let mut ledger = Ledger::new(Plain, "agent".into());
     let raised = ledger.input(asks());
-    assert!(matches!(&raised[..], [Effect::Raise { request, .. }] if request == "r"), "{raised:?}");
+    assert!(matches!(&raised[..], [Effect::Raise { request, .. }] if request == "1/r"), "{raised:?}");
     ledger
 }
 
 fn recorded(ledger: &mut Ledger<Plain>) -> Effects<Plain> {
+    recorded_as(ledger, "1/r", "ask1")
+}
+
+fn recorded_as(ledger: &mut Ledger<Plain>, request: &str, id: &str) -> Effects<Plain> {
     let ask = AskView::from_json(json!({
-        "id": "ask1", "key": "k", "agent": "a", "cwd": "/src", "kind": "permission", "body": body(),
+        "id": id, "key": "k", "agent": "a", "cwd": "/src", "kind": "permission", "body": body(),
         "digest": format!("sha256:{}", "0".repeat(64)), "created_at": "2026-01-01T00:00:00Z", "state": "open",
     }));
-    ledger.news(AskNews::Raised { request: "r".into(), ask: Box::new(ask.unwrap()) })
+    ledger.news(AskNews::Raised { request: request.into(), ask: Box::new(ask.unwrap()) })
 }
 
 fn resolved(ledger: &mut Ledger<Plain>, sent: Value) -> Effects<Plain> {
+    resolved_as(ledger, "1/r", sent)
+}
+
+fn resolved_as(ledger: &mut Ledger<Plain>, request: &str, sent: Value) -> Effects<Plain> {
     let resolution = Resolution::read(&body(), sent);
-    ledger.news(AskNews::Resolved { request: "r".into(), resolution })
+    ledger.news(AskNews::Resolved { request: request.into(), resolution })
 }
 
 fn allowed() -> Value {
@@ -111,6 +119,22 @@ fn where_nobody_answers_the_terminal_decides() {
     assert!(matches!(&effects[..], [Effect::Receipt { receipt: Receipt::Superseded, .. }]), "{effects:?}");
     // What the hub will never record is the terminal's as well, and nothing is refused.
     ledger.input(asks());
-    assert!(ledger.news(AskNews::NotRaised { request: "r".into(), why: "full".into() }).is_empty());
+    assert!(ledger.news(AskNews::NotRaised { request: "2/r".into(), why: "full".into() }).is_empty());
     assert!(ledger.input(in_terminal(json!({"decision": "deny"}))).is_empty());
+}
+
+#[test]
+fn what_is_asked_again_under_the_same_name_is_raised_although_the_first_is_still_on_its_way() {
+    let mut ledger = ledger();
+    assert!(ledger.input(Meaning::Cancels { id: "r".into() }).is_empty());
+    let again = ledger.input(asks());
+    assert!(matches!(&again[..], [Effect::Raise { request, .. }] if request == "2/r"), "{again:?}");
+    let first = recorded(&mut ledger);
+    assert!(matches!(&first[..], [Effect::Withdraw { ask, .. }] if ask.as_str() == "ask1"), "{first:?}");
+    assert!(recorded_as(&mut ledger, "2/r", "ask2").is_empty());
+    // An answer to the first that was faster than its withdrawal is not one to the second.
+    assert!(resolved(&mut ledger, allowed()).is_empty());
+    let effects = resolved_as(&mut ledger, "2/r", allowed());
+    let [Effect::Write { delivers: Some(ask), .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(ask.as_str(), "ask2");
 }
