@@ -51,6 +51,12 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
     program("claude", "echo '2.1.325 (Claude Code)'");
     program("codex", "echo codex-cli 9.9.9");
     program("qwen", "exit 1");
+    program("mine", "echo mine 0.3.1");
+    let own = format!(
+        "[agents.mine]\nprotocol = \"acp\"\ncommand = {:?}\n[agents.other]\nprotocol = \"codex\"\n[agents.codex]\nargs = []\n",
+        programs.path().join("mine")
+    );
+    std::fs::write(hub.home.join("config.toml"), own).unwrap();
     let look = |arguments: &[&str]| {
         let mut command = aye(&hub.home);
         command.args(arguments).env("PATH", programs.path()).env_remove("AYE_CLAUDE").output().unwrap()
@@ -65,12 +71,20 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
     );
     assert_eq!((&agent("codex")["version"], &agent("qwen")["version"]), (&json!("9.9.9"), &Value::Null));
     assert_eq!(agent("kimi")["program"], Value::Null);
+    assert_eq!(
+        agent("mine"),
+        json!({"kind": "mine", "name": "mine", "program": programs.path().join("mine"), "version": "0.3.1",
+            "tested": null, "reached": ["driven over ACP"]})
+    );
+    assert_eq!(found["agents"].as_array().unwrap().len(), 9, "known kinds are listed once");
     let words = printed(&look(&["doctor"]));
     for line in [
         "Claude Code  2.1.325 (tested)                   driven, hooks, watched, MCP",
         "Codex        9.9.9 (tested: 0.166.0)",
         "Qwen Code    version unknown (tested: 0.24.4)",
-        "Kimi Code    not installed",
+        "Kimi Code    not installed (tested: ",
+        "mine         0.3.1 (not tested)                 driven over ACP",
+        "other        not installed (not tested)         driven",
     ] {
         assert!(words.contains(line), "{line:?} in\n{words}");
     }

@@ -7,7 +7,7 @@ mod protocol;
 mod stamp;
 mod telegram;
 
-pub use known::{AsksFor, KNOWN_AGENTS, KnownAgent, Mode};
+pub use known::{AsksFor, KNOWN_AGENTS, KnownAgent, Mode, Way};
 pub use protocol::ProtocolName;
 pub use stamp::{Stamp, WatchedFiles};
 pub use telegram::{Span, TelegramSection};
@@ -294,6 +294,11 @@ impl Config {
             .filter_map(|kind| Some((kind, self.agent(kind).ok()?)))
             .filter(|(kind, profile)| *kind == DEFAULT_KIND || profile.find(kind).is_some())
             .collect()
+    }
+
+    /// The kinds that config.toml alone has.
+    pub fn own_kinds(&self) -> impl Iterator<Item = &str> {
+        self.agents.keys().map(String::as_str).filter(|kind| KnownAgent::of(kind).is_none())
     }
 
     /// Known kinds of agents need no entry; any other does.

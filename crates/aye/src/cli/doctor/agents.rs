@@ -1,6 +1,6 @@
 //! Which agents are here, and how each can be reached.
 
-use crate::config::{Config, KNOWN_AGENTS, KnownAgent};
+use crate::config::{Config, KNOWN_AGENTS, KnownAgent, ProtocolName, Way};
 use crate::home::Home;
 use aye_core::visible::one_line;
 use futures_util::future::join_all;
@@ -15,29 +15,42 @@ const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
 pub struct FoundAgent {
-    kind: &'static str,
-    name: &'static str,
+    kind: String,
+    name: String,
     /// Where it is, if it is.
     program: Option<PathBuf>,
     version: Option<String>,
-    /// The last version that the tests passed with.
-    tested: &'static str,
+    /// The last version that the tests passed with; there is none for an agent that config.toml alone has.
+    tested: Option<&'static str>,
     reached: Vec<&'static str>,
 }
 
 pub async fn look(home: &Home) -> Vec<FoundAgent> {
     let config = Config::load(&home.config()).unwrap_or_default();
-    join_all(KNOWN_AGENTS.map(|known| look_for(known, &config))).await
+    let known = KNOWN_AGENTS.iter().map(|known| known.kind);
+    join_all(known.chain(config.own_kinds()).map(|kind| look_for(kind, &config))).await
 }
 
-async fn look_for(known: KnownAgent, config: &Config) -> FoundAgent {
-    let KnownAgent { kind, name, tested, .. } = known;
-    let program = config.agent(kind).unwrap_or_default().find(kind);
+async fn look_for(kind: &str, config: &Config) -> FoundAgent {
+    let profile = config.agent(kind).unwrap_or_default();
+    let program = profile.find(kind);
     let version = match &program {
         Some(program) => version_of(program).await,
         None => None,
     };
-    FoundAgent { kind, name, program, version, tested, reached: known.ways_in_words() }
+    let known = KnownAgent::of(kind);
+    let reached = known.map(|known| known.ways_in_words()).unwrap_or_else(|| {
+        let way = if profile.speaks() == ProtocolName::Acp { Way::Acp } else { Way::Driven };
+        vec![way.in_words()]
+    });
+    FoundAgent {
+        kind: kind.to_owned(),
+        name: known.map_or(kind, |known| known.name).to_owned(),
+        program,
+        version,
+        tested: known.map(|known| known.tested),
+        reached,
+    }
 }
 
 /// What it says of itself; none of our credentials are for it.
@@ -65,15 +78,18 @@ impl FoundAgent {
 
     /// One line: what it is, its version beside the tested one, and the ways to it.
     pub fn in_words(&self) -> String {
-        let version = match (&self.program, &self.version, self.tested) {
-            (None, _, tested) => format!("not installed (tested: {tested})"),
-            (Some(_), Some(version), tested) if version == tested => format!("{version} (tested)"),
-            (Some(_), version, tested) => {
-                let version = version.as_deref().map_or("version unknown".into(), one_line);
-                format!("{version} (tested: {tested})")
-            }
+        let version = match (&self.program, self.version.as_deref()) {
+            (None, _) => "not installed".into(),
+            (Some(_), None) => "version unknown".into(),
+            (Some(_), Some(version)) => one_line(version),
         };
-        format!("{:<12} {version:<34} {}", self.name, self.reached.join(", "))
+        let tested = match self.tested {
+            None => "not tested".to_owned(),
+            Some(tested) if self.is_here() && version == tested => "tested".to_owned(),
+            Some(tested) => format!("tested: {tested}"),
+        };
+        let version = format!("{version} ({tested})");
+        format!("{:<12} {version:<34} {}", one_line(&self.name), self.reached.join(", "))
     }
 }
 
