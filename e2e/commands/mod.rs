@@ -96,6 +96,24 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
+fn an_agent_that_cannot_be_joined_is_named_with_the_way_to_it() {
+    for (kind, name) in
+        [("gemini", "Gemini CLI"), ("qwen", "Qwen Code"), ("kimi", "Kimi Code"), ("copilot", "Copilot CLI")]
+    {
+        for words in [&[kind][..], &[kind, "--help"], &[kind, "--model", "x", "do it"]] {
+            let refused = aye(Path::new("/nowhere")).args(words).output().unwrap();
+            let sentence =
+                format!("aye: {name} cannot be joined in its own terminal. Use: aye run --agent {kind}\n");
+            assert_eq!(all_of(&refused), (Some(1), String::new(), sentence), "{words:?}");
+        }
+        for help in [&["--help"][..], &["run", "--help"]] {
+            let help = printed(&aye(Path::new("/nowhere")).args(help).output().unwrap());
+            assert!(help.contains(name), "{help}");
+        }
+    }
+}
+
+#[test]
 fn a_mistyped_command_is_an_error_and_never_looks_like_a_declined_question() {
     for words in [&["ask"][..], &["ask", "Go on?", "--optoin", "yes"], &["answer"], &["lits"], &[]] {
         let refused = aye(Path::new("/nowhere")).args(words).output().unwrap();

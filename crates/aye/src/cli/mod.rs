@@ -17,6 +17,7 @@ mod listen;
 mod log;
 mod mcp;
 mod named;
+mod not_joined;
 mod open;
 mod opencode;
 mod outline;
@@ -44,6 +45,7 @@ use anstyle::AnsiColor;
 use aye_core::visible::{visible, visible_json};
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
+use not_joined::NotJoined;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -70,6 +72,9 @@ Environment:
                AYE_OPENCODE, AYE_QWEN
   AYE_LOG      what to log: info, debug, aye=trace, …
   NO_COLOR     print no colours
+
+Claude Code, Codex and OpenCode can be joined in their own terminals: aye claude, codex, opencode.
+Gemini CLI, Qwen Code, Kimi Code and Copilot CLI cannot: use aye run --agent gemini, qwen, kimi, copilot.
 
 Examples:
   aye up --demo                                 run the hub, with a demo agent that asks
@@ -131,6 +136,14 @@ enum Command {
     },
     #[command(hide = true)]
     Hook(hook::Hook),
+    #[command(hide = true)]
+    Gemini(NotJoined),
+    #[command(hide = true)]
+    Qwen(NotJoined),
+    #[command(hide = true)]
+    Kimi(NotJoined),
+    #[command(hide = true)]
+    Copilot(NotJoined),
 }
 
 /// How a command ends when nothing went wrong that the person must be told on standard error.
@@ -233,6 +246,10 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Verify(verify) => verify.run(&home),
         Command::Store(store) => store.run(&home),
         Command::Completions(completions) => completions.run(),
+        Command::Gemini(gemini) => gemini.run("gemini"),
+        Command::Qwen(qwen) => qwen.run("qwen"),
+        Command::Kimi(kimi) => kimi.run("kimi"),
+        Command::Copilot(copilot) => copilot.run("copilot"),
         Command::OwnSession { with_parent, command } => match command.split_first() {
             Some((program, arguments)) => {
                 // What the agent creates is not ours either.

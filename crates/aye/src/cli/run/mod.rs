@@ -45,6 +45,9 @@ In a terminal the run goes on after a turn: type the next prompt, or Ctrl-D to e
 terminal, with its output in a pipe, or with --once, it ends after one turn. Ctrl-C interrupts
 the turn; pressed twice, it ends the run. Exits with the agent's exit code.
 
+Gemini CLI, Qwen Code, Kimi Code and Copilot CLI are reached in this way alone: they cannot be joined
+in their own terminals, as Claude Code, Codex and OpenCode can.
+
 With --detach the agent stays in the background and takes further prompts, by `aye attach` and
 `aye send`, from the page and from Telegram, until it is stopped.")]
 pub struct Run {
