@@ -1,7 +1,8 @@
 //! What only Codex does.
 
 use super::{CODEX, Stage};
-use crate::support::eventually;
+use crate::support::{Hub, eventually};
+use aye_testkit::agent::{heard, rpc_agent};
 use aye_testkit::model::{Model, tool};
 use serde_json::{Value, json};
 
@@ -12,6 +13,48 @@ fn patch(id: &str, lines: &str) -> Value {
 
 fn stage(steps: Vec<Value>) -> Stage {
     Stage::new(&CODEX, Model::scripted(steps.into_iter().map(|call| vec![call]).collect()))
+}
+
+#[test]
+fn a_run_of_codex_is_started_through_the_api_and_its_request_answered() {
+    let work = tempfile::tempdir().unwrap();
+    let turn = |status: &str| json!({"id": "u", "items": [], "status": status});
+    let script = json!([
+        {"await": "initialize", "line": {"id": "ID", "result": {}}},
+        {"await": "thread/start", "line": {"id": "ID", "result": {"thread": {"id": "t"}}}},
+        {"await": "turn/start", "line": {"id": "ID", "result": {"turn": turn("inProgress")}}},
+        {"line": {"method": "turn/started", "params": {"threadId": "t", "turn": {"id": "u"}}}},
+        {"line": {"method": "item/commandExecution/requestApproval", "id": 7, "params": {
+            "kind": "command", "threadId": "t", "turnId": "u", "itemId": "call_1",
+            "command": "/bin/bash -lc 'make all'", "availableDecisions": ["accept", "cancel"]}}},
+        {"await": "reply"},
+        {"line": {"method": "turn/completed", "params": {"threadId": "t", "turn": turn("completed")}}},
+    ]);
+    std::fs::write(work.path().join("script.json"), script.to_string()).unwrap();
+    let mut hub = Hub::start();
+    let config =
+        format!("[agents.codex]\ncommand = {:?}\n[projects]\nweb = {:?}\n", rpc_agent(), work.path());
+    std::fs::write(hub.home.join("config.toml"), config).unwrap();
+    hub.stop();
+    hub.restart();
+    let run = json!({"agent": "codex", "cwd": "web", "prompt": "build it"});
+    let started = hub.post("/api/agents", &hub.operator(), run);
+    assert_eq!((started.status, &started.body["kind"]), (201, &json!("codex")), "{}", started.body);
+    let ask = eventually("the ask", || {
+        hub.get("/api/asks?state=open", &hub.operator()).body["asks"].get(0).cloned()
+    });
+    assert_eq!((&ask["agent"], &ask["display"]["text"]), (&started.body["id"], &json!("make all")));
+    assert_eq!(hub.answer(&ask, json!({"decision": "allow", "scope": "once"})).status, 200);
+    let told = eventually("the reply", || {
+        heard(&work.path().join("heard.jsonl")).into_iter().find(|message| message["id"] == 7)
+    });
+    assert_eq!(told["result"], json!({"decision": "accept"}));
+    let id = started.body["id"].as_str().unwrap();
+    assert_eq!(hub.post(&format!("/api/agents/{id}/stop"), &hub.operator(), json!({})).status, 200);
+    eventually("the run to end", || {
+        let agent = hub.get(&format!("/api/agents/{id}"), &hub.operator()).body;
+        (agent["state"] == "ended").then_some(())
+    });
 }
 
 #[test]

@@ -40,6 +40,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether one refusal refuses whatever else it asks for at that moment.
+    pub fn refuses_together(&self) -> bool {
+        self.kind == OPENCODE.kind
+    }
+
     pub fn cannot(&self, story: &str) -> Option<&'static str> {
         self.cannot.iter().find(|(name, _)| *name == story).map(|(_, why)| *why)
     }
@@ -129,10 +134,7 @@ pub static OPENCODE: Agent = Agent {
         tool(id, "question", json!({"questions": [question]}))
     }),
     plans: None,
-    cannot: &[
-        ("a plan is approved", "leaving its plan mode is a question"),
-        ("two requests at once", "a refusal refuses both"),
-    ],
+    cannot: &[("a plan is approved", "leaving its plan mode is a question")],
 };
 
 pub static QWEN: Agent = Agent {

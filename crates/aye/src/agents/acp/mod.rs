@@ -19,6 +19,7 @@ use crate::protocol::{Image, Resolution};
 use aye_core::{Body, Receipt};
 use calls::Calls;
 use dialects::Call;
+pub use dialects::refusal_ends_turn;
 use form::Form;
 use options::Options;
 use outcome::Expected;
@@ -74,6 +75,7 @@ pub enum Asking {
 type Meanings = Vec<Meaning<Acp>>;
 
 impl AgentProtocol for Acp {
+    type Input = Line;
     type Message = String;
     type Request = Request;
     type Writer = Input;
