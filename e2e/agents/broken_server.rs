@@ -44,6 +44,25 @@ impl Scene {
         all.filter(|call| call["path"].as_str().unwrap().contains("/reply")).collect()
     }
 
+    /// The ask that is open, once it is.
+    fn ask(&self) -> Value {
+        eventually("the ask", || {
+            let list = self.hub.get("/api/asks?state=open", &self.hub.operator()).body;
+            list["asks"].get(0).cloned()
+        })
+    }
+
+    fn alarms(&self) -> Vec<Value> {
+        let alarms = self.hub.get("/api/alarms", &self.hub.operator()).body;
+        alarms["asks"].as_array().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn only_alarm(&self) -> Value {
+        let [alarm] = &self.alarms()[..] else { panic!("{:?}", self.alarms()) };
+        alarm.clone()
+    }
+
     #[track_caller]
     fn approved_nothing(&self) {
         let replies = self.replies();
@@ -139,6 +158,9 @@ fn an_answer_that_is_not_ours_ends_the_run() {
     for (steps, approved) in [
         // Nobody has answered it yet, because no rule decides what is unclear.
         (vec![begins("c", "ls"), asks("per_1", "c", "make"), replied("per_1", "once")], 0),
+        (vec![begins("c", "ls"), asks("per_1", "c", "make"), replied("per_1", "reject")], 0),
+        // Its call has not begun, so nobody was shown it.
+        (vec![asks("per_1", "c", "make"), replied("per_1", "once")], 0),
         (
             vec![
                 begins("c", "make"),
@@ -148,12 +170,73 @@ fn an_answer_that_is_not_ours_ends_the_run() {
             ],
             1,
         ),
+        (
+            vec![
+                begins("c", "make"),
+                asks("per_1", "c", "make"),
+                json!({"await": "/permission/per_1"}),
+                replied("per_1", "reject"),
+            ],
+            1,
+        ),
     ] {
         let scene = Scene::new();
         ended_with(&scene.to_its_end(&steps), "Somebody else answered");
         let once = scene.replies().iter().filter(|reply| reply["body"]["reply"] == "once").count();
         assert_eq!(once, approved);
+        let alarm = scene.only_alarm();
+        let (state, receipt) = (&alarm["state"], &alarm["receipt"]);
+        match approved {
+            0 => assert_eq!((state, receipt), (&json!("withdrawn"), &json!(null)), "{alarm}"),
+            _ => assert_eq!((state, receipt), (&json!("answered"), &json!("disputed")), "{alarm}"),
+        }
+        assert!(alarm["note"].as_str().unwrap().contains("somebody else"), "{alarm}");
     }
+}
+
+#[test]
+fn a_refused_call_that_somebody_else_approves_is_an_alarm() {
+    let scene = Scene::new();
+    let run = scene.run(&[
+        begins("c", "ls"),
+        asks("per_1", "c", "rm x"),
+        json!({"await": "/permission/per_1"}),
+        replied("per_1", "once"),
+        part("c", json!({"status": "completed", "input": {}, "output": ""})),
+    ]);
+    let ask = scene.ask();
+    assert_eq!(scene.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
+    ended_with(&run.wait_with_output().unwrap(), "Somebody else answered");
+    let alarm = scene.only_alarm();
+    assert_eq!((&alarm["id"], &alarm["receipt"]), (&ask["id"], &json!("disputed")));
+    scene.approved_nothing();
+}
+
+#[test]
+fn what_a_refusal_refuses_as_well_is_no_alarm() {
+    let scene = Scene::new();
+    let run = scene.run(&[
+        begins("c", "ls"),
+        asks("per_1", "c", "rm x"),
+        begins("d", "ls"),
+        asks("per_2", "d", "rm y"),
+        json!({"await": "/permission/per_1"}),
+        replied("per_1", "reject"),
+        replied("per_2", "reject"),
+        part("c", json!({"status": "error", "input": {}, "error": "The user rejected permission"})),
+        part("d", json!({"status": "error", "input": {}, "error": "The user rejected permission"})),
+        idle(),
+    ]);
+    let first = eventually("both asks", || {
+        let list = scene.hub.get("/api/asks?state=open", &scene.hub.operator()).body;
+        let asks = list["asks"].as_array().unwrap().clone();
+        let is_first = |ask: &&Value| ask["display"].to_string().contains("rm x");
+        asks.iter().find(is_first).filter(|_| asks.len() == 2).cloned()
+    });
+    assert_eq!(scene.hub.answer(&first, json!({"decision": "deny"})).status, 200);
+    let output = run.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(scene.alarms(), Vec::<Value>::new());
 }
 
 #[test]
@@ -178,6 +261,15 @@ fn a_flood_ends_the_run_and_nothing_of_it_is_approved() {
 }
 
 #[test]
+fn a_flood_of_requests_about_calls_that_never_begin_ends_the_run() {
+    let scene = Scene::new();
+    let flood = (0..600).map(|n| asks(&format!("per_{n}"), &format!("c{n}"), "make"));
+    let output = scene.to_its_end(&flood.collect::<Vec<_>>());
+    ended_with(&output, "more than 500 calls that have not begun");
+    scene.approved_nothing();
+}
+
+#[test]
 fn a_request_that_does_not_say_what_its_call_says_is_asked_whatever_the_rules_say_and_for_once_alone() {
     let scene = Scene::new();
     let run = scene.run(&[
@@ -186,10 +278,7 @@ fn a_request_that_does_not_say_what_its_call_says_is_asked_whatever_the_rules_sa
         json!({"await": "/permission/per_1"}),
         idle(),
     ]);
-    let ask = eventually("the ask", || {
-        let list = scene.hub.get("/api/asks?state=open", &scene.hub.operator()).body;
-        list["asks"].get(0).cloned()
-    });
+    let ask = scene.ask();
     assert_eq!(
         (&ask["body"]["tool"], &ask["body"]["scopes"]),
         (&json!("Unclear"), &json!([{"scope": "once"}]))

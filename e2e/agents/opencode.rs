@@ -175,6 +175,8 @@ fn a_program_with_the_password_that_answers_ends_the_run() {
     let ended = stage.once(&ask, "the ask to end", |ask| ask["state"] != "open");
     assert_eq!(ended["state"], "withdrawn", "{ended}");
     assert!(ended["note"].as_str().unwrap().contains("nothing shows that it was allowed"), "{ended}");
+    let alarms = stage.hub.get("/api/alarms", &stage.hub.operator()).body;
+    assert_eq!(alarms["asks"][0]["id"], ask["id"], "{alarms}");
 }
 
 #[test]

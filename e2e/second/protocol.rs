@@ -49,6 +49,7 @@ impl Writer<Post> for Poster {
 }
 
 impl AgentProtocol for Served {
+    type Input = Line;
     type Message = Post;
     type Request = OwnName;
     type Writer = Poster;

@@ -113,16 +113,19 @@ impl Receipt {
     }
 
     /// A receipt only becomes more certain: what is settled stays, and `unknown` may still be resolved by the transcript.
+    /// An outcome that did not get there is disputed as well once it is known that the agent went by another.
     fn may_become(self, next: Receipt) -> bool {
         use Receipt::{Confirmed, Delivered, Disputed, Pending, Superseded, Undelivered, Unknown};
         match (self, next) {
             (Pending, Delivered | Confirmed | Disputed | Superseded | Undelivered | Unknown)
             | (Delivered, Confirmed | Disputed | Superseded | Unknown)
-            | (Unknown, Delivered | Confirmed | Disputed | Superseded | Undelivered) => true,
+            | (Unknown, Delivered | Confirmed | Disputed | Superseded | Undelivered)
+            | (Undelivered, Disputed) => true,
             (Pending | Delivered | Unknown, Pending)
             | (Delivered, Delivered | Undelivered)
             | (Unknown, Unknown)
-            | (Confirmed | Disputed | Superseded | Undelivered, _) => false,
+            | (Confirmed | Disputed | Superseded, _)
+            | (Undelivered, Pending | Delivered | Confirmed | Superseded | Undelivered | Unknown) => false,
         }
     }
 }
@@ -145,6 +148,8 @@ pub enum Withdrawal {
     Gone,
     /// The agent reported that it went ahead, without proof that it was allowed to.
     Reported,
+    /// Somebody answered it who is neither a person here nor the agent's own terminal: an alarm.
+    SomebodyElse,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -308,6 +313,9 @@ impl State {
             State::Withdrawn { why: Withdrawal::Gone, .. } => Some("the agent is gone"),
             State::Withdrawn { why: Withdrawal::Reported, .. } => {
                 Some("reported by the agent: it says that it ran this, and nothing shows that it was allowed")
+            }
+            State::Withdrawn { why: Withdrawal::SomebodyElse, .. } => {
+                Some("somebody else answered this, and nothing shows that it was allowed")
             }
         }
     }

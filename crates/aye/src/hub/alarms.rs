@@ -1,16 +1,22 @@
-//! Answers that the agent's own transcript contradicts. Each is an alarm until a person has marked it as seen.
+//! Answers that the agent did not follow, and requests that somebody else answered. Each is an alarm until a person has
+//! marked it as seen.
 
 use super::{Hub, Problem};
 use crate::store::Tx;
-use aye_core::{Ask, AskId, Receipt, Surface};
+use aye_core::{Ask, AskId, Receipt, State, Surface, Withdrawal};
 use serde_json::json;
 
 const KIND: &str = "alarm";
 
-/// Raises the alarm if the receipt that an ask has just got is a contradiction.
-pub fn note(tx: &Tx, ask: &Ask) -> Result<(), Problem> {
-    if ask.state.receipt() == Some(Receipt::Disputed) {
+/// Raises the alarm if the agent has just been seen to go by another answer than ours, or by one where there was none.
+pub fn note(tx: &mut Tx, ask: &Ask) -> Result<(), Problem> {
+    let by_somebody_else = matches!(ask.state, State::Withdrawn { why: Withdrawal::SomebodyElse, .. });
+    if by_somebody_else || ask.state.receipt() == Some(Receipt::Disputed) {
         tx.put_memory(Surface::Web, KIND, ask.id.as_str(), &json!({}))?;
+    }
+    if by_somebody_else {
+        // Pages ask for alarms when an answer is disputed, which this ask does not have.
+        tx.publish_notice(json!({ "about": "alarms", "problem": null }))?;
     }
     Ok(())
 }

@@ -68,7 +68,9 @@ impl Hub {
             let answer = answer.map(|answer| Answer::read(&ask.body, answer)).transpose();
             let answer = answer.map_err(|invalid| invalid.under("answer"))?;
             let answer = answer.map(|answer| tx.seal(&ask, &answer)).transpose()?;
-            change(tx, ask, AskEvent::Withdraw { why, answer }, agent.as_str(), now)
+            let ask = change(tx, ask, AskEvent::Withdraw { why, answer }, agent.as_str(), now)?;
+            alarms::note(tx, &ask)?;
+            Ok(ask)
         };
         self.inner.store.write(work).await
     }

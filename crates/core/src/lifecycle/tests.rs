@@ -82,6 +82,12 @@ fn receipts_only_ever_say_more() {
     );
     let unknown = changed(&delivered, receipt(Receipt::Unknown));
     assert_eq!(changed(&unknown, receipt(Receipt::Disputed)).receipt(), Some(Receipt::Disputed));
+    let undelivered = changed(&answered, receipt(Receipt::Undelivered));
+    assert_eq!(changed(&undelivered, receipt(Receipt::Disputed)).receipt(), Some(Receipt::Disputed));
+    assert_eq!(
+        step(&undelivered, None, receipt(Receipt::Confirmed), at(2)),
+        Err(Refused::Receipt { from: Receipt::Undelivered, to: Receipt::Confirmed })
+    );
 }
 
 #[test]

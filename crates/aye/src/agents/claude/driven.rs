@@ -51,6 +51,7 @@ pub struct Request {
 type Meanings = Vec<Meaning<ClaudeCode>>;
 
 impl AgentProtocol for ClaudeCode {
+    type Input = Line;
     type Message = String;
     type Request = Request;
     type Writer = Input;

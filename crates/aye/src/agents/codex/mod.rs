@@ -58,6 +58,7 @@ enum Awaited {
 type Meanings = Vec<Meaning<Codex>>;
 
 impl AgentProtocol for Codex {
+    type Input = Line;
     type Message = String;
     type Request = Request;
     type Writer = Input;

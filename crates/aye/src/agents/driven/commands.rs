@@ -12,7 +12,7 @@ const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Prompts, interrupts and stops that come through the hub. Where none can come any more, a run that waits for
 /// them is stopped.
-pub async fn take_commands(home: Home, client: AgentClient, events: mpsc::Sender<Event>) {
+pub async fn take_commands<I>(home: Home, client: AgentClient, events: mpsc::Sender<Event<I>>) {
     let mut after = 0;
     loop {
         let commands = match client.commands(after).await {

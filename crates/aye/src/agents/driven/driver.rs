@@ -5,6 +5,7 @@ use super::activity::{Activity, WorkState};
 use super::asks::AskNews;
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
+use crate::agents::reports::TOO_LATE;
 use crate::protocol::{Image, Registration, Resolution};
 use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, ReportedState, Withdrawal};
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +18,9 @@ const REMEMBERED: usize = 1000;
 
 /// What happens to a run.
 #[derive(Debug)]
-pub enum Event {
+pub enum Event<I> {
     /// The agent said something.
-    Input(Line),
+    Input(I),
     /// What becomes of an ask of ours.
     Ask(AskNews),
     Prompt {
@@ -44,7 +45,7 @@ pub enum Event {
     Closed,
 }
 
-impl From<AskNews> for Event {
+impl<I> From<AskNews> for Event<I> {
     fn from(news: AskNews) -> Self {
         Self::Ask(news)
     }
@@ -71,9 +72,11 @@ pub enum Effect<M> {
         cwd: Option<PathBuf>,
         can: Can,
     },
+    /// Takes an ask back; of an answer that was faster, `otherwise` became.
     Withdraw {
         ask: AskId,
         why: Withdrawal,
+        otherwise: (Receipt, &'static str),
     },
     Receipt {
         ask: AskId,
@@ -95,8 +98,10 @@ pub struct Driver<P: AgentProtocol> {
     run: String,
     /// What the agent waits for, by its request id.
     waiting: HashMap<String, WaitingRequest<P::Request>>,
-    /// Requests that are over, the last of them at the end: an id that is used again gets no old answer.
-    over: VecDeque<String>,
+    /// Requests that are over and their asks, the last of them at the end: an id that is used again gets no old answer.
+    over: VecDeque<(String, Option<AskId>)>,
+    /// Requests that somebody else answered before the hub had recorded them, and the evidence of it.
+    unrecorded: HashMap<String, &'static str>,
     /// Outcomes that the agent has still to show, by the call that shows them.
     unshown: HashMap<String, AskId>,
     activity: Activity,
@@ -130,6 +135,7 @@ impl<P: AgentProtocol> Driver<P> {
             run,
             waiting: HashMap::new(),
             over: VecDeque::new(),
+            unrecorded: HashMap::new(),
             unshown: HashMap::new(),
             activity: Activity::default(),
             asked: 0,
@@ -153,6 +159,11 @@ impl<P: AgentProtocol> Driver<P> {
         self.failed
     }
 
+    /// Whether somebody else answered a request that the hub has not recorded yet.
+    pub fn awaits_record(&self) -> bool {
+        !self.unrecorded.is_empty()
+    }
+
     fn state(&self) -> ReportedState {
         match self.work_state() {
             WorkState::Working => ReportedState::Working,
@@ -160,10 +171,10 @@ impl<P: AgentProtocol> Driver<P> {
         }
     }
 
-    pub fn handle(&mut self, event: Event) -> Effects<P> {
+    pub fn handle(&mut self, event: Event<P::Input>) -> Effects<P> {
         match event {
-            Event::Input(line) => {
-                let meanings = self.protocol.read(line);
+            Event::Input(input) => {
+                let meanings = self.protocol.read(input);
                 meanings.into_iter().flat_map(|meaning| self.means(meaning)).collect()
             }
             Event::Ask(AskNews::Raised { request, ask }) => self.raised(&request, *ask),
@@ -171,6 +182,7 @@ impl<P: AgentProtocol> Driver<P> {
                 self.decided(&request, allowed.id.clone(), &Resolution::allowed(&allowed))
             }
             Event::Ask(AskNews::NotRaised { request, why }) => {
+                self.unrecorded.remove(&request);
                 self.refuse(&request, &format!("Nobody could be asked: {why}"))
             }
             Event::Ask(AskNews::Resolved { request, resolution }) => self.resolved(&request, resolution),
@@ -232,10 +244,7 @@ impl<P: AgentProtocol> Driver<P> {
                 let ask = self.finish(&id).and_then(|waiting| waiting.ask);
                 ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Cancelled)).collect()
             }
-            Meaning::WentAhead { id } => {
-                let ask = self.finish(&id).and_then(|waiting| waiting.ask);
-                ask.into_iter().flat_map(|ask| withdraw(ask, Withdrawal::Reported)).collect()
-            }
+            Meaning::AnsweredBySomebodyElse { id, evidence } => self.answered_by_somebody_else(id, evidence),
             Meaning::Shows { call, receipt, evidence } => match (self.unshown.remove(&call), receipt) {
                 (Some(ask), Receipt::Confirmed) => vec![Effect::Receipt { ask, receipt, evidence }],
                 (Some(ask), _) => not_confirmed(ask, receipt, evidence).into(),
@@ -276,7 +285,7 @@ impl<P: AgentProtocol> Driver<P> {
             let words = format!("The agent used the request id {id} twice; the second request was ignored.");
             return vec![trouble(words)];
         }
-        if self.over.contains(&id) {
+        if self.over.iter().any(|(over, _)| *over == id) {
             let why = format!("request id {id} was already answered; use a new id");
             return vec![Effect::Write(self.protocol.fault(&id, &why)), trouble(why)];
         }
@@ -309,29 +318,59 @@ impl<P: AgentProtocol> Driver<P> {
         if self.over.len() == REMEMBERED {
             self.over.pop_front();
         }
-        self.over.push_back(request.to_owned());
+        self.over.push_back((request.to_owned(), waiting.ask.clone()));
         Some(waiting)
     }
 
-    fn raised(&mut self, request: &str, ask: AskView) -> Effects<P> {
-        let Some(waiting) = self.waiting.get_mut(request) else {
-            // Taken back before the hub had recorded it.
-            return vec![Effect::Withdraw { ask: ask.head.id, why: Withdrawal::Cancelled }];
-        };
-        match Resolution::by_rule(&ask) {
-            Some(resolution) => self.decided(request, ask.head.id, &resolution),
+    /// A person gets to know of it, whether or not an answer of ours was on its way.
+    fn answered_by_somebody_else(&mut self, id: String, evidence: &'static str) -> Effects<P> {
+        match self.finish(&id) {
+            Some(WaitingRequest { ask: Some(ask), .. }) => answered_elsewhere(ask, evidence).into(),
+            Some(WaitingRequest { ask: None, .. }) => {
+                self.unrecorded.insert(id, evidence);
+                Vec::new()
+            }
             None => {
-                waiting.ask = Some(ask.id.clone());
-                vec![Effect::Tell(RunEvent::Asked(Box::new(ask)))]
+                let over = self.over.iter().rfind(|(over, _)| *over == id);
+                let Some(ask) = over.and_then(|(_, ask)| ask.clone()) else { return Vec::new() };
+                // What the call shows from now on is not about our answer.
+                self.unshown.retain(|_, unshown| *unshown != ask);
+                not_confirmed(ask, Receipt::Disputed, evidence.to_owned()).into()
             }
         }
     }
 
+    /// What becomes of an ask whose request was over before the hub had recorded it.
+    fn over_before_recorded(&mut self, request: &str, ask: &AskId) -> Option<Effects<P>> {
+        if let Some(evidence) = self.unrecorded.remove(request) {
+            return Some(answered_elsewhere(ask.clone(), evidence).into());
+        }
+        if self.waiting.contains_key(request) {
+            return None;
+        }
+        let (why, otherwise) = (Withdrawal::Cancelled, TOO_LATE);
+        Some(vec![Effect::Withdraw { ask: ask.clone(), why, otherwise }])
+    }
+
+    fn raised(&mut self, request: &str, ask: AskView) -> Effects<P> {
+        if let Some(resolution) = Resolution::by_rule(&ask) {
+            return self.decided(request, ask.head.id, &resolution);
+        }
+        if let Some(effects) = self.over_before_recorded(request, &ask.head.id) {
+            return effects;
+        }
+        if let Some(waiting) = self.waiting.get_mut(request) {
+            waiting.ask = Some(ask.id.clone());
+        }
+        vec![Effect::Tell(RunEvent::Asked(Box::new(ask)))]
+    }
+
     /// A rule decided it in the moment it was raised.
     fn decided(&mut self, request: &str, ask: AskId, resolution: &Resolution) -> Effects<P> {
-        let Some(waiting) = self.waiting.get_mut(request) else {
-            return vec![Effect::Withdraw { ask, why: Withdrawal::Cancelled }];
-        };
+        if let Some(effects) = self.over_before_recorded(request, &ask) {
+            return effects;
+        }
+        let Some(waiting) = self.waiting.get_mut(request) else { return Vec::new() };
         waiting.ask = Some(ask);
         let tool = aye_policy::tool_and_input(&waiting.body).0.into_owned();
         let decision = resolution.outcome.decision;
@@ -437,7 +476,14 @@ fn hint<M>(words: &str) -> Effect<M> {
 }
 
 fn withdraw<M>(ask: AskId, why: Withdrawal) -> [Effect<M>; 2] {
-    [Effect::Withdraw { ask: ask.clone(), why }, Effect::Tell(RunEvent::Withdrawn { ask })]
+    let otherwise = TOO_LATE;
+    [Effect::Withdraw { ask: ask.clone(), why, otherwise }, Effect::Tell(RunEvent::Withdrawn { ask })]
+}
+
+/// An answer from here that was faster than the withdrawal did not count.
+fn answered_elsewhere<M>(ask: AskId, evidence: &'static str) -> [Effect<M>; 2] {
+    let (why, otherwise) = (Withdrawal::SomebodyElse, (Receipt::Disputed, evidence));
+    [Effect::Withdraw { ask: ask.clone(), why, otherwise }, Effect::Tell(RunEvent::Withdrawn { ask })]
 }
 
 /// Told to the person as well as to the hub, because it is not confirmed.

@@ -17,7 +17,6 @@ pub use driver::{Driver, Effect, Event};
 pub use process::{Input, Pipes};
 pub use run::{Run, Running, start};
 
-use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::{Body, Can, Receipt};
 use std::ffi::OsString;
@@ -31,6 +30,8 @@ use tools::RunContext;
 /// What a protocol fills in: how its agent is started and reached, how it begins, what its input means, how an outcome
 /// is written, and what proves it. Only `connect` and its writer do I/O.
 pub trait AgentProtocol: Send + Sized + 'static {
+    /// What is read from the agent.
+    type Input: Send + 'static;
     /// What the agent is told.
     type Message: Send + 'static;
     /// What must be kept of a request to answer it later.
@@ -53,7 +54,7 @@ pub trait AgentProtocol: Send + Sized + 'static {
     fn connect(
         &mut self,
         pipes: Pipes,
-        inputs: mpsc::Sender<Line>,
+        inputs: mpsc::Sender<Self::Input>,
         tasks: &mut JoinSet<()>,
     ) -> impl Future<Output = anyhow::Result<Self::Writer>> + Send;
 
@@ -66,7 +67,7 @@ pub trait AgentProtocol: Send + Sized + 'static {
     fn interrupt(&mut self) -> Vec<Meaning<Self>>;
 
     /// What the agent's input means, in the order in which it is handled.
-    fn read(&mut self, input: Line) -> Vec<Meaning<Self>>;
+    fn read(&mut self, input: Self::Input) -> Vec<Meaning<Self>>;
 
     /// How a person's answer, a rule's, or the lack of one is written.
     fn outcome(
@@ -103,8 +104,8 @@ pub enum Meaning<P: AgentProtocol> {
     Asks(Asked<P::Request>),
     /// It no longer wants to know.
     Cancels { id: String },
-    /// It went ahead with what it asked for, by an answer that is not ours.
-    WentAhead { id: String },
+    /// It took an answer of somebody who is neither a person here nor a rule, in place of ours or before there was one.
+    AnsweredBySomebodyElse { id: String, evidence: &'static str },
     /// What became of the outcome that this call was to show.
     Shows { call: String, receipt: Receipt, evidence: String },
     /// It wants something that no person is asked about. An ask that waits under the same id is not touched.

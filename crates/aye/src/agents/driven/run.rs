@@ -9,7 +9,7 @@ use super::driver::{Driver, Effect, Event};
 use super::process::{self, Agent, AgentProcess, Launch, read_lines};
 use super::{AgentProtocol, Writer};
 use crate::agents::lines::Line;
-use crate::agents::reports::{self, HubReport, TOO_LATE};
+use crate::agents::reports::{self, HubReport};
 use crate::agents::{before, sleep_until_opt, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
@@ -82,9 +82,9 @@ struct Outgoing<M> {
 /// A run whose agent has been started and whom the hub knows.
 pub struct Running<P: AgentProtocol> {
     run: RunLoop<P>,
-    events: mpsc::Sender<Event>,
-    incoming: mpsc::Receiver<Event>,
-    inputs: mpsc::Receiver<Line>,
+    events: mpsc::Sender<Event<P::Input>>,
+    incoming: mpsc::Receiver<Event<P::Input>>,
+    inputs: mpsc::Receiver<P::Input>,
     error_lines: mpsc::Receiver<Line>,
     tasks: JoinSet<()>,
     reporter: JoinSet<()>,
@@ -260,15 +260,15 @@ impl<P: AgentProtocol> Running<P> {
                 }
             };
         }
-        let Self { run, inputs, error_lines, tasks, reporter, process, .. } = self;
-        run.end((inputs, error_lines), tasks, reporter, process).await
+        let Self { run, incoming, inputs, error_lines, tasks, reporter, process, .. } = self;
+        run.end((inputs, error_lines), incoming, tasks, reporter, process).await
     }
 }
 
 /// Ctrl-C interrupts the turn; a second one soon after it, or any other signal, ends the run.
-async fn handle_signals(
+async fn handle_signals<I>(
     signals: &mut Signals,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<Event<I>>,
     account: mpsc::Sender<RunEvent>,
     quit: CancellationToken,
 ) {
@@ -321,10 +321,9 @@ impl<P: AgentProtocol> RunLoop<P> {
                     return Box::pin(self.carry_out(effects)).await;
                 }
             }
-            Effect::Withdraw { ask, why } => {
+            Effect::Withdraw { ask, why, otherwise } => {
                 self.flush_text().await;
-                let (what, otherwise) = (why.into(), TOO_LATE);
-                self.report(HubReport::Withdraw { ask, what, otherwise }).await;
+                self.report(HubReport::Withdraw { ask, what: why.into(), otherwise }).await;
             }
             Effect::Receipt { ask, receipt, evidence } => {
                 self.flush_text().await;
@@ -414,7 +413,8 @@ impl<P: AgentProtocol> RunLoop<P> {
     /// Closes the agent's input, waits for it, and says the last things to the hub.
     async fn end(
         mut self,
-        (mut inputs, mut error_lines): (mpsc::Receiver<Line>, mpsc::Receiver<Line>),
+        (mut inputs, mut error_lines): (mpsc::Receiver<P::Input>, mpsc::Receiver<Line>),
+        mut incoming: mpsc::Receiver<Event<P::Input>>,
         mut tasks: JoinSet<()>,
         mut reporter: JoinSet<()>,
         mut process: AgentProcess,
@@ -454,6 +454,20 @@ impl<P: AgentProtocol> RunLoop<P> {
         let status = if told_to_end { ExitStatus::default() } else { status };
         // A run that failed reports failure even if the agent exits with 0.
         let status = if self.driver.has_failed() && status.success() { failed() } else { status };
+        // What somebody else answered is on record before the run is over, unless the hub is away.
+        let recorded = async {
+            while self.driver.awaits_record()
+                && let Some(event) = incoming.recv().await
+            {
+                if let Event::Ask(news @ (AskNews::Raised { .. } | AskNews::NotRaised { .. })) = event {
+                    let effects = self.driver.handle(news.into());
+                    self.carry_out(effects).await;
+                }
+            }
+        };
+        if timeout(END_TIMEOUT, recorded).await.is_err() {
+            tracing::warn!("the hub is away; that somebody else answered a request could not be recorded");
+        }
         let closed = self.driver.handle(Event::Closed);
         self.carry_out(closed).await;
         let Self { reports, account, .. } = self;

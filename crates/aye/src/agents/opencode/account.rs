@@ -24,7 +24,7 @@ pub struct Account {
 const INTERRUPTED: &str = "MessageAbortedError";
 
 impl Account {
-    pub fn told(&mut self, kind: &str, about: &Value) -> Vec<Meaning<OpenCode>> {
+    pub fn record(&mut self, kind: &str, about: &Value) -> Vec<Meaning<OpenCode>> {
         let part = &about["part"];
         let meaning = match (kind, part["type"].as_str()) {
             ("message.updated", _) if about["info"]["role"] == "user" => {

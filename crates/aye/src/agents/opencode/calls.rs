@@ -2,7 +2,7 @@
 //! is told apart from it, sometimes a moment later.
 
 use super::id_of;
-use super::outcome::{self, Answered, Expected};
+use super::outcome::{self, Expected, WireReply};
 use super::translate::{self, ToolCall};
 use crate::agents::driven::Shown;
 use crate::agents::driven::tools::RunContext;
@@ -12,6 +12,8 @@ use std::collections::HashMap;
 
 /// Calls that have begun and not ended; what is asked about any more than these is unclear.
 const MOST_CALLS: usize = 1000;
+/// Requests whose calls have not begun; OpenCode tells of a call within moments.
+const MOST_EARLY: usize = 500;
 
 /// Calls are known by message and call, because models may use an id of a call again in another message.
 #[derive(Default)]
@@ -47,13 +49,16 @@ pub struct Ended {
 }
 
 impl Calls {
-    /// Whether the request is kept until the input of its call is told.
-    pub fn keep_early(&mut self, asked: &Value) -> bool {
+    /// Whether the request is kept until the input of its call is told; the error says that too many are.
+    pub fn keep_early(&mut self, asked: &Value) -> Result<bool, String> {
         let is_early = call_of(asked).is_some_and(|call| !self.running.contains_key(&call));
+        if is_early && self.early.len() >= MOST_EARLY {
+            return Err(format!("it asks about more than {MOST_EARLY} calls that have not begun"));
+        }
         if is_early {
             self.early.push(asked.clone());
         }
-        is_early
+        Ok(is_early)
     }
 
     pub fn take_early(&mut self) -> Vec<Value> {
@@ -61,8 +66,9 @@ impl Calls {
     }
 
     /// It has been answered.
-    pub fn forget_early(&mut self, id: &str) {
-        self.early.retain(|asked| id_of(asked) != Some(id));
+    pub fn take_early_of(&mut self, id: &str) -> Option<Value> {
+        let at = self.early.iter().position(|asked| id_of(asked) == Some(id))?;
+        Some(self.early.swap_remove(at))
     }
 
     /// What was asked about a call that begins; none where it had begun already, or there are too many.
@@ -106,7 +112,7 @@ impl Calls {
     }
 
     /// The call that will show whether this answer was taken, if OpenCode told of it.
-    pub fn answered(&mut self, key: Option<&str>, body: &Body, answered: &Answered) -> Option<String> {
+    pub fn answered(&mut self, key: Option<&str>, body: &Body, answered: &WireReply) -> Option<String> {
         let key = key?;
         let running = self.running.get_mut(key)?;
         running.allowed = Some(body.clone()).filter(|_| answered.expected == Expected::Allowed);
@@ -132,7 +138,7 @@ pub fn key_of(message: &Value, call: &Value) -> Option<String> {
 }
 
 /// The call that a part of a message tells of, under the name that it has among the calls.
-pub fn told_in(part: &Value) -> Option<(String, ToolCall)> {
+pub fn tool_call_in(part: &Value) -> Option<(String, ToolCall)> {
     let (key, tool) = (key_of(&part["messageID"], &part["callID"])?, part["tool"].as_str()?);
     let input = part["state"]["input"].as_object().cloned().unwrap_or_default();
     Some((key, ToolCall { tool: tool.to_owned(), input }))

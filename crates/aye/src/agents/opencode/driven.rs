@@ -1,15 +1,14 @@
 //! OpenCode without its terminal: `opencode serve`, and what its events mean.
 
 use super::account::{self, Account};
-use super::calls::{Calls, Wanted, call_of, told_in};
-use super::outcome::{self, Answered};
-use super::requests::{ReportedAnswer, Requests, dismissed};
-use super::server::{self, Awaited, Call, Caller, Incoming, Then, USER};
+use super::calls::{Calls, Wanted, call_of, tool_call_in};
+use super::outcome::{self, WireReply};
+use super::requests::{REJECT, ReportedAnswer, Requests, dismissed};
+use super::server::{self, Awaited, HttpCall, HttpWriter, Incoming, Then, USER};
 use super::translate;
 use super::{id_of, in_path, reply, rules};
 use crate::agents::driven::rpc::trouble;
 use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Start, Written};
-use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::Body;
 use hyper::Method;
@@ -35,6 +34,12 @@ pub struct OpenCode {
     account: Account,
 }
 
+/// What is known of an answer that is not ours.
+const SOMEBODY_ANSWERED: &str =
+    "OpenCode took somebody else's answer: a program that it started may know the password of its server";
+const SOMEBODY_REFUSED: &str =
+    "OpenCode took somebody else's refusal: a program that it started may know the password of its server";
+
 /// What is needed of a request to answer it.
 pub struct Request {
     is_question: bool,
@@ -43,9 +48,10 @@ pub struct Request {
 type Meanings = Vec<Meaning<OpenCode>>;
 
 impl AgentProtocol for OpenCode {
-    type Message = Call;
+    type Input = Incoming;
+    type Message = HttpCall;
     type Request = Request;
-    type Writer = Caller;
+    type Writer = HttpWriter;
 
     const ENDS_WITH_INPUT: bool = false;
 
@@ -64,17 +70,17 @@ impl AgentProtocol for OpenCode {
     async fn connect(
         &mut self,
         pipes: Pipes,
-        inputs: mpsc::Sender<Line>,
+        inputs: mpsc::Sender<Incoming>,
         tasks: &mut JoinSet<()>,
-    ) -> anyhow::Result<Caller> {
+    ) -> anyhow::Result<HttpWriter> {
         server::connect(pipes, &self.password, inputs, tasks).await
     }
 
-    fn begin(&mut self) -> Vec<Call> {
+    fn begin(&mut self) -> Vec<HttpCall> {
         vec![call(Method::GET, "/config".to_owned(), None, Awaited::Config)]
     }
 
-    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<Call> {
+    fn prompt(&mut self, text: &str, image: Option<&Image>) -> Vec<HttpCall> {
         let mut parts = vec![json!({ "type": "text", "text": text })];
         parts.extend(image.map(|image| {
             let url = format!("data:{};base64,{}", image.media_type, image.data);
@@ -98,25 +104,30 @@ impl AgentProtocol for OpenCode {
         std::iter::once(Meaning::Write(abort)).chain(open).collect()
     }
 
-    fn read(&mut self, input: Line) -> Meanings {
-        match Incoming::read(input) {
-            None => Vec::new(),
-            Some(Incoming::Returned { to, result }) => self.returned(to, result),
-            Some(Incoming::Event(event)) => match aye_core::json::parse(&event) {
-                Ok(event) => self.told(&event).unwrap_or_else(|why| vec![broken(&why)]),
+    fn read(&mut self, input: Incoming) -> Meanings {
+        match input {
+            Incoming::Returned { to, result } => self.returned(to, result),
+            Incoming::Event(event) => match aye_core::json::parse(&event) {
+                Ok(event) => self.handle_event(&event).unwrap_or_else(|why| vec![broken(&why)]),
                 Err(error) => vec![broken(&format!("it told of something that cannot be read: {error}"))],
             },
-            Some(Incoming::TooLong(length)) => {
+            Incoming::TooLong(length) => {
                 vec![broken(&format!("it told of something in {length} bytes, which is too long to be read"))]
             }
-            Some(Incoming::Ended) if self.in_turn && !self.interrupted => {
+            Incoming::Ended if self.in_turn && !self.interrupted => {
                 vec![Meaning::Fails("OpenCode ended in the middle of its turn.".into())]
             }
-            Some(Incoming::Ended) => Vec::new(),
+            Incoming::Ended => Vec::new(),
         }
     }
 
-    fn outcome(&mut self, id: &str, request: Request, body: &Body, resolution: &Resolution) -> Written<Call> {
+    fn outcome(
+        &mut self,
+        id: &str,
+        request: Request,
+        body: &Body,
+        resolution: &Resolution,
+    ) -> Written<HttpCall> {
         let answered = match body {
             Body::Question(asked) => {
                 let call = self.calls.called(self.requests.call(id));
@@ -129,7 +140,7 @@ impl AgentProtocol for OpenCode {
         Written { message: self.reply(id, request.is_question, &answered), shown_by }
     }
 
-    fn refusal(&mut self, id: &str, request: &Request, why: &str) -> Call {
+    fn refusal(&mut self, id: &str, request: &Request, why: &str) -> HttpCall {
         let refused = match request.is_question {
             true => outcome::turned_away(),
             false => outcome::refusal(Some(why)),
@@ -137,7 +148,7 @@ impl AgentProtocol for OpenCode {
         self.reply(id, request.is_question, &refused)
     }
 
-    fn fault(&mut self, id: &str, why: &str) -> Call {
+    fn fault(&mut self, id: &str, why: &str) -> HttpCall {
         self.reply(id, false, &outcome::refusal(Some(why)))
     }
 }
@@ -165,7 +176,7 @@ impl OpenCode {
         }
     }
 
-    fn open_session(&mut self, config: &Value) -> Call {
+    fn open_session(&mut self, config: &Value) -> HttpCall {
         let mut rules = self.rules.clone();
         rules.extend(rules::refused_by(config));
         let body = json!({ "permission": rules::for_session(&rules) });
@@ -177,7 +188,7 @@ impl OpenCode {
         }
     }
 
-    fn send_prompts(&mut self) -> Vec<Call> {
+    fn send_prompts(&mut self) -> Vec<HttpCall> {
         let Some(session) = &self.session else { return Vec::new() };
         let plans = self.start.mode.as_deref() == Some("plan");
         let send = |parts: Value| {
@@ -191,13 +202,13 @@ impl OpenCode {
         self.prompts.drain(..).map(send).collect()
     }
 
-    fn abort(&self) -> Option<Call> {
+    fn abort(&self) -> Option<HttpCall> {
         let session = self.session.as_ref()?;
         Some(call(Method::POST, format!("/session/{}/abort", in_path(session)), None, Awaited::Abort))
     }
 
-    fn reply(&mut self, id: &str, is_question: bool, answered: &Answered) -> Call {
-        self.requests.answered(id, answered.told.clone());
+    fn reply(&mut self, id: &str, is_question: bool, answered: &WireReply) -> HttpCall {
+        self.requests.answered(id, answered.echo.clone());
         reply(id, is_question, answered)
     }
 
@@ -226,7 +237,7 @@ impl OpenCode {
     }
 
     /// The error says how it breaks its protocol.
-    fn told(&mut self, event: &Value) -> Result<Meanings, String> {
+    fn handle_event(&mut self, event: &Value) -> Result<Meanings, String> {
         let about = &event["properties"];
         let ours = self.session.is_some() && about["sessionID"].as_str() == self.session.as_deref();
         match event["type"].as_str().ok_or("an event of its has no type")? {
@@ -256,7 +267,7 @@ impl OpenCode {
                 let early = self.calls.take_early();
                 Ok(early.iter().flat_map(|asked| self.asks_permission(asked)).collect())
             }
-            kind if ours => Ok(self.account.told(kind, about)),
+            kind if ours => Ok(self.account.record(kind, about)),
             // Events come with every release, and about every session.
             _ => Ok(Vec::new()),
         }
@@ -264,13 +275,14 @@ impl OpenCode {
 
     fn asked(&mut self, asked: &Value, is_question: bool) -> Result<Meanings, String> {
         let id = id_of(asked).ok_or("its request has no id")?;
-        if !self.requests.asked(id, is_question, call_of(asked)) {
+        let session = asked["sessionID"].as_str().ok_or("its request has no session")?;
+        if !self.requests.asked(id, session, is_question, call_of(asked)) {
             return Err(format!("it made two requests under the id {id}"));
         }
         if is_question {
             return Ok(self.asks(asked, translate::questions(asked)));
         }
-        if self.calls.keep_early(asked) {
+        if self.calls.keep_early(asked)? {
             return Ok(Vec::new());
         }
         Ok(self.asks_permission(asked))
@@ -314,28 +326,35 @@ impl OpenCode {
 
     fn answered(&mut self, about: &Value, answer: &Value) -> Result<Meanings, String> {
         let id = about["requestID"].as_str().ok_or("it tells of an answer without a request")?.to_owned();
-        self.calls.forget_early(&id);
-        match self.requests.told(&id, answer) {
-            ReportedAnswer::Ours if self.ends_turn.take_if(|ends| *ends == id).is_some() => Ok(self.interrupt()),
+        let early = self.calls.take_early_of(&id);
+        match self.requests.reported(&id, answer) {
+            ReportedAnswer::Ours if self.ends_turn.take_if(|ends| *ends == id).is_some() => {
+                Ok(self.interrupt())
+            }
             ReportedAnswer::Ours => Ok(Vec::new()),
-            ReportedAnswer::Refused => {
+            ReportedAnswer::RefusedWithAnother => {
                 self.calls.answered_elsewhere(self.requests.call(&id));
                 Ok(vec![Meaning::Cancels { id }])
             }
             ReportedAnswer::NeverAsked => Err(format!("it tells of an answer to {id}, which it never asked")),
-            ReportedAnswer::NotOurs => Ok(vec![
-                Meaning::WentAhead { id },
-                Meaning::Fails(
+            ReportedAnswer::NotOurs => {
+                let evidence = if *answer == REJECT { SOMEBODY_REFUSED } else { SOMEBODY_ANSWERED };
+                // What nobody was shown is asked now, so that there is a record of it.
+                let mut meanings: Meanings =
+                    early.iter().flat_map(|asked| self.asks_permission(asked)).collect();
+                meanings.push(Meaning::AnsweredBySomebodyElse { id, evidence });
+                meanings.push(Meaning::Fails(
                     "Somebody else answered a request of OpenCode: a program that it started may know the password \
                      of its server. The run ends."
                         .into(),
-                ),
-            ]),
+                ));
+                Ok(meanings)
+            }
         }
     }
 
     fn call_told(&mut self, part: &Value, ours: bool) -> Meanings {
-        let (Some((key, call)), state) = (told_in(part), &part["state"]) else { return Vec::new() };
+        let (Some((key, call)), state) = (tool_call_in(part), &part["state"]) else { return Vec::new() };
         let id = part["callID"].as_str().unwrap_or_default().to_owned();
         match state["status"].as_str() {
             Some("running") => {
@@ -363,8 +382,8 @@ impl OpenCode {
     }
 }
 
-fn call(method: Method, path: String, body: Option<Value>, to: Awaited) -> Call {
-    Call { method, path, body, then: Then::Read(to) }
+fn call(method: Method, path: String, body: Option<Value>, to: Awaited) -> HttpCall {
+    HttpCall { method, path, body, then: Then::Read(to) }
 }
 
 fn broken(why: &str) -> Meaning<OpenCode> {

@@ -1,10 +1,10 @@
 //! OpenCode in a person's own terminal, whose server answers in the same process. Its events say what was asked and
 //! answered, but not by whom: an answer that is not ours counts as the terminal's.
 
-use super::calls::{Calls, Wanted, call_of, told_in};
-use super::outcome::{self, Answered};
+use super::calls::{Calls, Wanted, call_of, tool_call_in};
+use super::outcome::{self, WireReply};
 use super::requests::{REJECT, dismissed};
-use super::server::{Awaited, Call, Server, Then, next_event};
+use super::server::{Awaited, HttpCall, Server, Then, next_event};
 use super::translate;
 use super::{account, id_of, in_path, reply};
 use crate::agents::driven::tools::RunContext;
@@ -59,7 +59,7 @@ struct Open {
     body: Option<Body>,
     is_question: bool,
     /// Ours is on its way.
-    ours: Option<Answered>,
+    ours: Option<WireReply>,
     /// Another request of its session was refused, which refuses this one as well.
     refused_with_another: bool,
 }
@@ -69,20 +69,20 @@ struct Known {
     cwd: Option<PathBuf>,
 }
 
-type Meanings = Vec<Meaning<Call>>;
+type Meanings = Vec<Meaning<HttpCall>>;
 
 impl JoinedProtocol for JoinedOpenCode {
     type Input = Input;
-    type Message = Call;
+    type Message = HttpCall;
 
     fn read(&mut self, input: Input) -> Meanings {
         match input {
-            Input::Event(event) => self.told(&event),
+            Input::Event(event) => self.handle_event(&event),
             Input::Found(found) => self.found(&found),
         }
     }
 
-    fn outcome(&mut self, id: &str, body: &Body, resolution: &Resolution) -> Written<Call> {
+    fn outcome(&mut self, id: &str, body: &Body, resolution: &Resolution) -> Written<HttpCall> {
         let answered = match body {
             Body::Question(asked) => {
                 let call = self.open.get(id).and_then(|open| open.call.as_deref());
@@ -104,7 +104,7 @@ impl JoinedOpenCode {
         Self { terminal, calls, open, sessions, busy }
     }
 
-    fn told(&mut self, event: &Value) -> Meanings {
+    fn handle_event(&mut self, event: &Value) -> Meanings {
         let about = &event["properties"];
         match event["type"].as_str().unwrap_or_default() {
             "permission.asked" => self.asked(about),
@@ -161,8 +161,14 @@ impl JoinedOpenCode {
         self.open.insert(id.to_owned(), open);
         match is_question {
             true => self.asks(asked, translate::questions(asked)),
-            false if self.calls.keep_early(asked) => Vec::new(),
-            false => self.asks_permission(asked),
+            false => match self.calls.keep_early(asked) {
+                Ok(false) => self.asks_permission(asked),
+                Ok(true) => Vec::new(),
+                Err(why) => {
+                    tracing::debug!(why, "a request is left to the terminal");
+                    Vec::new()
+                }
+            },
         }
     }
 
@@ -209,7 +215,7 @@ impl JoinedOpenCode {
 
     fn answered(&mut self, about: &Value, answer: &Value) -> Meanings {
         let id = about["requestID"].as_str().unwrap_or_default();
-        self.calls.forget_early(id);
+        self.calls.take_early_of(id);
         let Some(open) = self.open.remove(id) else { return Vec::new() };
         if *answer == REJECT && !open.is_question {
             let others = self.open.values_mut().filter(|other| !other.is_question);
@@ -219,7 +225,7 @@ impl JoinedOpenCode {
         }
         match &open.ours {
             // Who said it first is known once our own reply is taken, or is not.
-            Some(ours) if ours.told == *answer => {
+            Some(ours) if ours.echo == *answer => {
                 let abort = ours.ends_turn.then(|| Meaning::Write(abort(&open.session)));
                 abort.into_iter().collect()
             }
@@ -238,13 +244,13 @@ impl JoinedOpenCode {
     }
 
     fn cancel(&mut self, id: &str) -> Meanings {
-        self.calls.forget_early(id);
+        self.calls.take_early_of(id);
         let open = self.open.remove(id);
         open.map(|_| Meaning::Cancels { id: id.to_owned() }).into_iter().collect()
     }
 
     fn call_told(&mut self, part: &Value) -> Meanings {
-        let (Some((key, call)), state) = (told_in(part), &part["state"]) else { return Vec::new() };
+        let (Some((key, call)), state) = (tool_call_in(part), &part["state"]) else { return Vec::new() };
         match state["status"].as_str() {
             Some("running") => {
                 let early = self.calls.begin(&key, call).unwrap_or_default();
@@ -294,9 +300,9 @@ impl JoinedOpenCode {
     }
 }
 
-fn abort(session: &str) -> Call {
+fn abort(session: &str) -> HttpCall {
     let path = format!("/session/{}/abort", in_path(session));
-    Call { method: Method::POST, path, body: None, then: Then::Read(Awaited::Abort) }
+    HttpCall { method: Method::POST, path, body: None, then: Then::Read(Awaited::Abort) }
 }
 
 /// What was answered in the terminal, as an answer to the ask.

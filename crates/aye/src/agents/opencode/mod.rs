@@ -17,15 +17,15 @@ pub use joined::{JoinedOpenCode, follow};
 pub use server::{Server, USER};
 
 use hyper::Method;
-use outcome::Answered;
+use outcome::WireReply;
 use serde_json::Value;
-use server::{Call, Then};
+use server::{HttpCall, Then};
 
 /// An answer to a request of OpenCode.
-fn reply(id: &str, is_question: bool, answered: &Answered) -> Call {
+fn reply(id: &str, is_question: bool, answered: &WireReply) -> HttpCall {
     let kind = if is_question { "question" } else { "permission" };
     let path = format!("/{kind}/{}/{}", in_path(id), answered.by);
-    Call { method: Method::POST, path, body: Some(answered.body.clone()), then: Then::IsTaken }
+    HttpCall { method: Method::POST, path, body: Some(answered.body.clone()), then: Then::IsTaken }
 }
 
 /// Ids come from OpenCode, and must not lead anywhere else.

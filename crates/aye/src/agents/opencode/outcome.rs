@@ -16,10 +16,10 @@ pub enum Expected {
 }
 
 /// A reply: the last part of its path, its body, and how OpenCode tells of it.
-pub struct Answered {
+pub struct WireReply {
     pub by: &'static str,
     pub body: Value,
-    pub told: Value,
+    pub echo: Value,
     pub expected: Expected,
     /// OpenCode must be interrupted once it has taken it.
     pub ends_turn: bool,
@@ -31,32 +31,32 @@ const REFUSED: &str = "The user refused this.";
 
 /// The reply to a permission. How far an approval reaches is kept by the hub, which is then asked again each time:
 /// what OpenCode would keep reaches further than what was shown.
-pub fn decision(resolution: &Resolution) -> Answered {
+pub fn decision(resolution: &Resolution) -> WireReply {
     match &resolution.outcome.answer {
         Some(Answer::Permission(Verdict::Allow { input: None, .. })) => once(),
         Some(Answer::Permission(Verdict::Deny { interrupt: true, message })) => {
             let words = message.as_ref().map(|message| message.as_str());
-            Answered { ends_turn: words.is_some(), ..refusal(words) }
+            WireReply { ends_turn: words.is_some(), ..refusal(words) }
         }
         _ => refusal(Some(resolution.outcome.message.as_deref().unwrap_or(REFUSED))),
     }
 }
 
-pub fn once() -> Answered {
-    let (body, told) = (json!({ "reply": ONCE }), json!(ONCE));
-    Answered { by: "reply", body, told, expected: Expected::Allowed, ends_turn: false }
+pub fn once() -> WireReply {
+    let (body, echo) = (json!({ "reply": ONCE }), json!(ONCE));
+    WireReply { by: "reply", body, echo, expected: Expected::Allowed, ends_turn: false }
 }
 
-pub fn refusal(words: Option<&str>) -> Answered {
+pub fn refusal(words: Option<&str>) -> WireReply {
     let mut body = json!({ "reply": REJECT });
     if let Some(words) = words {
         body["message"] = words.into();
     }
-    Answered { by: "reply", body, told: json!(REJECT), expected: Expected::Refused, ends_turn: false }
+    WireReply { by: "reply", body, echo: json!(REJECT), expected: Expected::Refused, ends_turn: false }
 }
 
 /// The reply to questions. Nothing is made up for a question that nobody answered.
-pub fn answers(asked: &Questions, call: Option<&ToolCall>, answer: Option<&Answer>) -> Answered {
+pub fn answers(asked: &Questions, call: Option<&ToolCall>, answer: Option<&Answer>) -> WireReply {
     let given: Vec<_> = match answer {
         Some(Answer::Question(Reply::Each { answers })) => answers.iter().map(in_words).collect(),
         Some(Answer::Question(Reply::Skip { .. })) => vec![Vec::new(); asked.questions.len()],
@@ -70,12 +70,18 @@ pub fn answers(asked: &Questions, call: Option<&ToolCall>, answer: Option<&Answe
         Some(_) => return turned_away(),
     };
     let (given, body) = (json!(given), json!({ "answers": given }));
-    Answered { by: "reply", body, told: given, expected, ends_turn: false }
+    WireReply { by: "reply", body, echo: given, expected, ends_turn: false }
 }
 
 /// Ends the turn.
-pub fn turned_away() -> Answered {
-    Answered { by: REJECT, body: json!({}), told: dismissed(), expected: Expected::Refused, ends_turn: false }
+pub fn turned_away() -> WireReply {
+    WireReply {
+        by: REJECT,
+        body: json!({}),
+        echo: dismissed(),
+        expected: Expected::Refused,
+        ends_turn: false,
+    }
 }
 
 fn in_words(choice: &Choice) -> Vec<String> {
@@ -130,7 +136,7 @@ mod tests {
         let Body::Question(asked) = &body else { panic!() };
         let call = ToolCall { tool: tool.into(), input: Default::default() };
         let answered = answers(asked, Some(&call), Some(&Answer::read(&body, answer).unwrap()));
-        (answered.told, answered.expected)
+        (answered.echo, answered.expected)
     }
 
     #[test]

@@ -11,9 +11,12 @@ pub struct Requests {
 }
 
 struct KnownRequest {
+    session: String,
     is_question: bool,
     call: Option<String>,
     answer: Given,
+    /// Another permission of its session was refused, which refuses this one as well.
+    refused_with_another: bool,
 }
 
 enum Given {
@@ -27,9 +30,9 @@ enum Given {
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReportedAnswer {
     Ours,
-    /// It was refused, and not by us; nothing runs because of it.
-    Refused,
-    /// Somebody else approved or answered it.
+    /// OpenCode refused it because another permission of its session was refused.
+    RefusedWithAnother,
+    /// Somebody else answered or refused it.
     NotOurs,
     NeverAsked,
 }
@@ -44,8 +47,9 @@ pub fn dismissed() -> Value {
 
 impl Requests {
     /// Whether the id is new.
-    pub fn asked(&mut self, id: &str, is_question: bool, call: Option<String>) -> bool {
-        let standing = KnownRequest { is_question, call, answer: Given::None };
+    pub fn asked(&mut self, id: &str, session: &str, is_question: bool, call: Option<String>) -> bool {
+        let (session, answer, refused_with_another) = (session.to_owned(), Given::None, false);
+        let standing = KnownRequest { session, is_question, call, answer, refused_with_another };
         !self.all.contains_key(id) && self.all.insert(id.to_owned(), standing).is_none()
     }
 
@@ -66,14 +70,28 @@ impl Requests {
         open.map(|(id, standing)| (id.clone(), standing.is_question)).collect()
     }
 
-    pub fn told(&mut self, id: &str, answer: &Value) -> ReportedAnswer {
+    pub fn reported(&mut self, id: &str, answer: &Value) -> ReportedAnswer {
         let Some(standing) = self.all.get_mut(id) else { return ReportedAnswer::NeverAsked };
         let refused = *answer == REJECT;
-        match std::mem::replace(&mut standing.answer, Given::Told) {
+        let reported = match std::mem::replace(&mut standing.answer, Given::Told) {
             Given::Ours(ours) if ours == *answer => ReportedAnswer::Ours,
-            // OpenCode refuses whatever else a session asks for as soon as one thing is refused.
-            Given::None | Given::Ours(_) | Given::Told if refused => ReportedAnswer::Refused,
+            Given::None | Given::Ours(_) if refused && standing.refused_with_another => {
+                ReportedAnswer::RefusedWithAnother
+            }
             Given::None | Given::Ours(_) | Given::Told => ReportedAnswer::NotOurs,
+        };
+        if refused && !standing.is_question {
+            let session = standing.session.clone();
+            self.refuse_open(&session);
+        }
+        reported
+    }
+
+    /// OpenCode refuses whatever else a session asks for as soon as one permission is refused, and tells of that one first.
+    fn refuse_open(&mut self, session: &str) {
+        let open = self.all.values_mut().filter(|other| !matches!(other.answer, Given::Told));
+        for other in open.filter(|other| !other.is_question && other.session == session) {
+            other.refused_with_another = true;
         }
     }
 }
@@ -86,28 +104,48 @@ mod tests {
     fn an_answer_is_ours_once_and_only_if_it_is_what_we_said() {
         let mut requests = Requests::default();
         assert!(
-            requests.asked("a", false, None)
-                && requests.asked("b", true, None)
-                && !requests.asked("a", true, None)
+            requests.asked("a", "s", false, None)
+                && requests.asked("b", "s", true, None)
+                && !requests.asked("a", "s", true, None)
         );
-        assert_eq!(requests.told("c", &json!("once")), ReportedAnswer::NeverAsked);
+        assert_eq!(requests.reported("c", &json!("once")), ReportedAnswer::NeverAsked);
         requests.answered("a", json!("once"));
         assert_eq!(requests.open(), [("b".to_owned(), true)]);
-        assert_eq!(requests.told("a", &json!("once")), ReportedAnswer::Ours);
-        assert_eq!(requests.told("a", &json!("once")), ReportedAnswer::NotOurs);
-        assert_eq!(requests.told("b", &json!([["x"]])), ReportedAnswer::NotOurs);
+        assert_eq!(requests.reported("a", &json!("once")), ReportedAnswer::Ours);
+        assert_eq!(requests.reported("a", &json!("once")), ReportedAnswer::NotOurs);
+        assert_eq!(requests.reported("b", &json!([["x"]])), ReportedAnswer::NotOurs);
     }
 
     #[test]
-    fn a_refusal_by_somebody_else_approves_nothing_and_an_approval_against_ours_is_noticed() {
+    fn an_approval_against_ours_and_a_refusal_against_ours_or_without_it_are_noticed() {
         let mut requests = Requests::default();
         for id in ["a", "b", "c"] {
-            requests.asked(id, false, None);
+            requests.asked(id, id, false, None);
         }
         requests.answered("a", json!(REJECT));
-        assert_eq!(requests.told("a", &json!("always")), ReportedAnswer::NotOurs);
+        assert_eq!(requests.reported("a", &json!("always")), ReportedAnswer::NotOurs);
         requests.answered("b", json!("once"));
-        assert_eq!(requests.told("b", &json!(REJECT)), ReportedAnswer::Refused);
-        assert_eq!(requests.told("c", &json!(REJECT)), ReportedAnswer::Refused);
+        assert_eq!(requests.reported("b", &json!(REJECT)), ReportedAnswer::NotOurs);
+        assert_eq!(requests.reported("c", &json!(REJECT)), ReportedAnswer::NotOurs);
+    }
+
+    #[test]
+    fn a_refusal_refuses_what_else_its_session_asks_for_at_that_moment_and_nothing_more() {
+        let mut requests = Requests::default();
+        for (id, session, is_question) in
+            [("a", "s", false), ("b", "s", false), ("c", "s", false), ("q", "s", true), ("x", "t", false)]
+        {
+            requests.asked(id, session, is_question, None);
+        }
+        requests.answered("a", json!(REJECT));
+        requests.answered("b", json!("once"));
+        assert_eq!(requests.reported("a", &json!(REJECT)), ReportedAnswer::Ours);
+        requests.asked("later", "s", false, None);
+        assert_eq!(requests.reported("b", &json!(REJECT)), ReportedAnswer::RefusedWithAnother);
+        assert_eq!(requests.reported("c", &json!("once")), ReportedAnswer::NotOurs);
+        for id in ["q", "x"] {
+            assert_eq!(requests.reported(id, &json!(REJECT)), ReportedAnswer::NotOurs, "{id}");
+        }
+        assert_eq!(requests.reported("b", &json!(REJECT)), ReportedAnswer::NotOurs, "it is told once");
     }
 }

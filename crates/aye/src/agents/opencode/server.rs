@@ -11,8 +11,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(30);
 const LONGEST_REPLY: usize = 16 * 1024 * 1024;
 
 /// A call of its API.
-pub struct Call {
+pub struct HttpCall {
     pub method: Method,
     pub path: String,
     pub body: Option<Value>,
@@ -49,7 +48,7 @@ pub enum Then {
 }
 
 /// What a call of ours was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     Config,
     Session,
@@ -70,35 +69,13 @@ pub enum Incoming {
     Ended,
 }
 
-/// The first byte of a line says what it is, so that an event cannot pass for anything else.
-const EVENT: u8 = b'e';
-const RETURNED: u8 = b'r';
-const ENDED: u8 = b'x';
-
-impl Incoming {
-    pub fn read(line: Line) -> Option<Self> {
-        let mut line = match line {
-            Line::TooLong { length, .. } => return Some(Self::TooLong(length)),
-            Line::Whole(line) => line,
-        };
-        match *line.first()? {
-            EVENT => Some(Self::Event(line.split_off(1))),
-            RETURNED => {
-                let (to, result) = serde_json::from_slice(line.get(1..)?).ok()?;
-                Some(Self::Returned { to, result })
-            }
-            _ => Some(Self::Ended),
-        }
-    }
-}
-
 /// Waits until the server listens, and follows its events.
 pub async fn connect(
     pipes: Pipes,
     password: &str,
-    inputs: mpsc::Sender<Line>,
+    inputs: mpsc::Sender<Incoming>,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<Caller> {
+) -> anyhow::Result<HttpWriter> {
     let mut output = BufReader::new(pipes.output);
     let url = loop {
         let line = next_line(&mut output, LONGEST_GREETING).await?;
@@ -118,20 +95,20 @@ pub async fn connect(
     let events = server.events().await?;
     let replies = inputs.downgrade();
     tasks.spawn(follow(events, inputs));
-    Ok(Caller { server, replies })
+    Ok(HttpWriter { server, replies })
 }
 
-async fn follow(mut events: impl AsyncBufRead + Unpin, inputs: mpsc::Sender<Line>) {
+async fn follow(mut events: impl AsyncBufRead + Unpin, inputs: mpsc::Sender<Incoming>) {
     while let Some(event) = next_event(&mut events).await {
-        let line = match event {
-            Line::Whole(event) => Line::Whole([&[EVENT], event.as_slice()].concat()),
-            too_long @ Line::TooLong { .. } => too_long,
+        let incoming = match event {
+            Line::Whole(event) => Incoming::Event(event),
+            Line::TooLong { length, .. } => Incoming::TooLong(length),
         };
-        if inputs.send(line).await.is_err() {
+        if inputs.send(incoming).await.is_err() {
             return;
         }
     }
-    drop(inputs.send(Line::Whole(vec![ENDED])).await);
+    drop(inputs.send(Incoming::Ended).await);
 }
 
 /// An event is one line that begins with `data:`; what else there is between events says nothing.
@@ -148,21 +125,19 @@ pub async fn next_event(events: &mut (impl AsyncBufRead + Unpin)) -> Option<Line
 }
 
 /// Calls the server of a run. The run ends with its events, so it holds on to them loosely.
-pub struct Caller {
+pub struct HttpWriter {
     server: Server,
-    replies: mpsc::WeakSender<Line>,
+    replies: mpsc::WeakSender<Incoming>,
 }
 
-impl Writer<Call> for Caller {
-    async fn write(&mut self, call: Call) -> io::Result<()> {
+impl Writer<HttpCall> for HttpWriter {
+    async fn write(&mut self, call: HttpCall) -> io::Result<()> {
         let Then::Read(to) = call.then else { return self.server.write(call).await };
         let reply = self.server.exchange(&call).await;
         let result = reply.map_err(|error| format!("{error:#}")).and_then(returned);
-        let mut line = vec![RETURNED];
-        line.extend(json!((to, result)).to_string().into_bytes());
         if let Some(replies) = self.replies.upgrade() {
             // Nobody reads any more once the run is over.
-            drop(replies.send(Line::Whole(line)).await);
+            drop(replies.send(Incoming::Returned { to, result }).await);
         }
         Ok(())
     }
@@ -194,7 +169,7 @@ impl Server {
     }
 
     pub async fn get(&self, path: String) -> anyhow::Result<Value> {
-        let call = Call { method: Method::GET, path, body: None, then: Then::IsTaken };
+        let call = HttpCall { method: Method::GET, path, body: None, then: Then::IsTaken };
         returned(self.exchange(&call).await?).map_err(anyhow::Error::msg)
     }
 
@@ -210,15 +185,15 @@ impl Server {
         Ok(request.body(Full::from(body.map(Value::to_string).unwrap_or_default()))?)
     }
 
-    async fn exchange(&self, call: &Call) -> anyhow::Result<(StatusCode, Bytes)> {
+    async fn exchange(&self, call: &HttpCall) -> anyhow::Result<(StatusCode, Bytes)> {
         let request = self.request(call.method.clone(), &call.path, call.body.as_ref())?;
         let reply = timeout(LONGEST_CALL, self.transport.exchange(request, LONGEST_REPLY)).await;
         Ok(reply.context("OpenCode does not reply")??)
     }
 }
 
-impl Writer<Call> for Server {
-    async fn write(&mut self, call: Call) -> io::Result<()> {
+impl Writer<HttpCall> for Server {
+    async fn write(&mut self, call: HttpCall) -> io::Result<()> {
         let reply = self.exchange(&call).await.map_err(io::Error::other)?;
         match (call.then, reply) {
             (Then::Read(_), _) => Ok(()),

@@ -1,5 +1,9 @@
 use super::*;
 
+async fn alarms(desk: &Desk) -> Vec<AskId> {
+    desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.head.id).collect()
+}
+
 #[tokio::test]
 async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen_it() {
     let mut desk = Desk::new().await;
@@ -10,9 +14,6 @@ async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen
         desk.hub.receipt(ask.id.clone(), ask.agent.clone(), delivery).await.unwrap();
     }
     desk.crash_and_restart().await;
-    let alarms = async |desk: &Desk| -> Vec<AskId> {
-        desk.hub.alarms().await.unwrap().into_iter().map(|ask| ask.head.id).collect()
-    };
     assert_eq!(alarms(&desk).await, std::slice::from_ref(&disputed.id));
     let mut changes = desk.hub.follow();
     desk.hub.mark_seen(disputed.id.clone(), "ann".into()).await.unwrap();
@@ -24,4 +25,18 @@ async fn a_disputed_answer_is_an_alarm_through_a_restart_until_somebody_has_seen
         "other pages hear of it: {told:?}"
     );
     assert_eq!(desk.trail().await.last().map(String::as_str), Some("alarm.seen"));
+}
+
+#[tokio::test]
+async fn a_request_that_somebody_else_answered_is_an_alarm_and_pages_hear_of_it() {
+    let desk = Desk::new().await;
+    let (answered, cancelled) = (desk.raise("a", None).await, desk.raise("b", None).await);
+    let mut changes = desk.hub.follow();
+    for (ask, why) in [(&cancelled, Withdrawal::Cancelled), (&answered, Withdrawal::SomebodyElse)] {
+        desk.hub.withdraw(ask.id.clone(), ask.agent.clone(), why, None).await.unwrap();
+    }
+    assert_eq!(alarms(&desk).await, std::slice::from_ref(&answered.id));
+    let about_alarms =
+        |subject: &Subject| matches!(subject, Subject::Notice(notice) if notice["about"] == "alarms");
+    while !about_alarms(&next_change(&mut changes).await.subject) {}
 }

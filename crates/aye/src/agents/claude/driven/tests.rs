@@ -66,7 +66,7 @@ fn replies(effects: &[Effect]) -> Vec<Value> {
 
 fn withdrawn(effects: &[Effect]) -> Vec<(&str, Withdrawal)> {
     let found = effects.iter().filter_map(|effect| match effect {
-        Effect::Withdraw { ask, why } => Some((ask.as_str(), *why)),
+        Effect::Withdraw { ask, why, .. } => Some((ask.as_str(), *why)),
         _ => None,
     });
     found.collect()
