@@ -169,12 +169,12 @@ async fn what_one_agent_reports_takes_nothing_from_what_is_known_of_another() {
         inner.askers.agent(&id, inner.store.version_of_agent(&id)).is_some()
     };
     assert!(is_known());
-    for state in [Report::Working, Report::Idle, Report::Ended] {
+    for state in [ReportedState::Working, ReportedState::Idle, ReportedState::Ended] {
         let news = Registration { state: Some(state), ..Registration::default() };
         desk.hub.register(agent("other"), news).await.unwrap();
         assert!(is_known(), "{state:?}");
     }
-    let news = Registration { state: Some(Report::Idle), ..Registration::default() };
+    let news = Registration { state: Some(ReportedState::Idle), ..Registration::default() };
     desk.hub.register(agent("agent"), news).await.unwrap();
     assert!(!is_known(), "it is read again after what it reports of itself");
 }
