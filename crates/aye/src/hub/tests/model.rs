@@ -74,7 +74,8 @@ fn may_follow(from: Receipt, to: Receipt) -> bool {
             Receipt::Superseded,
             Receipt::Undelivered,
         ],
-        Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded | Receipt::Undelivered => &[],
+        Receipt::Undelivered => &[Receipt::Disputed],
+        Receipt::Confirmed | Receipt::Disputed | Receipt::Superseded => &[],
     };
     next.contains(&to)
 }
