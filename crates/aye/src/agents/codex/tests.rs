@@ -2,6 +2,7 @@
 
 use super::Codex;
 use crate::agents::driven::Start;
+use crate::agents::driven::asks::ToRaise;
 use crate::agents::driven::{Driver, Effect, Event, RunEvent};
 use crate::agents::lines::Line;
 use aye_core::Body;
@@ -47,7 +48,7 @@ fn in_a_turn() -> Driver<Codex> {
 
 fn raised(effects: &Effects) -> Value {
     let body = effects.iter().find_map(|effect| match effect {
-        Effect::Raise { body: Body::Permission(permission), .. } => Some(permission),
+        Effect::Raise(ToRaise { body: Body::Permission(permission), .. }) => Some(permission),
         _ => None,
     });
     let body = body.unwrap_or_else(|| panic!("{effects:?}"));
@@ -179,7 +180,7 @@ fn a_secret_is_asked_for_as_one() {
         {"threadId": "t", "turnId": "u", "itemId": "c", "questions": [question]}});
     let effects = input(&mut in_a_turn(), asked);
     let asks_secretly =
-        |effect: &Effect<String>| matches!(effect, Effect::Raise { body, .. } if body.has_secret());
+        |effect: &Effect<String>| matches!(effect, Effect::Raise(raise) if raise.body.has_secret());
     assert!(effects.iter().any(asks_secretly), "{effects:?}");
 }
 

@@ -1,10 +1,44 @@
 //! The asks of a run on their way to the hub, and their outcomes on the way back.
 
+use crate::agents::before;
 use crate::client::{AgentClient, Waits};
 use crate::protocol::{AllowedAsk, NewAsk, RaiseReply, Resolution};
-use aye_core::{AskId, AskView, Body};
+use aye_core::{AgentId, AskId, AskView, Body, Can, Key};
+use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+/// A request that is to become an ask.
+#[derive(Debug, PartialEq)]
+pub struct ToRaise {
+    /// By which the news of it come back.
+    pub request: String,
+    /// Unique; the same each time this is raised, and never that of another request.
+    pub key: Key,
+    pub body: Body,
+    pub tool_use_id: Option<String>,
+    pub sub_agent: Option<String>,
+    /// The folder it would work in, where that is not the agent's.
+    pub cwd: Option<PathBuf>,
+    pub can: Can,
+}
+
+impl ToRaise {
+    /// With the folder, and with what the files hold that it would change.
+    pub fn raising(self, agent: &AgentId, cwd: &Path) -> Raising {
+        let Self { request, key, body, tool_use_id, sub_agent, cwd: own, can } = self;
+        let cwd = own.as_deref().unwrap_or(cwd);
+        let before = before::of(&body, cwd);
+        let ask = NewAsk {
+            cwd: Some(cwd.to_string_lossy().into_owned().into()),
+            tool_use_id: tool_use_id.map(Into::into),
+            sub_agent: sub_agent.map(Into::into),
+            can,
+            ..NewAsk::new(key, agent.clone(), &body).with_before(before)
+        };
+        Raising { request, body, ask }
+    }
+}
 
 /// An ask on its way to the hub, by the agent's name for it.
 pub struct Raising {

@@ -2,14 +2,13 @@
 
 use super::account::{RunEvent, Turn};
 use super::activity::{Activity, WorkState};
-use super::asks::AskNews;
+use super::asks::{AskNews, ToRaise};
 use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::agents::reports::TOO_LATE;
 use crate::protocol::{Image, Registration, Resolution};
-use aye_core::{AskId, AskState, AskView, Body, By, Can, Key, Receipt, ReportedState, Withdrawal};
+use aye_core::{AskId, AskState, AskView, Body, By, Key, Receipt, ReportedState, Withdrawal};
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 
 /// No person can be meant to answer more than this.
 const MOST_OPEN: usize = 500;
@@ -62,16 +61,7 @@ pub enum Effect<M> {
         /// Whether a person waits to see it delivered.
         awaited: bool,
     },
-    Raise {
-        request: String,
-        /// Unique; the same each time this is raised, and never that of another request.
-        key: Key,
-        body: Body,
-        tool_use_id: Option<String>,
-        sub_agent: Option<String>,
-        cwd: Option<PathBuf>,
-        can: Can,
-    },
+    Raise(ToRaise),
     /// Takes an ask back; of an answer that was faster, `otherwise` became.
     Withdraw {
         ask: AskId,
@@ -306,7 +296,7 @@ impl<P: AgentProtocol> Driver<P> {
                 self.waiting.insert(id.clone(), waiting);
                 self.asked += 1;
                 let key = Key::from_displayed(&format_args!("{}/{}", self.run, self.asked));
-                vec![Effect::Raise { request: id, key, body, tool_use_id, sub_agent, cwd, can }]
+                vec![Effect::Raise(ToRaise { request: id, key, body, tool_use_id, sub_agent, cwd, can })]
             }
             Err(why) => vec![Effect::Write(self.protocol.refusal(&id, &request, &why)), trouble(why)],
         }

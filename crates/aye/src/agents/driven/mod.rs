@@ -7,6 +7,7 @@ pub mod asks;
 mod commands;
 mod driver;
 pub mod hunks;
+pub mod outgoing;
 pub mod process;
 pub mod rpc;
 mod run;

@@ -1,21 +1,22 @@
 //! A run of an agent without its terminal: its process, the way to it, and the hub on the other side.
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
+use super::AgentProtocol;
 use super::account::RunEvent;
 use super::activity::WorkState;
 use super::asks::{AskNews, Raising, raise_asks};
 use super::commands::take_commands;
 use super::driver::{Driver, Effect, Event};
+use super::outgoing::{Outgoing, write_agent};
 use super::process::{self, Agent, AgentProcess, Launch, read_lines};
-use super::{AgentProtocol, Writer};
 use crate::agents::lines::Line;
 use crate::agents::reports::{self, HubReport};
-use crate::agents::{before, sleep_until_opt, title};
+use crate::agents::{sleep_until_opt, title};
 use crate::client::{AgentClient, Try};
 use crate::config::Stdin;
 use crate::home::Home;
 use crate::processes::host;
-use crate::protocol::{Image, NewAsk, Registration};
+use crate::protocol::{Image, Registration};
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt};
@@ -70,13 +71,6 @@ pub struct Run<P> {
     pub stdin: Stdin,
     /// Wait for further prompts when there is nothing left to do.
     pub stays: bool,
-}
-
-/// A message for the agent, and the ask whose outcome it carries.
-struct Outgoing<M> {
-    message: M,
-    /// And whether a person waits to see it delivered.
-    delivers: Option<(AskId, bool)>,
 }
 
 /// A run whose agent has been started and whom the hub knows.
@@ -155,7 +149,8 @@ pub async fn start<P: AgentProtocol>(
     let (outgoing, to_agent) = mpsc::channel(MOST_MESSAGES);
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let reports = reports::start(client.clone(), &mut reporter);
-    tasks.spawn(write_agent(writer, to_agent, reports.clone()));
+    let not_awaited = |error: io::Error| (Receipt::Undelivered, error.to_string());
+    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited));
     tasks.spawn(take_commands(home.clone(), client.clone(), events.clone()));
     tasks.spawn(raise_asks(client, to_raise, events.clone()));
     let run_loop = RunLoop {
@@ -303,17 +298,8 @@ impl<P: AgentProtocol> RunLoop<P> {
             Effect::Deliver { ask, message, awaited } => {
                 return self.write(message, Some((ask, awaited))).await;
             }
-            Effect::Raise { request, key, body, tool_use_id, sub_agent, cwd, can } => {
-                let cwd = cwd.as_ref().unwrap_or(&self.cwd);
-                let before = before::of(&body, cwd);
-                let ask = NewAsk {
-                    cwd: Some(cwd.to_string_lossy().into_owned().into()),
-                    tool_use_id: tool_use_id.map(Into::into),
-                    sub_agent: sub_agent.map(Into::into),
-                    can,
-                    ..NewAsk::new(key, self.agent.clone(), &body).with_before(before)
-                };
-                if let Err(error) = self.asks.try_send(Raising { request, body, ask }) {
+            Effect::Raise(raise) => {
+                if let Err(error) = self.asks.try_send(raise.raising(&self.agent, &self.cwd)) {
                     let (TrySendError::Full(Raising { request, .. })
                     | TrySendError::Closed(Raising { request, .. })) = error;
                     let why = "too many asks at once".to_owned();
@@ -492,24 +478,4 @@ impl<P: AgentProtocol> RunLoop<P> {
 /// As if the agent had ended with exit code 1.
 fn failed() -> ExitStatus {
     ExitStatus::from_raw(1 << 8)
-}
-
-/// One message at a time; what carries an outcome is reported as delivered only after that.
-async fn write_agent<M: Send>(
-    mut writer: impl Writer<M>,
-    mut messages: mpsc::Receiver<Outgoing<M>>,
-    reports: mpsc::Sender<HubReport>,
-) {
-    while let Some(Outgoing { message, delivers }) = messages.recv().await {
-        let (receipt, evidence) = match writer.write(message).await {
-            Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (Receipt::Undelivered, error.to_string())
-            }
-            Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
-        };
-        if let Some((ask, awaited)) = delivers {
-            drop(reports.send(HubReport::Receipt { ask, receipt, evidence, awaited }).await);
-        }
-    }
 }

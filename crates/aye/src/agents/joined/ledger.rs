@@ -1,7 +1,7 @@
 //! What follows from each thing that happens to a session that we have joined. No I/O here; see `run.rs`.
 
 use super::{JoinedProtocol, Meaning};
-use crate::agents::driven::asks::AskNews;
+use crate::agents::driven::asks::{AskNews, ToRaise};
 use crate::agents::driven::{Asked, Written};
 use crate::agents::reports::TOO_LATE;
 use crate::protocol::{Registration, Resolution, Withdraw};
@@ -18,14 +18,8 @@ const TERMINAL_DECIDES: &str = "nothing was approved; the dialog in the terminal
 /// What is to be done.
 #[derive(Debug)]
 pub enum Effect<M> {
-    Raise {
-        /// Its number and the agent's name for it, which the agent may use again.
-        request: String,
-        /// Unique; the same each time this is raised.
-        key: Key,
-        asked: Box<Asked<()>>,
-        body: Body,
-    },
+    /// By its number and the agent's name for it, which the agent may use again.
+    Raise(ToRaise),
     /// Takes an ask back; of an answer that was faster, `otherwise` became.
     Withdraw {
         ask: AskId,
@@ -116,13 +110,13 @@ impl<P: JoinedProtocol> Ledger<P> {
         }
     }
 
-    fn asks(&mut self, mut asked: Asked<()>) -> Effects<P> {
-        let id = asked.id.clone();
+    fn asks(&mut self, asked: Asked<()>) -> Effects<P> {
+        let Asked { id, body, tool_use_id, sub_agent, cwd, can, .. } = asked;
         // The first one still waits under this id, and gets the answer.
         if self.requests.contains_key(&id) || self.requests.len() + self.over.len() >= MOST_OPEN {
             return Vec::new();
         }
-        let body = match std::mem::replace(&mut asked.body, Err(String::new())) {
+        let body = match body {
             Ok(body) => body,
             Err(why) => {
                 tracing::debug!(why, "a request that cannot be shown is left to the terminal");
@@ -133,7 +127,7 @@ impl<P: JoinedProtocol> Ledger<P> {
         let request = format!("{}/{id}", self.asked);
         self.requests.insert(id, (self.asked, Request::Raised(body.clone())));
         let key = Key::from_displayed(&format_args!("{}/{}", self.name, self.asked));
-        vec![Effect::Raise { request, key, asked: Box::new(asked), body }]
+        vec![Effect::Raise(ToRaise { request, key, body, tool_use_id, sub_agent, cwd, can })]
     }
 
     fn end(&mut self, id: &str, mut end: Withdrawn) -> Effects<P> {

@@ -3,16 +3,15 @@
 
 use super::JoinedProtocol;
 use super::ledger::{Effect, Ledger, TERMINAL_WAS_FIRST};
-use crate::agents::before;
 use crate::agents::driven::Writer;
 use crate::agents::driven::asks::{AskNews, Raising, raise_asks};
+use crate::agents::driven::outgoing::{Outgoing, write_agent};
 use crate::agents::reports::{self, HubReport};
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::host;
-use crate::protocol::{NewAsk, Registration};
-use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt, ReportedState};
-use std::io;
+use crate::protocol::Registration;
+use aye_core::{AgentId, AgentKind, Reach, ReportedState};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -64,7 +63,9 @@ pub async fn follow<P: JoinedProtocol, W: Writer<P::Message>>(
     let (outgoing, to_agent) = mpsc::channel(QUEUE);
     let reports = reports::start(client.clone(), &mut reporter);
     let writer = inputs(says, &mut tasks);
-    tasks.spawn(write_agent(writer, to_agent, reports.clone()));
+    // What the agent no longer waits for was answered in its terminal.
+    let not_awaited = |_| (TERMINAL_WAS_FIRST.0, TERMINAL_WAS_FIRST.1.to_owned());
+    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited));
     tasks.spawn(raise_asks(client, to_raise, tell));
     let mut joined = Joined {
         ledger: Ledger::new(protocol, session.agent.to_string()),
@@ -134,7 +135,7 @@ struct Joined<P: JoinedProtocol> {
     ledger: Ledger<P>,
     session: Session,
     asks: mpsc::Sender<Raising>,
-    outgoing: mpsc::Sender<(P::Message, Option<AskId>)>,
+    outgoing: mpsc::Sender<Outgoing<P::Message>>,
     reports: mpsc::Sender<HubReport>,
     /// What is new of the session and not on its way to the hub yet.
     news: Option<Registration>,
@@ -145,25 +146,21 @@ impl<P: JoinedProtocol> Joined<P> {
     async fn carry_out(&mut self, effects: Vec<Effect<P::Message>>) {
         for effect in effects {
             match effect {
-                Effect::Raise { request, key, asked, body } => {
-                    let cwd = asked.cwd.as_ref().unwrap_or(&self.session.cwd);
-                    let before = before::of(&body, cwd);
-                    let ask = NewAsk {
-                        cwd: Some(cwd.to_string_lossy().into_owned().into()),
-                        tool_use_id: asked.tool_use_id.map(Into::into),
-                        sub_agent: asked.sub_agent.map(Into::into),
-                        can: asked.can,
-                        ..NewAsk::new(key, self.session.agent.clone(), &body).with_before(before)
-                    };
+                Effect::Raise(raise) => {
+                    let request = raise.request.clone();
+                    let raising = raise.raising(&self.session.agent, &self.session.cwd);
                     // A hub that is away for long hears of no more than these.
-                    if self.asks.try_send(Raising { request: request.clone(), body, ask }).is_err() {
+                    if self.asks.try_send(raising).is_err() {
                         self.ledger.forget(&request);
                     }
                 }
                 Effect::Withdraw { ask, what, otherwise } => {
                     drop(self.reports.send(HubReport::Withdraw { ask, what, otherwise }).await);
                 }
-                Effect::Write { message, delivers } => drop(self.outgoing.send((message, delivers)).await),
+                Effect::Write { message, delivers } => {
+                    let delivers = delivers.map(|ask| (ask, true));
+                    drop(self.outgoing.send(Outgoing { message, delivers }).await);
+                }
                 Effect::Receipt { ask, receipt, evidence } => {
                     let report = HubReport::Receipt { ask, receipt, evidence, awaited: false };
                     drop(self.reports.send(report).await);
@@ -187,27 +184,6 @@ impl<P: JoinedProtocol> Joined<P> {
             && let Some(news) = self.news.take()
         {
             drop(self.reports.try_send(HubReport::Register(news)));
-        }
-    }
-}
-
-/// One message at a time. What the agent no longer waits for was answered in its terminal.
-async fn write_agent<M: Send>(
-    mut writer: impl Writer<M>,
-    mut messages: mpsc::Receiver<(M, Option<AskId>)>,
-    reports: mpsc::Sender<HubReport>,
-) {
-    while let Some((message, delivers)) = messages.recv().await {
-        let (receipt, evidence) = match writer.write(message).await {
-            Ok(()) => (Receipt::Delivered, "written to the agent".to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let (receipt, evidence) = TERMINAL_WAS_FIRST;
-                (receipt, evidence.to_owned())
-            }
-            Err(error) => (Receipt::Undelivered, format!("the agent was gone: {error}")),
-        };
-        if let Some(ask) = delivers {
-            drop(reports.send(HubReport::Receipt { ask, receipt, evidence, awaited: true }).await);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The driver as what it is: events in, effects out, and nothing else.
 
 use super::ClaudeCode;
-use crate::agents::driven::asks::AskNews;
+use crate::agents::driven::asks::{AskNews, ToRaise};
 use crate::agents::driven::{Driver, Event, RunEvent};
 use crate::agents::lines::Line;
 use crate::config::AsksBy;
@@ -28,7 +28,7 @@ fn ask_for(driver: &mut Driver<ClaudeCode>, request: &str, command: &str) -> Vec
 
 /// The hub's word that it recorded what was raised.
 fn recorded(driver: &mut Driver<ClaudeCode>, effects: &[Effect]) -> Vec<Effect> {
-    let [Effect::Raise { request, body, .. }] = effects else { panic!("{effects:?}") };
+    let [Effect::Raise(ToRaise { request, body, .. })] = effects else { panic!("{effects:?}") };
     let ask = AskView::from_json(json!({
         "id": "ask1", "key": "k", "agent": "a", "cwd": "/src", "kind": body.kind(), "body": body,
         "digest": format!("sha256:{}", "0".repeat(64)), "created_at": "2026-01-01T00:00:00Z", "state": "open",

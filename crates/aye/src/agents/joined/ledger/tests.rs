@@ -40,7 +40,7 @@ fn asks() -> Meaning<&'static str> {
 fn ledger() -> Ledger<Plain> {
     let mut ledger = Ledger::new(Plain, "agent".into());
     let raised = ledger.input(asks());
-    assert!(matches!(&raised[..], [Effect::Raise { request, .. }] if request == "1/r"), "{raised:?}");
+    assert!(matches!(&raised[..], [Effect::Raise(raise)] if raise.request == "1/r"), "{raised:?}");
     ledger
 }
 
@@ -128,7 +128,7 @@ fn what_is_asked_again_under_the_same_name_is_raised_although_the_first_is_still
     let mut ledger = ledger();
     assert!(ledger.input(Meaning::Cancels { id: "r".into() }).is_empty());
     let again = ledger.input(asks());
-    assert!(matches!(&again[..], [Effect::Raise { request, .. }] if request == "2/r"), "{again:?}");
+    assert!(matches!(&again[..], [Effect::Raise(raise)] if raise.request == "2/r"), "{again:?}");
     let first = recorded(&mut ledger);
     assert!(matches!(&first[..], [Effect::Withdraw { ask, .. }] if ask.as_str() == "ask1"), "{first:?}");
     assert!(recorded_as(&mut ledger, "2/r", "ask2").is_empty());
