@@ -68,6 +68,23 @@ test('a plan is read in its source, too, and what shows less of it than all is n
   await expect(decides(page)).toBeEnabled();
 });
 
+test('a question that can allow something is read to its end before it does, and refused at any time', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const options = [{ label: 'Yes', allows: true }, { label: 'No' }];
+  const question = { question: lines(200), header: '', multi_select: false, free_text: false, options };
+  const ask = await bot.raise('question', { questions: [question] });
+  await hub.open(page, `#/asks/${ask.id}`);
+  await ready(page);
+  const submit = page.getByRole('button', { name: 'Submit' });
+  await page.getByRole('radio', { name: 'No' }).check();
+  await expect(submit).toBeEnabled();
+  await page.getByRole('radio', { name: 'Yes' }).check();
+  await expect(submit).toBeDisabled();
+  await wheel(page, 400);
+  await expect(submit).toBeEnabled();
+  await expect(page.getByText(/Read to the end/)).toHaveCount(0);
+});
+
 test('the keyboard and a finger scroll through it, too', async ({ hub, browser, page, strays }) => {
   const bot = await hub.agent('bot');
   await bot.raise('permission', write(lines(200)));

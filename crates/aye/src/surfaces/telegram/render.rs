@@ -123,8 +123,10 @@ pub fn too_long(page: RichText, ask: &Ask, approved: &str) -> RichText {
 pub fn guarded(ask: &Ask, mut shown: MessageContent) -> MessageContent {
     if ask.proof == Proof::Passkey {
         shown = without_approval(shown);
-        without_allowing_options(&ask.body, &mut shown);
         shown.wants_page = true;
+    }
+    if ask.proof == Proof::Passkey || shown.file.is_some() {
+        without_allowing_options(&ask.body, &mut shown);
     }
     if !shown.page.fits() || !shown.parts.iter().all(RichText::fits) {
         shown.page = shown.page.fitting();

@@ -161,6 +161,24 @@ fn what_is_too_long_and_takes_a_passkey_names_the_page_alone() {
 }
 
 #[test]
+fn a_question_that_is_too_long_to_be_shown_offers_here_only_what_refuses() {
+    let labels = |length: usize, allows: bool| {
+        let options = json!([{"label": "Yes", "allows": allows}, {"label": "No"}]);
+        let question = json!({"question": "x".repeat(length), "options": options});
+        let shown =
+            open(&ask(Kind::Question, json!({ "questions": [question] })), &Draft::default(), &asker());
+        let names: Vec<_> = shown.rows.into_iter().flatten().map(|(name, _)| name).collect();
+        (names.join(" | "), shown.file.is_some())
+    };
+    let (both, no) = ("1. Yes | 2. No | Note… | Skip", "2. No | Note… | Skip");
+    assert_eq!(labels(LONGEST / 2, true), (both.to_owned(), false));
+    // What is whole in several messages can be read there.
+    assert_eq!(labels(LONGEST * 2, true), (both.to_owned(), false));
+    assert_eq!(labels(LONGEST * 20, true), (no.to_owned(), true));
+    assert_eq!(labels(LONGEST * 20, false), (both.to_owned(), true));
+}
+
+#[test]
 fn a_question_that_takes_a_passkey_offers_here_only_what_refuses() {
     for (several, no) in [(false, "1. Yes | 2. No"), (true, "☐ 1. Yes | ☐ 2. No | Done")] {
         let options = json!([{"label": "Yes", "allows": true}, {"label": "No"}]);
