@@ -17,6 +17,9 @@ const ENTRY: usize = 256;
 /// shows hidden characters and by lines that become entries of a list.
 const SHOWN: usize = 24;
 
+/// In longer texts nobody looks for what is escaped: the whole is hardly a small one.
+const LONG: usize = 8192;
+
 impl Ask {
     /// None where something beside the ask is shown, which only writing it tells.
     pub fn length_at_most(&self) -> Option<usize> {
@@ -42,6 +45,9 @@ impl Ask {
 
 /// A text between its quotes.
 fn text(text: &str) -> usize {
+    if text.len() > LONG {
+        return 6 * text.len() + 2;
+    }
     let is_escaped = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
     text.len() + 5 * text.bytes().filter(is_escaped).count() + 2
 }
