@@ -11,32 +11,51 @@ use aye_policy::WhenUnattended;
 use futures_util::future::join_all;
 use jiff::SignedDuration;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 const LONGEST_NAP: Duration = Duration::from_secs(5);
 const OUTBOX_KEPT: u64 = 200_000;
-const NAPS_BETWEEN_PRUNES: u32 = 720;
-const NAPS_BETWEEN_FORGETTING: u32 = 60;
+const BETWEEN_PRUNES: Duration = Duration::from_secs(60 * 60);
+const BETWEEN_FORGETTING: Duration = Duration::from_secs(5 * 60);
+
+/// When something was last done that is done from time to time, however often anybody wakes up meanwhile.
+struct Every {
+    last: Option<Instant>,
+    between: Duration,
+}
+
+impl Every {
+    fn new(between: Duration) -> Self {
+        Self { last: None, between }
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.last.is_none_or(|last| now.duration_since(last) >= self.between);
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
+    }
+}
 
 pub async fn run(hub: Hub, stop: CancellationToken) {
-    let mut naps = 0;
+    let (mut prunes, mut forgets) = (Every::new(BETWEEN_PRUNES), Every::new(BETWEEN_FORGETTING));
     loop {
         match hub.tick().await {
             Ok(()) => {}
             Err(error) => tracing::error!(%error, "the timers could not do their work; they try again"),
         }
-        if naps % NAPS_BETWEEN_PRUNES == 0
+        if prunes.is_due(Instant::now())
             && let Err(error) = hub.inner.store.prune(OUTBOX_KEPT).await
         {
             tracing::error!(%error, "old changes could not be forgotten");
         }
-        if naps % NAPS_BETWEEN_FORGETTING == 0
+        if forgets.is_due(Instant::now())
             && let Err(error) = hub.forget_old_events().await
         {
             tracing::error!(%error, "old conversations could not be forgotten");
         }
-        naps += 1;
         let nap = hub.next_nap().await;
         tokio::select! {
             () = stop.cancelled() => return,
@@ -168,5 +187,18 @@ impl Hub {
         let silent = self.inner.store.silent_agents(SILENCE).await?;
         silent.iter().for_each(|agent| self.inner.life.is_lost(agent, true));
         Ok(silent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_from_time_to_time_goes_by_the_clock_and_not_by_how_often_somebody_wakes_up() {
+        let (mut every, start) = (Every::new(BETWEEN_FORGETTING), Instant::now());
+        let woken = (0..10_000).filter(|_| every.is_due(start)).count();
+        assert_eq!(woken, 1);
+        assert!(every.is_due(start + BETWEEN_FORGETTING) && !every.is_due(start + BETWEEN_FORGETTING));
     }
 }

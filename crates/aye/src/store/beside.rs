@@ -4,9 +4,12 @@
 use super::sql::{Connection, params};
 use super::{Store, StoreError, caught};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Groups whose marks and changes of rows are kept: who is further behind reads all rows.
 const GROUPS_KEPT: u64 = 100_000;
+/// After each change that forgets, others get their turn.
+const BETWEEN_PRUNING: Duration = Duration::from_millis(10);
 const MS_A_DAY: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
@@ -36,7 +39,10 @@ impl Store {
     /// Forgets all but the newest changes: who is further behind begins with a snapshot.
     pub async fn prune(&self, keep: u64) -> Result<(), StoreError> {
         if !self.is_on_server() {
-            return self.write(move |tx| tx.prune_outbox(keep)).await;
+            while self.write(move |tx| tx.prune_outbox(keep)).await? {
+                tokio::time::sleep(BETWEEN_PRUNING).await;
+            }
+            return Ok(());
         }
         let prune = move |connection: &Connection| {
             let sql = "DELETE FROM outbox WHERE seq <= (SELECT last FROM numbers WHERE name = 'outbox') - ?1";

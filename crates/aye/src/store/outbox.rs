@@ -99,6 +99,9 @@ const SNAPSHOT_BYTES: usize = 8 * 1024 * 1024;
 /// Larger changes stay in the store: a thousand of them waiting for one slow reader would fill the memory.
 const LARGEST_HELD: usize = 32 * 1024;
 
+/// Changes that are forgotten in one change: more would keep everybody else waiting for the writer.
+const PRUNED_AT_ONCE: u32 = 2_000;
+
 /// An ask's part that changes more than once; the rest is in the asks themselves.
 #[derive(Serialize, Deserialize)]
 struct OutboxState {
@@ -181,10 +184,11 @@ impl Tx<'_> {
         Ok(self.connection.insert(sql, params![kind, subject, detail], "seq")?.cast_unsigned())
     }
 
-    /// Forgets all but the newest changes: who is further behind begins with a snapshot.
-    pub fn prune_outbox(&self, keep: u64) -> Result<(), StoreError> {
-        let sql = "DELETE FROM outbox WHERE seq <= (SELECT max(seq) FROM outbox) - ?1";
-        self.connection.execute(sql, params![keep]).map(drop)
+    /// Forgets some of all but the newest changes, the oldest first; true if there may be more.
+    pub fn prune_outbox(&self, keep: u64) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM outbox WHERE seq IN
+             (SELECT seq FROM outbox WHERE seq <= (SELECT max(seq) FROM outbox) - ?1 ORDER BY seq LIMIT ?2)";
+        Ok(self.connection.execute(sql, params![keep, PRUNED_AT_ONCE])? > 0)
     }
 }
 
