@@ -31,6 +31,7 @@ async fn ask_everything(home: &Home) -> anyhow::Result<()> {
             .report(&ConversationEvent::Text {
                 id: String::new(),
                 delta: None,
+                from: None,
                 text: Some(format!("I was told: {}", json!(resolution.outcome))),
                 partial: false,
                 left_out: 0,

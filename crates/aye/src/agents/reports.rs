@@ -1,8 +1,8 @@
 //! What the hub is told of an agent, one thing after another. The hub may come and go.
 
-use crate::client::{AgentClient, CallError, Try};
-use crate::protocol::{AskReceipt, ConversationEvent, NewReport, Registration, Withdraw};
-use aye_core::{AskId, Receipt};
+use crate::client::{AgentClient, CallError, Try, reporter_name};
+use crate::protocol::{AskReceipt, ConversationEvent, NewReport, Registration, ReportNumber, Withdraw};
+use aye_core::{AskId, Key, Receipt};
 use hyper::StatusCode;
 use serde_json::json;
 use std::time::Duration;
@@ -42,6 +42,9 @@ pub enum HubReport {
 struct Reporter {
     client: AgentClient,
     gathered: NewReport,
+    /// Its name for the hub, and how many reports it has made.
+    name: Option<Key>,
+    made: u32,
 }
 
 /// The receipt of an answer to an ask that its agent had taken back.
@@ -57,7 +60,7 @@ pub fn start(client: AgentClient, tasks: &mut JoinSet<()>) -> mpsc::Sender<HubRe
 
 async fn send_all(client: AgentClient, mut reports: mpsc::Receiver<HubReport>) {
     let mut came = Vec::with_capacity(QUEUE);
-    let mut reporter = Reporter { client, gathered: NewReport::default() };
+    let mut reporter = Reporter { client, gathered: NewReport::default(), name: reporter_name(), made: 0 };
     while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
         let urgent = |report: &HubReport| {
             let awaited = matches!(report, HubReport::Receipt { awaited: true, .. });
@@ -105,11 +108,12 @@ impl Reporter {
         if report == NewReport::default() {
             return;
         }
+        let report = self.numbered(report);
         match self.client.report(&report, Try::UntilHeard).await {
             // Each by itself: only what is too long by itself is left out.
             Err(error) if error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE) => {
                 for event in report.events {
-                    let alone = NewReport { events: vec![event], ..NewReport::default() };
+                    let alone = self.numbered(NewReport { events: vec![event], ..NewReport::default() });
                     heard(self.client.report(&alone, Try::UntilHeard).await);
                 }
                 let receipts = NewReport { receipts: report.receipts, ..NewReport::default() };
@@ -117,6 +121,13 @@ impl Reporter {
             }
             other => heard(other),
         }
+    }
+
+    /// Receipts may come twice; events may not.
+    fn numbered(&mut self, report: NewReport) -> NewReport {
+        self.made += 1;
+        let number = self.name.clone().filter(|_| !report.events.is_empty());
+        NewReport { number: number.map(|reporter| ReportNumber { reporter, n: self.made }), ..report }
     }
 }
 

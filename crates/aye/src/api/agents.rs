@@ -99,7 +99,10 @@ pub async fn report_events(
         return Err(Invalid::new("events", "each event must be an object").into());
     }
     let delivery = |new: AskReceipt| (new.ask, Delivery { receipt: new.receipt, evidence: new.evidence });
-    let unknown = app.hub.report(id, body.events, body.receipts.into_iter().map(delivery).collect()).await?;
+    let unknown = app
+        .hub
+        .report(id, body.events, body.receipts.into_iter().map(delivery).collect(), body.number)
+        .await?;
     Ok(match unknown.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
         false => ok(Reported { unknown }).into_response(),

@@ -4,10 +4,11 @@ use super::{CallError, Client, LONGEST_CALL, Try, read};
 use crate::home::Home;
 use crate::protocol::{
     AskReceipt, Command, Commands, CommandsQuery, ConversationEvent, Late, NewAsk, NewReport, RaiseQuery,
-    RaiseReply, RaisedAsk, Registration, Reported, Resolution, WaitQuery, Withdraw, calls,
+    RaiseReply, RaisedAsk, Registration, ReportNumber, Reported, Resolution, WaitQuery, Withdraw, calls,
 };
-use aye_core::{AgentId, AskId, Body, Can, Delivery, Receipt};
-use hyper::Method;
+use crate::random::random_hex;
+use aye_core::{AgentId, AskId, Body, Can, Delivery, Key, Receipt};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::pin::pin;
@@ -42,6 +43,11 @@ async fn stay_awake(during: Duration) {
         std::thread::yield_now();
         tokio::task::yield_now().await;
     }
+}
+
+/// A name under which whoever reports can number its reports. Without one, events may be recorded twice.
+pub fn reporter_name() -> Option<Key> {
+    Key::try_from(random_hex::<8>().ok()?).ok()
 }
 
 /// Clones share connections and what they know.
@@ -208,12 +214,21 @@ impl AgentClient {
     }
 
     pub async fn event(&self, event: &ConversationEvent, how: Try) -> Result<(), CallError> {
-        self.report(&NewReport { events: vec![json!(event)], ..NewReport::default() }, how).await
+        let number = reporter_name().map(|reporter| ReportNumber { reporter, n: 1 });
+        self.report(&NewReport { events: vec![json!(event)], number, ..NewReport::default() }, how).await
     }
 
     async fn try_report(&self, report: &NewReport, how: Try) -> Result<Vec<AskId>, CallError> {
-        let reported: Option<Reported> =
-            self.client.call(&calls::REPORT, self.agent.as_str(), &(), report, how).await?;
+        let call = async |report: &NewReport| {
+            self.client.call(&calls::REPORT, self.agent.as_str(), &(), report, how).await
+        };
+        let reported: Option<Reported> = match call(report).await {
+            // A hub of an earlier version does not know numbers.
+            Err(error) if error.status() == Some(StatusCode::BAD_REQUEST) && report.number.is_some() => {
+                call(&NewReport { number: None, ..report.clone() }).await?
+            }
+            reported => reported?,
+        };
         Ok(reported.unwrap_or_default().unknown)
     }
 

@@ -3,7 +3,7 @@
 mod agent;
 mod follow;
 
-pub use agent::{AgentClient, Waits, Withdrawn};
+pub use agent::{AgentClient, Waits, Withdrawn, reporter_name};
 pub use follow::Follower;
 
 use crate::home::Home;

@@ -2,9 +2,10 @@
 
 use super::change::{change, publish_agent};
 use super::settle::take_receipt;
+use super::streams::{Numbered, Taking};
 use super::{Hub, Problem, names};
 use crate::processes::{Process, host};
-use crate::protocol::{Command, Registration};
+use crate::protocol::{Command, Registration, ReportNumber};
 use crate::store::{AgentRow, Profile, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, ReportedState, Withdrawal};
@@ -86,28 +87,41 @@ impl Hub {
         Present { hub: self.clone(), agent }
     }
 
-    /// The conversation as it goes, and what became of outcomes meanwhile. Returns the asks that nobody knows: they
-    /// were answered before they were written, and then never were.
+    /// The conversation as it goes, and what became of outcomes meanwhile. A report whose number came before adds nothing to
+    /// the conversation. Returns the asks that nobody knows: they were answered before they were written, and then never were.
     pub async fn report(
         &self,
         id: AgentId,
         events: Vec<Value>,
         receipts: Vec<(AskId, Delivery)>,
+        number: Option<ReportNumber>,
     ) -> Result<Vec<AskId>, Problem> {
         self.heard(&id).await?;
-        if receipts.is_empty() && self.inner.streams.goes_on(&id, &events) {
-            self.inner.feed.pass_on(self.inner.streams.take(&id, events).first);
+        if receipts.is_empty()
+            && let Some(pieces) = self.inner.streams.go_on(&id, &events, number.is_some())
+        {
+            self.inner.feed.pass_on(pieces);
             return Ok(Vec::new());
         }
         let now = self.inner.clock.now();
         let (hub, agent) = (self.clone(), id.clone());
         let work = move |tx: &mut Tx| {
             tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
-            let parts = hub.inner.streams.take(&id, events);
-            hub.inner.feed.pass_on(parts.first);
-            for event in parts.events {
-                tx.publish_event(&id, event, now)?;
+            let numbered = match &number {
+                None => Numbered::No,
+                Some(ReportNumber { reporter, n }) => {
+                    match tx.is_new_report(&id, reporter.as_str(), *n, now)? {
+                        true => Numbered::New,
+                        false => Numbered::Again,
+                    }
+                }
+            };
+            let mut taking = Taking::new(&hub.inner.streams, &id, now, numbered);
+            for event in events {
+                taking.take(tx, event)?;
             }
+            let mut taken = taking.finish(tx)?;
+            hub.inner.feed.pass_on(std::mem::take(&mut taken.first));
             let mut unknown = Vec::new();
             for (ask, delivery) in receipts {
                 match take_receipt(tx, &ask, &id, delivery, now) {
@@ -118,19 +132,13 @@ impl Hub {
                     Ok(_) => {}
                 }
             }
-            Ok((unknown, parts.last))
+            Ok((unknown, taken))
         };
-        match self.inner.store.write(work).await {
-            Ok((unknown, last)) => {
-                self.inner.feed.pass_on(last);
-                Ok(unknown)
-            }
-            Err(problem) => {
-                // The report comes again: what it added to a text must not be there twice.
-                self.inner.streams.forget(&agent);
-                Err(problem)
-            }
-        }
+        let (unknown, mut taken) = self.inner.store.write(work).await?;
+        let last = std::mem::take(&mut taken.last);
+        self.inner.streams.settle(&agent, taken);
+        self.inner.feed.pass_on(last);
+        Ok(unknown)
     }
 
     /// Queues a command for a driven agent; the others listen to their own terminal only.

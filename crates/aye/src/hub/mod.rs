@@ -39,6 +39,7 @@ mod proof;
 mod raise;
 mod settle;
 mod shared;
+mod streams;
 mod timers;
 
 pub use crate::protocol::{Command, Image, NewRun, Project, Projects, Registration};
@@ -68,7 +69,6 @@ use askers::Askers;
 use attendance::Attendance;
 use aye_core::{Agent, Ask, AskId};
 use claims::Claims;
-use conversations::Streams;
 use credentials::{Credentials, InForce};
 use feed::Feed;
 use life::Life;
@@ -78,6 +78,7 @@ use passkeys::Passkeys;
 use policy::{LastTime, PolicyInForce};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use streams::Streams;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -117,7 +118,9 @@ impl Hub {
         let feed = Arc::new(Feed::new());
         let meters = Arc::new(Meters::default());
         let (in_force, life) = (Arc::new(InForce::default()), Arc::new(Life::default()));
-        let tell = others::tell(feed.clone(), meters.clone(), in_force.clone(), life.clone());
+        let streams = Arc::new(Streams::default());
+        let tell =
+            others::tell(feed.clone(), meters.clone(), in_force.clone(), life.clone(), streams.clone());
         let (opened, store) = oneshot::channel();
         let (place, now) = (home.clone(), clock.now());
         // Detached: a hub that is told to stop while it waits for a server does not wait for this thread.
@@ -137,7 +140,7 @@ impl Hub {
         let (policy, attendance) = (PolicyInForce::read(home, last), Attendance::starting(clock.now()));
         let own_files =
             OwnFiles::watch(home.own_places()).context("cannot start the threads that look at files")?;
-        let (claims, streams, askers) = (Arc::default(), Arc::default(), Askers::default());
+        let (claims, askers) = (Arc::default(), Askers::default());
         let (passkeys, sooner) = (Passkeys::default(), Notify::new());
         let inner = Inner {
             id: random_hex::<8>().context("the system has no randomness for a name")?,

@@ -5,6 +5,7 @@ use super::credentials::InForce;
 use super::feed::Feed;
 use super::life::Life;
 use super::meters::Meters;
+use super::streams::Streams;
 use crate::store::{FromOthers, News, Subject};
 use aye_core::AgentState;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub fn tell(
     meters: Arc<Meters>,
     in_force: Arc<InForce>,
     life: Arc<Life>,
+    streams: Arc<Streams>,
 ) -> impl Fn(News) + Send + 'static {
     move |news| match news {
         News::Own { changes, group } => {
@@ -28,8 +30,15 @@ pub fn tell(
                 feed.skip();
             }
             for change in &changes {
-                if let Subject::Agent(agent) = &change.subject {
-                    life.is_lost(&agent.id, agent.state == AgentState::Lost);
+                match &change.subject {
+                    Subject::Agent(agent) => {
+                        life.is_lost(&agent.id, agent.state == AgentState::Lost);
+                        if matches!(agent.state, AgentState::Lost | AgentState::Ended) {
+                            streams.let_go(&agent.id);
+                        }
+                    }
+                    Subject::Event(agent, event) => streams.forget_text(agent, event),
+                    Subject::Ask(_) | Subject::Notice(_) | Subject::Large(_) => {}
                 }
             }
             feed.publish(changes);

@@ -177,6 +177,12 @@ impl Hub {
             true => self.silent_at_all_hubs().await?,
             false => self.inner.life.fallen_silent(now),
         };
+        let mark = async |id: AgentId| {
+            mark(id.clone()).await?;
+            self.write_texts(Some(&id)).await?;
+            self.inner.streams.forget(&id);
+            Ok(())
+        };
         join_all(silent.into_iter().map(mark)).await.into_iter().collect()
     }
 

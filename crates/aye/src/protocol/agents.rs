@@ -3,7 +3,7 @@
 use super::conversation::ConversationEvent;
 use crate::webauthn::Assertion;
 use aye_core::{
-    Agent, AgentKind, AskId, Evidence, FolderText, Reach, Receipt, ReportedState, ShortText, Text,
+    Agent, AgentKind, AskId, Evidence, FolderText, Key, Reach, Receipt, ReportedState, ShortText, Text,
 };
 use data_encoding::BASE64;
 use schemars::JsonSchema;
@@ -166,6 +166,19 @@ pub struct NewReport {
     /// One that is not taken leaves the others alone.
     #[serde(default)]
     pub receipts: Vec<AskReceipt>,
+    /// With it, a report that comes again adds nothing to the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<ReportNumber>,
+}
+
+/// The number of a report, by which it is known if it comes again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumber {
+    /// Chosen at random by whoever reports, and used by nobody else.
+    pub reporter: Key,
+    /// Higher with each report; one report goes after another.
+    pub n: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -21,6 +21,9 @@ pub enum ConversationEvent {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
+        /// How many characters of the text came before `delta`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// `text` is what was said so far.

@@ -24,8 +24,8 @@ pub use access::{
 };
 pub use agents::{
     Agents, AgentsQuery, AskReceipt, Command, Commands, CommandsQuery, Events, EventsQuery, Image, NewReport,
-    NewRun, NumberedCommand, NumberedEvent, Project, Projects, Prompt, Queued, Registration, Reported,
-    StartableAgent, Title,
+    NewRun, NumberedCommand, NumberedEvent, Project, Projects, Prompt, Queued, Registration, ReportNumber,
+    Reported, StartableAgent, Title,
 };
 pub use asks::{
     AllowedAsk, Asks, AsksQuery, DeciderFilter, ExportFormat, Late, NewAnswer, NewAsk, OpaqueVoucher,

@@ -1,10 +1,11 @@
 //! What agents said and did, by the numbers under which the surfaces were told, kept for each agent by age and size.
 
 use super::asks::{json, name};
-use super::sql::params;
-use super::{Reader, StoreError, Tx};
+use super::sql::{Connection, params};
+use super::{Reader, Store, StoreError, Tx};
 use aye_core::AgentId;
 use jiff::Timestamp;
+use rusqlite::ToSql;
 use serde_json::Value;
 
 /// Which part of a conversation is read; always oldest first.
@@ -16,8 +17,22 @@ pub enum EventPage {
     Before(u64),
 }
 
-/// Rows that are forgotten in one change: more would keep everybody else waiting for the writer.
+/// Rows and bytes that are forgotten in one change: more would keep everybody else waiting for the writer.
 const FORGOTTEN_AT_ONCE: u32 = 2_000;
+const FORGOTTEN_BYTES: u64 = 4_000_000;
+/// Reporters of one agent that are remembered, those that reported last.
+const REPORTERS_KEPT: u32 = 64;
+
+/// What became of a further version of a text that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SoFar {
+    /// It is kept in the place of the last one.
+    Written,
+    /// As much of the text or more was kept already: this.
+    Kept(String),
+    /// Nothing was kept of the text any more: it is complete, or was forgotten.
+    Over,
+}
 
 impl Tx<'_> {
     /// Keeps an event, and says how many bytes it takes. One about a text takes the place of what was kept of that
@@ -42,21 +57,118 @@ impl Tx<'_> {
         Ok(detail.len())
     }
 
-    /// Forgets what is older than this, a part at a time; true if there is more.
-    pub fn forget_events_before(&self, at: Timestamp) -> Result<bool, StoreError> {
-        let sql =
-            "DELETE FROM conversations WHERE seq IN (SELECT seq FROM conversations WHERE at < ?1 LIMIT ?2)";
-        let forgotten = self.connection.execute(sql, params![at.as_millisecond(), FORGOTTEN_AT_ONCE])?;
-        Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
+    /// Begins a text, of which more will come.
+    pub fn begin_text(
+        &mut self,
+        agent: &AgentId,
+        id: &str,
+        text: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.publish_event(agent, so_far(id, text), at)
     }
 
-    /// Forgets an agent's events up to this number, a part at a time; true if there is more.
-    pub fn forget_events_of(&self, agent: &AgentId, last: u64) -> Result<bool, StoreError> {
-        let sql = "DELETE FROM conversations WHERE seq IN
-                   (SELECT seq FROM conversations WHERE agent = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)";
-        let forgotten = self.connection.execute(sql, params![agent.as_str(), last, FORGOTTEN_AT_ONCE])?;
-        Ok(forgotten == FORGOTTEN_AT_ONCE as usize)
+    /// Puts more of a text in the place of what is kept of it. Where nothing is, or as much, that stays: several hubs may
+    /// write one text, and a text that is complete must not go on.
+    pub fn continue_text(
+        &mut self,
+        agent: &AgentId,
+        id: &str,
+        text: &str,
+        at: Timestamp,
+    ) -> Result<SoFar, StoreError> {
+        let sql = "SELECT bytes FROM conversations WHERE agent = ?1 AND partial = ?2";
+        let kept = self.connection.first(sql, params![agent.as_str(), id], |row| row.get::<u64>(0))?;
+        let event = so_far(id, text);
+        match kept {
+            None => Ok(SoFar::Over),
+            Some(bytes) if bytes < event.to_string().len() as u64 => {
+                self.publish_event(agent, event, at).map(|()| SoFar::Written)
+            }
+            Some(_) => Ok(self.text_so_far(agent, id)?.map_or(SoFar::Over, SoFar::Kept)),
+        }
     }
+
+    /// Notes the number of a report, and says whether its reporter has not come as far before.
+    pub fn is_new_report(
+        &self,
+        agent: &AgentId,
+        reporter: &str,
+        number: u32,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (agent, at) = (agent.as_str(), at.as_millisecond());
+        let sql = "UPDATE reporters SET last = ?3, at = ?4 WHERE agent = ?1 AND reporter = ?2 AND last < ?3";
+        if self.connection.execute(sql, params![agent, reporter, number, at])? > 0 {
+            return Ok(true);
+        }
+        let sql = "SELECT 1 FROM reporters WHERE agent = ?1 AND reporter = ?2";
+        if self.connection.exists(sql, params![agent, reporter])? {
+            return Ok(false);
+        }
+        let sql = "INSERT INTO reporters (agent, reporter, last, at) VALUES (?1, ?2, ?3, ?4)";
+        self.connection.execute(sql, params![agent, reporter, number, at])?;
+        let sql = "DELETE FROM reporters WHERE agent = ?1 AND reporter NOT IN
+                   (SELECT reporter FROM reporters WHERE agent = ?1 ORDER BY at DESC, reporter LIMIT ?2)";
+        self.connection.execute(sql, params![agent, REPORTERS_KEPT])?;
+        Ok(true)
+    }
+}
+
+/// A text that is not complete yet, as an event.
+fn so_far(id: &str, text: &str) -> Value {
+    serde_json::json!({ "type": "text", "id": id, "text": text, "partial": true })
+}
+
+impl Store {
+    /// Forgets what is older than this, a part at a time; true if there may be more.
+    pub async fn forget_events_before(&self, at: Timestamp) -> Result<bool, StoreError> {
+        let forget = move |connection: &Connection| {
+            let which = "at < ?1 ORDER BY at, seq";
+            let forgotten = forget(connection, which, "at, seq", params![at.as_millisecond()])?;
+            let sql = "DELETE FROM reporters WHERE at < ?1";
+            connection.execute(sql, params![at.as_millisecond()])?;
+            Ok(forgotten)
+        };
+        self.forget(forget).await
+    }
+
+    /// Forgets an agent's events up to this number, a part at a time; true if there may be more.
+    pub async fn forget_events_of(&self, agent: AgentId, last: u64) -> Result<bool, StoreError> {
+        let forget = move |connection: &Connection| {
+            let which = "agent = ?1 AND seq <= ?2 ORDER BY seq";
+            forget(connection, which, "seq", params![agent.as_str(), last])
+        };
+        self.forget(forget).await
+    }
+
+    /// On a server outside of the groups: nobody who waits for one waits for this.
+    async fn forget(
+        &self,
+        forget: impl Fn(&Connection) -> Result<bool, StoreError> + Send + 'static,
+    ) -> Result<bool, StoreError> {
+        match self.is_on_server() {
+            true => self.beside(forget).await,
+            false => self.write(move |tx| forget(tx.connection)).await,
+        }
+    }
+}
+
+/// The first of these rows, in this order, and always one if there is one.
+fn forget(
+    connection: &Connection,
+    which: &str,
+    order: &str,
+    params: &[&dyn ToSql],
+) -> Result<bool, StoreError> {
+    let sql = format!(
+        "DELETE FROM conversations WHERE seq IN (SELECT seq FROM (
+             SELECT seq, bytes, CAST(sum(bytes) OVER (ORDER BY {order}) AS BIGINT) AS through FROM (
+                 SELECT seq, at, bytes FROM conversations WHERE {which} LIMIT {FORGOTTEN_AT_ONCE}
+             ) AS first_rows
+         ) AS sums WHERE through - bytes < {FORGOTTEN_BYTES})"
+    );
+    Ok(connection.execute(&sql, params)? > 0)
 }
 
 impl Reader {
@@ -84,6 +196,16 @@ impl Reader {
             events.reverse();
         }
         Ok(events)
+    }
+
+    /// What is kept of a text that is not complete.
+    pub fn text_so_far(&self, agent: &AgentId, id: &str) -> Result<Option<String>, StoreError> {
+        let sql =
+            "SELECT detail FROM conversations WHERE agent = ?1 AND partial = ?2 ORDER BY seq DESC LIMIT 1";
+        let detail: Option<String> =
+            self.connection.first(sql, params![agent.as_str(), id], |row| row.get(0))?;
+        let event = detail.map(|detail| json(&detail)).transpose()?;
+        Ok(event.and_then(|event| Some(event["text"].as_str()?.to_owned())))
     }
 
     /// The event with this number, and how many bytes it takes; none if it was forgotten or replaced.

@@ -41,7 +41,7 @@ pub use agents::{AgentRow, Profile};
 pub use ask_names::{AskNames, Unsure};
 pub use asks::{AskFilter, AskPage, Decider};
 pub use audit::AuditFilter;
-pub use conversations::EventPage;
+pub use conversations::{EventPage, SoFar};
 pub use counts::AskCount;
 pub use fingerprints::Fingerprints;
 pub use following::{FromOthers, News};

@@ -113,21 +113,13 @@ impl RunEvent {
                 let (text, left_out) = beginning(text, LONGEST_TEXT);
                 ConversationEvent::Prompt { text, left_out }
             }
-            RunEvent::Speaks { id, delta } => {
-                let (delta, left_out) = beginning(delta, LONGEST_TEXT);
-                ConversationEvent::Text {
-                    id: id.clone(),
-                    delta: Some(delta),
-                    text: None,
-                    partial: false,
-                    left_out,
-                }
-            }
+            RunEvent::Speaks { id, delta } => piece(id, None, delta),
             RunEvent::Said { id, text } => {
                 let (text, left_out) = beginning(text, LONGEST_TEXT);
                 ConversationEvent::Text {
                     id: id.clone(),
                     delta: None,
+                    from: None,
                     text: Some(text),
                     partial: false,
                     left_out,
@@ -179,6 +171,19 @@ impl RunEvent {
             | RunEvent::Hint(_)
             | RunEvent::NotConfirmed { .. } => return None,
         })
+    }
+}
+
+/// How a text goes on after so many characters.
+pub fn piece(id: &str, from: Option<u64>, delta: &str) -> ConversationEvent {
+    let (delta, left_out) = beginning(delta, LONGEST_TEXT);
+    ConversationEvent::Text {
+        id: id.to_owned(),
+        delta: Some(delta),
+        from,
+        text: None,
+        partial: false,
+        left_out,
     }
 }
 

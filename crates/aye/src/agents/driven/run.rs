@@ -2,7 +2,7 @@
 //! The pipes are ours, so the hub may come and go while the agent waits.
 
 use super::AgentProtocol;
-use super::account::RunEvent;
+use super::account::{RunEvent, piece};
 use super::activity::WorkState;
 use super::asks::{AskNews, Raising, raise_asks};
 use super::commands::take_commands;
@@ -50,6 +50,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(2);
 /// How long an agent may take to go on by itself.
 const RESUME_PATIENCE: Duration = Duration::from_secs(5);
+/// Texts that are not complete, and whose characters are counted.
+const MOST_TEXTS: usize = 1024;
 /// Words of a text that streams in go to the hub together.
 const TEXT_GATHERS: Duration = Duration::from_millis(100);
 
@@ -106,6 +108,8 @@ struct RunLoop<P: AgentProtocol> {
     tools: HashMap<String, (Instant, Option<String>)>,
     /// What was said since the hub was last told, and when it will be.
     unsent_text: Option<(Instant, String, String)>,
+    /// How many characters the hub was told of each text that is not complete.
+    told: HashMap<String, u64>,
 }
 
 /// Starts the agent and registers it. `account` gets what happens, as it happens.
@@ -164,6 +168,7 @@ pub async fn start<P: AgentProtocol>(
         quit: CancellationToken::new(),
         tools: HashMap::new(),
         unsent_text: None,
+        told: HashMap::new(),
     };
     let (stays, prompt) = (run.stays, (run.prompt, run.image));
     Ok(Running {
@@ -350,6 +355,9 @@ impl<P: AgentProtocol> RunLoop<P> {
             },
             other => {
                 self.flush_text().await;
+                if let RunEvent::Said { id, .. } = other {
+                    self.told.remove(id);
+                }
                 if let Some(event) = other.event() {
                     self.report(HubReport::Event(event)).await;
                 }
@@ -374,11 +382,15 @@ impl<P: AgentProtocol> RunLoop<P> {
 
     /// Tells the hub what was said meanwhile.
     async fn flush_text(&mut self) {
-        if let Some((_, id, delta)) = self.unsent_text.take()
-            && let Some(event) = (RunEvent::Speaks { id, delta }).event()
-        {
-            self.report(HubReport::Event(event)).await;
+        let Some((_, id, delta)) = self.unsent_text.take() else { return };
+        // Where an agent never completes its texts, these are forgotten; a text that goes on all the same is told when complete.
+        if self.told.len() >= MOST_TEXTS && !self.told.contains_key(&id) {
+            self.told.clear();
         }
+        let told = self.told.entry(id.clone()).or_default();
+        let event = piece(&id, Some(*told), &delta);
+        *told += delta.chars().count() as u64;
+        self.report(HubReport::Event(event)).await;
     }
 
     fn completed(&mut self, event: RunEvent) -> RunEvent {

@@ -20,8 +20,8 @@ async fn a_follower_that_falls_behind_still_gets_every_change_once_in_order_and_
     let long = json!({"text": "x".repeat(100_000)});
     let events = |n: usize| (0..n).map(|n| json!({ "n": n })).collect::<Vec<_>>();
     // More than is held in memory, then a large one, then one more.
-    desk.hub.report(agent("a"), events(1500), Vec::new()).await.unwrap();
-    desk.hub.report(agent("a"), vec![long.clone(), json!({})], Vec::new()).await.unwrap();
+    desk.hub.report(agent("a"), events(1500), Vec::new(), None).await.unwrap();
+    desk.hub.report(agent("a"), vec![long.clone(), json!({})], Vec::new(), None).await.unwrap();
     assert_eq!(numbers(&mut changes, 1500).await, (first + 1..=first + 1500).collect::<Vec<_>>());
     assert_eq!(next_change(&mut changes).await.subject, Subject::Event(agent("a"), long));
     assert_eq!(numbers(&mut changes, 1).await, [first + 1502]);

@@ -54,7 +54,8 @@ async fn a_call_whose_record_was_lost_is_recorded_late_and_once() {
     }
     assert_eq!(desk.trail().await.len(), lines);
     let delivered = Delivery { receipt: Receipt::Delivered, evidence: None };
-    let unknown = desk.hub.report(agent("agent"), vec![], vec![(ask.id.clone(), delivered)]).await.unwrap();
+    let unknown =
+        desk.hub.report(agent("agent"), vec![], vec![(ask.id.clone(), delivered)], None).await.unwrap();
     assert_eq!(unknown, []);
 }
 

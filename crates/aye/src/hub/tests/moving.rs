@@ -41,7 +41,8 @@ impl Full {
         desk.hub.register(agent("a"), driven).await.unwrap();
         let said = |i| json!({"type": "text", "id": format!("{i}"), "text": "word ".repeat(200)});
         for part in 0..3 {
-            desk.say((part * 500..(part + 1) * 500).map(said).collect()).await;
+            let events = (part * 500..(part + 1) * 500).map(said).collect();
+            desk.say_numbered(part + 1, events, Vec::new()).await;
         }
         let memo = Memo { kind: "note", key: "a".into(), body: Some(json!({"x": 2})) };
         let stop = desk.hub.command_and_remember(

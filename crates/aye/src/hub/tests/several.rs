@@ -1,7 +1,9 @@
 //! Several hubs on one PostgreSQL database.
 
+use super::conversations::{complete, delta_at};
 use super::policy::decision;
 use super::*;
+use crate::protocol::ReportNumber;
 use aye_testkit::postgres::Cluster;
 
 impl Desk {
@@ -183,6 +185,63 @@ async fn a_hub_that_was_far_behind_learns_all_and_its_followers_miss_nothing() {
     for seq in begun + 1..=last {
         assert_eq!(next_change(&mut follower).await.seq, seq);
     }
+    close(&[&first, &second]).await;
+}
+
+/// The texts of the conversation as the store has them, whatever a hub holds in memory.
+async fn kept(desk: &Desk) -> Vec<Value> {
+    let read = |db: &store::Reader| db.events(&agent("a"), EventPage::After(0), 100);
+    let events = desk.hub.inner.store.read(read).await.unwrap();
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_text_whose_pieces_come_to_two_hubs_is_one_text_and_stays_complete() {
+    let (first, second) = two().await;
+    let (first, second) = (first.talks().await, second);
+    let whole: String = (0..40).map(|n| format!("{n} ")).collect();
+    let mut from = 0;
+    for n in 0..40 {
+        let (piece, desk) = (format!("{n} "), if n % 2 == 0 { &first } else { &second });
+        desk.say(vec![delta_at("t", from, &piece)]).await;
+        from += piece.len();
+        if n % 3 == 0 {
+            desk.hub.write_texts(None).await.unwrap();
+        }
+        let texts = kept(&first).await;
+        let [so_far] = &texts[..] else { panic!("{texts:?}") };
+        assert!(whole.starts_with(so_far["text"].as_str().unwrap()), "{so_far}");
+    }
+    // Pieces that one hub has and has not written, when the text is completed at the other.
+    for desk in [&first, &second] {
+        desk.say(vec![delta_at("t", 0, &whole), delta_at("t", from, "more")]).await;
+    }
+    second.say(vec![complete("t", &whole)]).await;
+    for desk in [&first, &second] {
+        desk.hub.write_texts(None).await.unwrap();
+        desk.say(vec![delta_at("t", from, "late")]).await;
+        desk.hub.write_texts(None).await.unwrap();
+        assert_eq!(kept(desk).await, [complete("t", &whole)]);
+    }
+    assert_eq!((first.hub.inner.streams.agents(), second.hub.inner.streams.agents()), (0, 0));
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_report_that_one_hub_wrote_adds_nothing_when_it_comes_again_to_another() {
+    let (first, second) = two().await;
+    let first = first.talks().await;
+    let number = |n| ReportNumber { reporter: Key::try_from("r").unwrap(), n };
+    for n in 1..5 {
+        for desk in [&first, &second, &first] {
+            let event = json!({ "type": "tool", "id": n });
+            desk.hub.report(agent("a"), vec![event], Vec::new(), Some(number(n))).await.unwrap();
+        }
+    }
+    let ids: Vec<_> = kept(&second).await.iter().map(|event| event["id"].clone()).collect();
+    assert_eq!(ids, [1, 2, 3, 4]);
     close(&[&first, &second]).await;
 }
 

@@ -12,13 +12,14 @@ const fn table(name: &'static str, key: &'static str) -> Table {
     Table { name, from: name, key }
 }
 
-pub const TABLES: [Table; 14] = [
+pub const TABLES: [Table; 15] = [
     table("agents", "id"),
     table("processes", "pid, started, agent"),
     table("asks", "n"),
     table("audit", "seq"),
     table("outbox", "seq"),
     table("conversations", "seq"),
+    table("reporters", "agent, reporter"),
     table("commands", "n"),
     table("grants", "id"),
     table("outlines", "agent"),

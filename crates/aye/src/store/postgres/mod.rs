@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_ground.sql"),
     include_str!("migrations/0002_several_hubs.sql"),
     include_str!("migrations/0003_known_hubs.sql"),
+    include_str!("migrations/0004_reporters.sql"),
 ];
 /// The oldest schema whose hubs can use this one as well: they go on while a newer hub migrates.
 const OLDEST: i64 = 2;

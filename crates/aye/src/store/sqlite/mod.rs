@@ -32,6 +32,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0015_tmux.sql"),
     include_str!("migrations/0016_standing.sql"),
     include_str!("migrations/0017_secrets.sql"),
+    include_str!("migrations/0018_reporters.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 pub const LAST_UNKEYED_SCHEMA: usize = 4;
