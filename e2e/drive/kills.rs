@@ -1,5 +1,5 @@
 //! The hub is killed again and again while agents make calls that a rule allows: every call that ran is in the
-//! trail, once.
+//! trail, once. And what they say meanwhile is kept.
 
 use crate::support::{Hub, aye, ended, eventually};
 use aye_testkit::agent::{answers, scripted_agent};
@@ -113,4 +113,37 @@ fn asks_by_tool_call(hub: &Hub) -> BTreeMap<String, Vec<Value>> {
             told.entry(ask["tool_use_id"].as_str().unwrap().to_owned()).or_default().push(ask.clone());
         }
     }
+}
+
+#[test]
+fn a_long_text_is_kept_whole_although_the_hub_is_killed_while_it_is_spoken() {
+    let (mut hub, work) = (Hub::start(), tempfile::tempdir().unwrap());
+    // Longer than a complete text is told: only what streamed has all of it.
+    let text = "word ".repeat(6_000);
+    let mut run =
+        start(&hub.home, work.path(), json!([{"do": "stream", "text": text, "deltas": 2, "until": "go"}]));
+    let agent = eventually("the agent to be registered", || {
+        let list = hub.get("/api/agents", &hub.operator()).body;
+        list["agents"][0]["id"].as_str().map(str::to_owned)
+    });
+    let said = |hub: &Hub| {
+        let events = hub.get(&format!("/api/agents/{agent}/events"), &hub.operator()).body;
+        let all = events["events"].as_array().unwrap().iter().map(|told| told["event"].clone());
+        all.filter(|event| event["type"] == "text").collect::<Vec<_>>()
+    };
+    eventually("the first half", || {
+        said(&hub)
+            .iter()
+            .any(|event| event["partial"] == true && event["text"] == text[..15_000])
+            .then_some(())
+    });
+    hub.kill();
+    hub.restart();
+    std::fs::write(work.path().join("go"), "").unwrap();
+    let told = eventually("the whole text", || {
+        Some(said(&hub)).filter(|told| told.iter().any(|event| event["partial"] != true))
+    });
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0]["text"], told[0].get("left_out")), (&json!(text), None));
+    assert!(ended(&mut run.0).success());
 }

@@ -14,11 +14,12 @@ pub fn enough_happened(histories: &Histories, kills: u64) {
 
 /// What the clients were told agrees with what is there, and with what the others were told.
 pub fn histories_agree(world: &World, histories: &Histories) {
-    let Histories { raised, acknowledged, seen, asks } = histories;
+    let Histories { raised, acknowledged, seen, asks, said } = histories;
     every_acknowledged_raise_is_there_once(raised, asks);
     every_acknowledged_answer_is_there_as_it_was(acknowledged, asks);
     everything_ended_has_stayed_so(world, asks);
     receipts_are_as_acknowledged(raised, asks);
+    what_was_said_is_there_once_and_in_order(raised, said);
     seen.iter().for_each(|seen| the_follower_saw_it_all(seen, asks));
 }
 
@@ -62,6 +63,13 @@ fn everything_ended_has_stayed_so(world: &World, asks: &BTreeMap<String, Value>)
 fn receipts_are_as_acknowledged(notes: &[RaisersNotes], asks: &BTreeMap<String, Value>) {
     for (id, receipt) in notes.iter().flat_map(|notes| &notes.receipts) {
         assert_eq!(asks[id]["receipt"], *receipt);
+    }
+}
+
+fn what_was_said_is_there_once_and_in_order(notes: &[RaisersNotes], said: &BTreeMap<String, Vec<Value>>) {
+    for notes in notes {
+        let ids = said[&notes.agent].iter().map(|event| event["event"]["id"].as_str().unwrap().to_owned());
+        assert_eq!(ids.collect::<Vec<_>>(), (1..=notes.said).map(|n| n.to_string()).collect::<Vec<_>>());
     }
 }
 

@@ -42,12 +42,15 @@ fn answer(dice: &mut Dice, kind: &str, words: &str) -> Value {
 /// What a raiser was told: its asks as first acknowledged, and the receipts that were.
 #[derive(Default)]
 pub struct RaisersNotes {
+    pub agent: String,
+    /// How many things it said, each in a report of its own.
+    pub said: u64,
     pub asks: BTreeMap<String, Value>,
     pub receipts: HashMap<String, &'static str>,
 }
 
 pub fn raise_at_random(world: &World, agent: &str, token: &str, mut dice: Dice) -> RaisersNotes {
-    let mut notes = RaisersNotes::default();
+    let mut notes = RaisersNotes { agent: agent.to_owned(), ..RaisersNotes::default() };
     let mut ids = Vec::new();
     for n in 1.. {
         if world.is_over() {
@@ -83,11 +86,21 @@ pub fn raise_at_random(world: &World, agent: &str, token: &str, mut dice: Dice) 
             }
         }
         notes.asks.insert(key, ask);
+        say(world, agent, token, n);
+        notes.said = n;
         let some = &ids[dice.roll(ids.len() as u64) as usize];
         settle(world, some, token, &mut dice, &mut notes.receipts);
         thread::sleep(dice.millis(20));
     }
     notes
+}
+
+/// Reports one thing, as often as it takes until a hub says that it was heard.
+fn say(world: &World, agent: &str, token: &str, n: u64) {
+    let event = json!({"type": "tool", "id": n.to_string(), "name": "Bash", "input": {"command": "ls"}});
+    let report = json!({"events": [event], "number": {"reporter": "notes", "n": n}});
+    let told = world.post(&format!("/api/agents/{agent}/events"), token, &report);
+    assert_eq!(told.status, 204, "{told:?}");
 }
 
 /// Looks how an ask ended, and reports what became of that.

@@ -116,6 +116,21 @@ impl World {
         self.last_seq.store(seq, Ordering::SeqCst);
     }
 
+    /// What an agent said, in order.
+    fn all_events(&self, tokens: &Tokens, agent: &str) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |event| event["seq"].as_u64().unwrap());
+            let path = format!("/api/agents/{agent}/events?after={after}");
+            let page = self.insist("GET", &path, &tokens.operator, None);
+            let page = page.body["events"].as_array().unwrap().clone();
+            if page.is_empty() {
+                return all;
+            }
+            all.extend(page);
+        }
+    }
+
     /// Every ask of these agents.
     fn all_asks(&self, tokens: &Tokens) -> BTreeMap<String, Value> {
         let mut all = BTreeMap::new();
@@ -210,6 +225,8 @@ struct Histories {
     /// What each follower saw.
     seen: Vec<Vec<Value>>,
     asks: BTreeMap<String, Value>,
+    /// What each raiser said, as it is kept.
+    said: BTreeMap<String, Vec<Value>>,
 }
 
 /// Has the clients live through what `kill` does to the hubs. Then `finish` stops the hubs, tells the world how many changes
@@ -247,8 +264,10 @@ fn live_through<T>(
             let waiting = |ask: &Value| ask["state"] == "open" && !ask["deadline"].is_null();
             (!asks.values().any(waiting)).then_some(asks)
         });
+        let said = tokens.raisers.iter().map(|(agent, _)| (agent.clone(), world.all_events(tokens, agent)));
+        let said = said.collect();
         finish(stage);
         let seen = followers.into_iter().map(|follower| follower.join().unwrap()).collect();
-        Histories { raised, acknowledged, seen, asks }
+        Histories { raised, acknowledged, seen, asks, said }
     })
 }
