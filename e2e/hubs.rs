@@ -1,7 +1,7 @@
 //! Several hubs on one PostgreSQL database, each a process with a home of its own.
 
 use crate::support::{Hub, TELEGRAM_SECOND, eventually, path_of, saying, signal, yes_or_no};
-use aye_testkit::postgres::Cluster;
+use aye_testkit::postgres::{Cluster, name_of};
 use aye_testkit::telegram::{TOKEN, Telegram};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -45,12 +45,13 @@ impl Site {
 
     /// Returns once the message about this ask is remembered: a hub that is killed before sends it again.
     fn once_remembered(&self, ask: &Value) {
-        let name = self.database.trim_start_matches("postgres:///").split('?').next().unwrap();
         let id = ask["id"].as_str().unwrap();
         let sql = format!("SELECT count(*) FROM memory WHERE kind = 'message' AND body LIKE '%{id}%'");
-        eventually("the message to be remembered", || {
-            (Cluster::shared().sql(name, &sql) == "1").then_some(())
-        });
+        eventually("the message to be remembered", || (self.sql(&sql) == "1").then_some(()));
+    }
+
+    fn sql(&self, sql: &str) -> String {
+        Cluster::shared().sql(name_of(&self.database), sql)
     }
 
     fn verify(&self, home: usize) {
@@ -180,10 +181,15 @@ fn another_hub_talks_to_telegram_once_the_first_was_killed() {
     let message = bot.message(11, "Second?");
     bot.changed(&bot.message(11, "First?"), "Answered");
     site.once_remembered(&second);
+    let first_hub = site.sql("SELECT hub FROM leases");
     site.hubs[0].kill();
+    // With two seconds between attempts to take it, another hub has it within ten seconds.
+    let lasts: i64 = site.sql("SELECT until - now_ms() FROM leases").parse().unwrap();
+    assert!(lasts <= 6_000, "{lasts} ms");
     bot.press(11, &message, "no");
     let hub = &site.hubs[1];
     eventually("the press to count", || (hub.ask(&second)["state"] == "answered").then_some(()));
+    assert_ne!(site.sql("SELECT hub FROM leases"), first_hub);
     assert_eq!(bot.messages(11).len(), 2);
     assert_eq!(bot.complaints(), Vec::<String>::new());
 }

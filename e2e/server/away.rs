@@ -78,3 +78,25 @@ fn a_hub_whose_database_is_behind_is_not_healthy_until_it_is_put_right() {
     cluster.sql(name, "INSERT INTO audit SELECT * FROM lost");
     eventually("the hub to go on", || is_healthy(&hub).then_some(()));
 }
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_hub_that_a_newer_schema_excludes_says_so() {
+    let cluster = Cluster::shared();
+    let (url, dir) = (cluster.new_database(), tempfile::Builder::new().prefix("aye").tempdir().unwrap());
+    let name = url.split(['/', '?']).nth(3).unwrap();
+    let hub = hub_on(&url, &dir.path().join("home"));
+    let ask = hub.raise(&hub.agent("a1"), "a1", "k", "question", yes_or_no());
+    let oldest = cluster.sql(name, "SELECT oldest FROM schema_version");
+    cluster.sql(name, "UPDATE schema_version SET oldest = 99");
+    let refused = hub.answer(&ask, saying("yes"));
+    assert_eq!((refused.status, &refused.body["reason"]), (503, &json!("database_behind")));
+    let said = eventually("the hub to notice", || {
+        Some(hub.get("/api/health", "")).filter(|reply| reply.status == 503)
+    });
+    let words = said.body["error"].as_str().unwrap();
+    assert!(words.starts_with("A newer version of aye has changed the database"), "{words}");
+    cluster.sql(name, &format!("UPDATE schema_version SET oldest = {oldest}"));
+    eventually("the hub to go on", || is_healthy(&hub).then_some(()));
+    assert_eq!(hub.answer(&ask, saying("yes")).status, 200);
+}

@@ -57,7 +57,7 @@ impl Server {
         command.envs(variables.iter().copied());
         let mut hub = Hub::start_with(command, home);
         assert_eq!(hub.get("/api/health", "").status, 200);
-        let sql = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'aye'";
+        let sql = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'aye%'";
         assert_eq!(self.cluster.sql("postgres", sql), if by_tls { "t" } else { "f" });
         assert!(hub.stop().success());
     }
@@ -168,6 +168,30 @@ fn every_way_it_can_fail_has_a_sentence_that_helps() {
     aye: cannot use the database: its URL is not understood: invalid value for option `port`
     aye: cannot use the database: its URL does not begin with postgres://
     aye: cannot use PostgreSQL at localhost:PORT/DATABASE: it holds something else: aye wants a database of its own
+    "#);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+fn a_database_that_cannot_be_made_ready_has_a_sentence_that_helps() {
+    let server = Server::start();
+    let password = [("PGPASSWORD", Path::new(PASSWORD))];
+    let others = server.cluster.create_database();
+    let url = server.url("localhost", "");
+    let not_owned = url.replace(&server.database, &others);
+    let mut said = vec![server.complaint(&not_owned, &password).replace(&others, "OTHERS")];
+    let sql = format!("ALTER DATABASE {} SET default_transaction_read_only = on", server.database);
+    server.cluster.sql("postgres", &sql);
+    said.push(server.complaint(&url, &password));
+    // Something that takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let silence = server.complaint(&format!("postgres://ann@localhost:{port}/aye"), &password);
+    said.push(silence.replace(&port.to_string(), "SILENT"));
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    aye: cannot use PostgreSQL at localhost:PORT/OTHERS: permission denied for schema public. The hub creates its tables itself. Make its role the owner: ALTER DATABASE "OTHERS" OWNER TO "ann"
+    aye: cannot use PostgreSQL at localhost:PORT/DATABASE: cannot execute CREATE TABLE in a read-only transaction. It is a standby, or was set to be read only: name the server that can be written
+    aye: cannot use PostgreSQL at localhost:SILENT/aye: something takes the connection and does not answer for 15 seconds. Is that its port, and does the server work?
     "#);
 }
 

@@ -2,6 +2,7 @@
 //! time, and in `hub/alive.rs` by a pidfd, where many are looked at.
 
 use anyhow::Context;
+use aye_core::digest::sha256_hex;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -9,12 +10,28 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
 
 /// What this machine is called.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Where process ids mean the same as here: this machine, and this container if it is one. Two machines may have the same name,
+/// and a number of the one may be a living process of the other.
+pub fn process_place() -> &'static str {
+    static PLACE: LazyLock<String> = LazyLock::new(|| {
+        let read = |path: &str| fs::read_to_string(path).ok().filter(|id| !id.trim().is_empty());
+        // A machine that was started anew is still itself, and what ran on it before is gone. Where it has no id, as in most
+        // containers, each start counts as another machine.
+        let machine = read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/random/boot_id"));
+        let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let place = format!("{} {} {}", host(), machine.unwrap_or_default().trim(), namespace.display());
+        sha256_hex(place.as_bytes())[..16].to_owned()
+    });
+    &PLACE
 }
 
 /// Where a program is, as the system would look for it.

@@ -162,8 +162,17 @@ impl Cluster {
     pub fn cut_connections(&self) {
         self.sql(
             "postgres",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aye'",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'aye%'",
         );
+    }
+
+    /// Ends the connections by which hubs hear of each other's commits in this database. Returns how many there were.
+    pub fn cut_listeners(&self, database: &str) -> u64 {
+        let sql = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE application_name = 'aye listener' AND datname = '{database}'"
+        );
+        self.sql("postgres", &sql).parse().unwrap()
     }
 
     /// As a power cut would.

@@ -1,5 +1,5 @@
 //! A TCP proxy in front of a PostgreSQL server, which does to connections what networks do: cuts them, also in the middle of
-//! a commit, and swallows what is sent.
+//! a commit, and swallows what is sent. It also does what servers do that fail, and loses notifications.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,6 +12,9 @@ use std::thread;
 /// How a statement that commits begins or ends, as it stands in a message.
 const COMMIT: &[u8] = b"COMMIT\0";
 
+/// What a server says whose disk fails: it ends the session, and not in the way in which servers are shut down.
+const FATAL: &[u8] = b"SFATAL\0VFATAL\0C58030\0Mcould not write to file: Input/output error\0\0";
+
 /// When the connection of a commit is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
@@ -19,6 +22,17 @@ pub enum Cut {
     Before,
     /// After the server has committed, before the client hears of it.
     After,
+    /// The same as before, and the client is told that the server's disk failed.
+    FatalBefore,
+    FatalAfter,
+    /// After the server has committed, nothing gets through on this connection any more, and it is not closed either.
+    SilentAfter,
+}
+
+impl Cut {
+    fn is_before(self) -> bool {
+        matches!(self, Self::Before | Self::FatalBefore)
+    }
 }
 
 pub struct Proxy {
@@ -41,6 +55,9 @@ struct State {
     then_swallows: bool,
     /// Whether everything is swallowed from the next commit on, which is swallowed first.
     swallows_commit: bool,
+    loses_notifications: bool,
+    /// How many notifications were lost.
+    lost: u64,
     /// How many commits were cut, and connections begun.
     cut: u64,
     begun: u64,
@@ -59,11 +76,20 @@ struct Link {
     client: TcpStream,
     server: UnixStream,
     is_cut: AtomicBool,
-    /// What the server says next is kept from the client, and the connection cut.
-    cut_at_reply: AtomicBool,
+    /// Nothing gets through any more, but its ends are not closed.
+    is_silent: AtomicBool,
+    /// What the server says next is kept from the client, and the connection cut in this way.
+    cut_at_reply: Mutex<Option<Cut>>,
 }
 
 impl Link {
+    /// Tells the client that the server's disk failed.
+    fn say_fatal(&self) {
+        let length = u32::try_from(FATAL.len() + 4).unwrap().to_be_bytes();
+        // The client may be gone.
+        drop((&self.client).write_all(&[&b"E"[..], &length, FATAL].concat()));
+    }
+
     fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         // Either end may have closed it already.
@@ -126,6 +152,22 @@ impl Proxy {
         self.shared.state.lock().unwrap().swallows
     }
 
+    /// Nothing gets through any more on the connections that there are, and they are not closed either, as if the server stood
+    /// still. New ones work.
+    pub fn silence_connections(&self) {
+        let links = std::mem::take(&mut self.shared.state.lock().unwrap().links);
+        links.iter().for_each(|link| link.is_silent.store(true, Ordering::SeqCst));
+    }
+
+    /// From now on no notification reaches a client, and everything else does.
+    pub fn lose_notifications(&self) {
+        self.shared.state.lock().unwrap().loses_notifications = true;
+    }
+
+    pub fn notifications_lost(&self) -> u64 {
+        self.shared.state.lock().unwrap().lost
+    }
+
     /// How many connections clients have begun, also where they lead nowhere.
     pub fn connections_begun(&self) -> u64 {
         self.shared.state.lock().unwrap().begun
@@ -165,7 +207,8 @@ impl Shared {
             client,
             server,
             is_cut: AtomicBool::new(false),
-            cut_at_reply: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
+            cut_at_reply: Mutex::new(None),
         });
         {
             let mut state = self.state.lock().unwrap();
@@ -177,9 +220,14 @@ impl Shared {
         }
         let (shared, back) = (self.clone(), link.clone());
         let answers = thread::spawn(move || {
-            pump(&shared, &back, from_server, &back.client, |_| shared.passes_back(&back));
+            let mut messages = Messages::default();
+            pump(&shared, &back, from_server, &back.client, |bytes| {
+                shared.passes_back(&back).then(|| shared.without_notifications(&mut messages, bytes))
+            });
         });
-        pump(&self, &link, from_client, &link.server, |bytes| self.passes(&link, bytes));
+        pump(&self, &link, from_client, &link.server, |bytes| {
+            self.passes(&link, bytes).then(|| bytes.to_vec())
+        });
         answers.join().unwrap();
     }
 
@@ -191,25 +239,68 @@ impl Shared {
         let mut state = self.state.lock().unwrap();
         state.swallows |= std::mem::take(&mut state.swallows_commit);
         let Some(when) = state.next_commit.take() else { return true };
-        match when {
-            Cut::Before => state.has_cut(),
-            Cut::After => link.cut_at_reply.store(true, Ordering::SeqCst),
+        if !when.is_before() {
+            *link.cut_at_reply.lock().unwrap() = Some(when);
+            return true;
         }
-        when == Cut::After
+        state.has_cut();
+        if when == Cut::FatalBefore {
+            link.say_fatal();
+        }
+        false
     }
 
     /// Whether what the server says may reach the client.
     fn passes_back(&self, link: &Link) -> bool {
-        let cuts = link.cut_at_reply.load(Ordering::SeqCst);
-        if cuts {
-            self.state.lock().unwrap().has_cut();
+        let Some(how) = link.cut_at_reply.lock().unwrap().take() else { return true };
+        self.state.lock().unwrap().has_cut();
+        match how {
+            Cut::FatalAfter => link.say_fatal(),
+            Cut::SilentAfter => link.is_silent.store(true, Ordering::SeqCst),
+            Cut::Before | Cut::After | Cut::FatalBefore => {}
         }
-        !cuts
+        how == Cut::SilentAfter
+    }
+
+    /// What a server says, as far as the client is to hear it: whole messages.
+    fn without_notifications(&self, messages: &mut Messages, bytes: &[u8]) -> Vec<u8> {
+        let mut state = self.state.lock().unwrap();
+        let mut passed = Vec::new();
+        for message in messages.add(bytes) {
+            match message[0] == b'A' && state.loses_notifications {
+                true => state.lost += 1,
+                false => passed.extend(message),
+            }
+        }
+        passed
     }
 
     fn wait_while_swallowing(&self) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.swallows && !state.ends).unwrap());
+    }
+}
+
+/// What a server has said, message by message: a letter, the length of the rest, and the rest.
+#[derive(Default)]
+struct Messages {
+    begun: Vec<u8>,
+}
+
+impl Messages {
+    /// Those that are complete with these bytes.
+    fn add(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.begun.extend(bytes);
+        let mut complete = Vec::new();
+        while let Some(length) = self.begun.get(1..5) {
+            let end = 1 + u32::from_be_bytes(length.try_into().unwrap()) as usize;
+            if self.begun.len() < end {
+                break;
+            }
+            let rest = self.begun.split_off(end);
+            complete.push(std::mem::replace(&mut self.begun, rest));
+        }
+        complete
     }
 }
 
@@ -219,17 +310,14 @@ fn pump(
     link: &Link,
     mut from: impl Read,
     mut to: impl Write,
-    passes: impl Fn(&[u8]) -> bool,
+    mut passes: impl FnMut(&[u8]) -> Option<Vec<u8>>,
 ) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         shared.wait_while_swallowing();
-        let bytes = &buffer[..length];
-        if !passes(bytes) {
-            return link.cut();
-        }
+        let Some(passed) = passes(&buffer[..length]) else { return link.cut() };
         shared.wait_while_swallowing();
-        if to.write_all(bytes).is_err() {
+        if !link.is_silent.load(Ordering::SeqCst) && to.write_all(&passed).is_err() {
             break;
         }
     }

@@ -137,7 +137,12 @@ impl From<Problem> for Failure {
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,
-            Problem::Store(StoreError::Closed | StoreError::Away(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Store(
+                StoreError::Closed
+                | StoreError::Away(_)
+                | StoreError::Undecided(_)
+                | StoreError::Outdated { .. },
+            ) => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Store(_) | Problem::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status.is_server_error() {
@@ -162,7 +167,9 @@ impl From<Problem> for Failure {
             }
             Problem::OtherDigest { ask } => why.ask = Some(ask),
             Problem::Store(StoreError::Away(_)) => why.reason = Some(Reason::DatabaseAway),
-            Problem::Store(StoreError::RolledBack { .. }) => why.reason = Some(Reason::DatabaseBehind),
+            Problem::Store(StoreError::RolledBack { .. } | StoreError::Outdated { .. }) => {
+                why.reason = Some(Reason::DatabaseBehind)
+            }
             _ => {}
         }
         Self { status, why }

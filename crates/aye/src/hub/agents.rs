@@ -242,7 +242,11 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     let known = before.clone().unwrap_or_else(|| AgentRow::unannounced(id.clone(), now));
     let cwd = told.cwd.map_or(known.profile.cwd, String::from);
     // The folder of its process is what rules for a folder go by, so that process stays while it lives.
-    let is_here = !tx.is_on_server() || known.profile.host == host();
+    let is_elsewhere = match known.profile.process {
+        Some(process) => tx.is_process_elsewhere(&id, process)?,
+        None => false,
+    };
+    let is_here = !tx.is_on_server() || (known.profile.host == host() && !is_elsewhere);
     // Of a process of another machine nothing is known here.
     let is_alive = |process: &(u32, u64)| !is_here || Process::from(*process).is_alive();
     let process = known.profile.process.filter(is_alive).or(named).or(known.profile.process);

@@ -3,7 +3,7 @@
 //! Prometheus expects.
 
 use super::{Hub, Problem};
-use crate::store::{AskCount, Reader, StoreError};
+use crate::store::{AskCount, DatabaseRefused, Reader, StoreError};
 use aye_core::{AgentState, Ask, By, Decision, Kind, State};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -150,7 +150,7 @@ impl Hub {
         };
         let losses = self.inner.store.losses();
         let server = losses.map(|losses| {
-            let is_there = self.away().is_none() && !self.is_behind();
+            let is_there = self.away().is_none() && self.database_refused().is_none();
             let behind = self.inner.store.behind();
             ServerFigures { is_there, losses, behind }
         });
@@ -158,9 +158,9 @@ impl Hub {
         Ok(Figures { kept, server, connected, counted: self.inner.meters.counted() })
     }
 
-    /// Whether the database is not as this hub left it, so that it is neither read nor written.
-    pub fn is_behind(&self) -> bool {
-        self.inner.store.is_behind()
+    /// Why the database is neither read nor written although it is there, if so.
+    pub fn database_refused(&self) -> Option<DatabaseRefused> {
+        self.inner.store.refused()
     }
 
     /// Why the database cannot be used right now, if so.

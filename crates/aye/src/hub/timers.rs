@@ -142,10 +142,11 @@ impl Hub {
         // Asked for before the agents are read: it may be of an earlier commit, never of a later one.
         let version = self.inner.store.version_of_what_stands();
         if processes.version != Some(version) {
-            let mut agents = self.inner.store.read(|db| db.agents(false)).await?;
+            let read = |db: &Reader| Ok((db.agents(false)?, db.agents_elsewhere()?));
+            let (mut agents, elsewhere) = self.inner.store.read(read).await?;
             if self.inner.store.is_on_server() {
                 // Processes of other machines cannot be seen from here.
-                agents.retain(|agent| agent.profile.host == host());
+                agents.retain(|agent| agent.profile.host == host() && !elsewhere.contains(&agent.profile.id));
             }
             processes.renew(version, agents);
         }

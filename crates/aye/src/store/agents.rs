@@ -3,6 +3,7 @@ use super::outlines;
 use super::row_mac::{AGENTS, OUTLINES, in_words, pass_by};
 use super::sql::{Connection, Row, params};
 use super::{Reader, StoreError, Tx};
+use crate::processes::process_place;
 use aye_core::{Agent, AgentId, AgentState, Outline, Reach, ReportedState};
 use jiff::Timestamp;
 use serde_json::json;
@@ -138,8 +139,14 @@ impl Tx<'_> {
 
     /// From here on, what runs inside this process runs inside the agent.
     pub fn put_process(&self, agent: &AgentId, (pid, started): (u32, u64)) -> Result<(), StoreError> {
-        let sql = "INSERT INTO processes (pid, started, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        self.connection.execute(sql, params![pid, started, agent.as_str()])?;
+        if self.connection.is_server() {
+            let sql = "INSERT INTO processes (pid, started, agent, place) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+            self.connection.execute(sql, params![pid, started, agent.as_str(), process_place()])?;
+        } else {
+            let sql =
+                "INSERT INTO processes (pid, started, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            self.connection.execute(sql, params![pid, started, agent.as_str()])?;
+        }
         self.stands("processes", &format!("{pid} {started} {agent}"), None);
         Ok(())
     }
@@ -172,6 +179,25 @@ impl Reader {
     pub fn has_ended(&self, id: &AgentId) -> Result<Option<bool>, StoreError> {
         let sql = "SELECT report FROM agents WHERE id = ?1";
         self.connection.first(sql, params![id.as_str()], |row| Ok(row.get::<String>(0)? == "ended"))
+    }
+
+    /// Whether another machine than this one saw that process.
+    pub fn is_process_elsewhere(&self, id: &AgentId, (pid, started): (u32, u64)) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM processes WHERE pid = ?1 AND started = ?2 AND agent = ?3 AND place <> ?4";
+        let values = params![pid, started, id.as_str(), process_place()];
+        Ok(self.connection.is_server() && self.connection.exists(sql, values)?)
+    }
+
+    /// The agents that have not ended and whose processes another machine than this one saw.
+    pub fn agents_elsewhere(&self) -> Result<HashSet<AgentId>, StoreError> {
+        if !self.connection.is_server() {
+            return Ok(HashSet::new());
+        }
+        let sql = "SELECT agents.id FROM agents JOIN processes
+                 ON processes.pid = agents.pid AND processes.started = agents.pid_started AND processes.agent = agents.id
+             WHERE agents.report <> 'ended' AND processes.place <> ?1";
+        let found = self.rows("agents", sql, params![process_place()], |row| name(row, 0))?;
+        Ok(found.into_iter().collect())
     }
 
     fn select_agents(&self) -> String {

@@ -11,7 +11,9 @@ use rusqlite::ToSql;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 /// So many are ended in one go, so that others get their turn.
 const AT_ONCE: usize = 256;
@@ -157,24 +159,38 @@ impl Tx<'_> {
 impl Reader {
     /// An ask for decisions: exactly as the hub wrote it, or an error.
     pub fn ask(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.ask_by_id(&with_mac(BY_ID), id, Self::read_own)
+        self.ask_by_id(&ASK_BY_ID, id, Self::read_own)
     }
 
     /// The same by the agent's own name for it.
     pub fn ask_by_key(&self, agent: &AgentId, key: &Key) -> Result<Option<Ask>, StoreError> {
-        let sql = with_mac("WHERE n = (SELECT n FROM asks WHERE agent = ?1 AND key = ?2)");
         let is_it = |ask: &Ask| (&ask.agent, &ask.key) == (agent, key);
-        self.one_ask(&sql, params![agent.as_str(), key.as_str()], Self::read_own, is_it)
+        self.one_ask(&ASK_BY_KEY, params![agent.as_str(), key.as_str()], Self::read_own, is_it)
     }
 
     /// An ask to show. What is open is shown only as its digest says.
     pub fn ask_to_show(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.ask_by_id(&format!("SELECT * FROM asks {BY_ID}"), id, |_, row| read_shown(row))
+        self.ask_by_id(&self.select_by_id()?, id, |_, row| read_shown(row))
     }
 
     /// An ask as it is in the database, to be checked.
     pub fn ask_to_check(&self, id: &AskId) -> Result<Option<Ask>, StoreError> {
-        self.ask_by_id(&format!("SELECT * FROM asks {BY_ID}"), id, |_, row| read_row(row))
+        self.ask_by_id(&self.select_by_id()?, id, |_, row| read_row(row))
+    }
+
+    fn select_by_id(&self) -> Result<Cow<'static, str>, StoreError> {
+        match self.is_the_hubs() {
+            true => Ok(Cow::Borrowed(&ASK_BY_ID)),
+            false => Ok(Cow::Owned(format!("SELECT {} FROM asks {BY_ID}", self.ask_columns()?))),
+        }
+    }
+
+    /// What is read of an ask, as far as the database has it.
+    pub(super) fn ask_columns(&self) -> Result<Cow<'static, str>, StoreError> {
+        match self.is_the_hubs() {
+            true => Ok(Cow::Borrowed(ASK_COLUMNS)),
+            false => self.connection.present_columns("asks", ASK_COLUMNS).map(Cow::Owned),
+        }
     }
 
     fn ask_by_id(&self, sql: &str, id: &AskId, read: ReadAsk) -> Result<Option<Ask>, StoreError> {
@@ -198,7 +214,8 @@ impl Reader {
     /// Of these asks, those that are exactly as the hub wrote them; the others hold up nobody.
     fn own_asks(&self, which: &str, params: &[&dyn ToSql], most: usize) -> Result<Vec<AskId>, StoreError> {
         let mut ids = Vec::new();
-        self.connection.each(&with_mac(which), params, |row| {
+        let sql = format!("SELECT {ASK_COLUMNS} FROM asks {which}");
+        self.connection.each(&sql, params, |row| {
             ids.extend(pass_by("asks", self.read_own(row))?.map(|ask| ask.head.id));
             let is_enough = ids.len() == most;
             Ok::<_, StoreError>(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -232,8 +249,10 @@ impl Reader {
 
     /// Those whose agent can be read.
     pub fn permissions_without_extras(&self) -> Result<Vec<Ask>, StoreError> {
-        let sql = "SELECT * FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL";
-        self.rows("asks", sql, params![], |row| {
+        let sql = format!(
+            "SELECT {ASK_COLUMNS} FROM asks WHERE state = 'open' AND kind = 'permission' AND extras IS NULL"
+        );
+        self.rows("asks", &sql, params![], |row| {
             let ask = read_row(row)?;
             self.agent(&ask.agent).map(|_| ask)
         })
@@ -320,11 +339,15 @@ impl Reader {
         since: Timestamp,
         mut each: impl FnMut(Ask, String),
     ) -> Result<(), StoreError> {
-        let sql = "SELECT asks.*, agents.kind AS agent_kind FROM asks JOIN agents ON agents.id = asks.agent
-             WHERE asks.kind = 'permission' AND asks.created_at >= ?1 ORDER BY n";
-        self.connection.each(sql, params![since.as_millisecond()], |row| {
-            if let Some(ask) = pass_by("asks", read_row(row))? {
-                each(ask, row.get("agent_kind")?);
+        let sql = format!(
+            "SELECT {}, (SELECT agents.kind FROM agents WHERE agents.id = asks.agent) FROM asks
+             WHERE kind = 'permission' AND created_at >= ?1 ORDER BY n",
+            self.ask_columns()?
+        );
+        self.connection.each(&sql, params![since.as_millisecond()], |row| {
+            let kind: Option<String> = row.get(column::END)?;
+            if let (Some(ask), Some(kind)) = (pass_by("asks", read_row(row))?, kind) {
+                each(ask, kind);
             }
             Ok(ControlFlow::Continue(()))
         })
@@ -385,9 +408,43 @@ type ReadAsk = fn(&Reader, &Row) -> Result<Ask, StoreError>;
 /// By its number: read by way of an index, a row's own id would be what the index says it is.
 const BY_ID: &str = "WHERE n = (SELECT n FROM asks WHERE id = ?1)";
 
-fn with_mac(which: &str) -> String {
-    format!("SELECT {}, * FROM asks {which}", ASKS.selected())
+/// What is read of an ask: its MAC, what the MAC is over, and the rest. Named one by one, because a server refuses a prepared
+/// `*` once a newer hub has added a column.
+pub(super) const ASK_COLUMNS: &str = "mac, id, agent, key, tool_use_id, sub_agent, cwd_checked, digest, created_at, deadline, \
+     proof, state, answer, by, why, ended_at, kind, body, cwd, extras, answer_key, receipt, evidence";
+
+/// The places of these columns in a row.
+pub(super) mod column {
+    pub const ID: usize = 1;
+    pub const AGENT: usize = 2;
+    pub const KEY: usize = 3;
+    pub const TOOL_USE_ID: usize = 4;
+    pub const SUB_AGENT: usize = 5;
+    pub const CWD_CHECKED: usize = 6;
+    pub const DIGEST: usize = 7;
+    pub const CREATED_AT: usize = 8;
+    pub const DEADLINE: usize = 9;
+    pub const PROOF: usize = 10;
+    pub const STATE: usize = 11;
+    pub const ANSWER: usize = 12;
+    pub const BY: usize = 13;
+    pub const WHY: usize = 14;
+    pub const ENDED_AT: usize = 15;
+    pub const KIND: usize = 16;
+    pub const BODY: usize = 17;
+    pub const CWD: usize = 18;
+    pub const EXTRAS: usize = 19;
+    pub const ANSWER_KEY: usize = 20;
+    pub const RECEIPT: usize = 21;
+    pub const EVIDENCE: usize = 22;
+    /// Of what is selected after all of them.
+    pub const END: usize = 23;
 }
+
+static ASK_BY_ID: LazyLock<String> = LazyLock::new(|| format!("SELECT {ASK_COLUMNS} FROM asks {BY_ID}"));
+static ASK_BY_KEY: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {ASK_COLUMNS} FROM asks WHERE n = (SELECT n FROM asks WHERE agent = ?1 AND key = ?2)")
+});
 
 fn proof_word(ask: &Ask) -> Result<Option<String>, StoreError> {
     (!ask.proof.is_none()).then(|| word(&ask.proof)).transpose()
@@ -403,22 +460,22 @@ pub(super) fn read_shown(row: &Row) -> Result<Ask, StoreError> {
 }
 
 pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
-    let kind: Kind = row.get::<String>("kind")?.parse().map_err(unreadable)?;
-    let body = Body::decode(kind, json(&row.get::<String>("body")?)?).map_err(unreadable)?;
+    let kind: Kind = row.get::<String>(column::KIND)?.parse().map_err(unreadable)?;
+    let body = Body::decode(kind, json(&row.get::<String>(column::BODY)?)?).map_err(unreadable)?;
     let head = AskHead {
-        id: name(row, "id")?,
-        key: name(row, "key")?,
-        agent: name(row, "agent")?,
-        cwd: row.get("cwd")?,
-        tool_use_id: row.get("tool_use_id")?,
-        cwd_checked: row.newer("cwd_checked")?.unwrap_or(false),
-        sub_agent: row.newer("sub_agent")?,
-        digest: Digest::from(row.get::<String>("digest")?),
-        created_at: time(row.get("created_at")?)?,
-        deadline: row.get::<Option<i64>>("deadline")?.map(time).transpose()?,
-        proof: row.newer::<String>("proof")?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
+        id: name(row, column::ID)?,
+        key: name(row, column::KEY)?,
+        agent: name(row, column::AGENT)?,
+        cwd: row.get(column::CWD)?,
+        tool_use_id: row.get(column::TOOL_USE_ID)?,
+        cwd_checked: row.get::<Option<bool>>(column::CWD_CHECKED)?.unwrap_or(false),
+        sub_agent: row.get(column::SUB_AGENT)?,
+        digest: Digest::from(row.get::<String>(column::DIGEST)?),
+        created_at: time(row.get(column::CREATED_AT)?)?,
+        deadline: row.get::<Option<i64>>(column::DEADLINE)?.map(time).transpose()?,
+        proof: row.get::<Option<String>>(column::PROOF)?.map_or(Ok(Proof::None), |proof| unword(&proof))?,
     };
-    let extras = match row.newer::<String>("extras")? {
+    let extras = match row.get::<Option<String>>(column::EXTRAS)? {
         Some(extras) => serde_json::from_str(&extras).map_err(unreadable)?,
         None => Extras::default(),
     };
@@ -426,26 +483,26 @@ pub(super) fn read_row(row: &Row) -> Result<Ask, StoreError> {
 }
 
 fn read_state(row: &Row, kind: Kind) -> Result<State, StoreError> {
-    let state: String = row.get("state")?;
+    let state: String = row.get(column::STATE)?;
     if state == "open" {
         return Ok(State::Open);
     }
-    let at = time(row.get("ended_at")?)?;
+    let at = time(row.get(column::ENDED_AT)?)?;
     let answer = || -> Result<Option<Answer>, StoreError> {
-        let text: Option<String> = row.get("answer")?;
+        let text: Option<String> = row.get(column::ANSWER)?;
         let decode = |text: String| Answer::decode(kind, json(&text)?).map_err(unreadable);
         text.map(decode).transpose()
     };
     let delivery = || -> Result<Delivery, StoreError> {
-        let evidence = row.get::<Option<String>>("evidence")?.map(Evidence::from);
-        Ok(Delivery { receipt: unword(&row.get::<String>("receipt")?)?, evidence })
+        let evidence = row.get::<Option<String>>(column::EVIDENCE)?.map(Evidence::from);
+        Ok(Delivery { receipt: unword(&row.get::<String>(column::RECEIPT)?)?, evidence })
     };
     match state.as_str() {
         "answered" => Ok(State::Answered {
             answer: answer()?.ok_or_else(|| unreadable("an answered ask without an answer"))?,
-            by: serde_json::from_str::<By>(&row.get::<String>("by")?).map_err(unreadable)?,
+            by: serde_json::from_str::<By>(&row.get::<String>(column::BY)?).map_err(unreadable)?,
             key: row
-                .get::<Option<String>>("answer_key")?
+                .get::<Option<String>>(column::ANSWER_KEY)?
                 .map(AnswerKey::try_from)
                 .transpose()
                 .map_err(unreadable)?,
@@ -453,12 +510,12 @@ fn read_state(row: &Row, kind: Kind) -> Result<State, StoreError> {
             delivery: delivery()?,
         }),
         "expired" => Ok(State::Expired {
-            why: unword::<Expiry>(&row.get::<String>("why")?)?,
+            why: unword::<Expiry>(&row.get::<String>(column::WHY)?)?,
             at,
             delivery: delivery()?,
         }),
         "withdrawn" => Ok(State::Withdrawn {
-            why: unword::<Withdrawal>(&row.get::<String>("why")?)?,
+            why: unword::<Withdrawal>(&row.get::<String>(column::WHY)?)?,
             answer: answer()?,
             at,
         }),
@@ -495,4 +552,23 @@ pub(super) fn word<T: Serialize>(value: &T) -> Result<String, StoreError> {
 
 pub(super) fn unword<T: DeserializeOwned>(word: &str) -> Result<T, StoreError> {
     serde_json::from_value(Value::String(word.to_owned())).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_asks_columns_begin_with_what_its_mac_is_over_and_each_stands_where_it_is_read() {
+        assert!(ASK_COLUMNS.starts_with(&format!("{}, ", ASKS.selected())));
+        let named = |place: usize| ASK_COLUMNS.split(", ").nth(place);
+        assert_eq!(named(column::AGENT), Some("agent"));
+        assert_eq!(named(column::CWD_CHECKED), Some("cwd_checked"));
+        assert_eq!(named(column::PROOF), Some("proof"));
+        assert_eq!(named(column::ENDED_AT), Some("ended_at"));
+        assert_eq!(named(column::BODY), Some("body"));
+        assert_eq!(named(column::EXTRAS), Some("extras"));
+        assert_eq!(named(column::EVIDENCE), Some("evidence"));
+        assert_eq!(named(column::END), None);
+    }
 }

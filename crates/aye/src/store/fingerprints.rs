@@ -14,6 +14,8 @@ pub struct Fingerprints {
     pub chain_key: Option<String>,
     pub agent_key: Option<String>,
     pub operator_token: Option<String>,
+    /// None where Telegram is off.
+    pub telegram_token: Option<String>,
     pub config: Option<String>,
 }
 
@@ -24,6 +26,7 @@ impl Fingerprints {
             chain_key: Some(file.key.id()),
             agent_key: of_file(&file.key, "agent.key", &home.agent_key_file()),
             operator_token: of_file(&file.key, "operator.token", &home.operator_token()),
+            telegram_token: of_telegram(&file.key, home),
             config: of_config(&file.key, home),
         }
     }
@@ -33,6 +36,12 @@ impl Fingerprints {
 pub fn of_config(key: &ChainKey, home: &Home) -> Option<String> {
     let digest = crate::config::digest_of(&home.config()).ok()?;
     Some(of_digest(key, "config.toml", &digest))
+}
+
+fn of_telegram(key: &ChainKey, home: &Home) -> Option<String> {
+    let (config, _) = crate::config::Config::for_surfaces(&home.config());
+    let file = home.path().join(config.telegram?.token_file);
+    of_file(key, "telegram.token", &file)
 }
 
 fn of_file(key: &ChainKey, name: &str, path: &Path) -> Option<String> {
@@ -72,6 +81,7 @@ mod tests {
         assert_eq!(one.chain_key, other.chain_key);
         assert_ne!(one.operator_token, other.operator_token);
         assert_ne!(one.config, other.config);
+        assert_eq!(one.telegram_token, None);
         // With another key, nobody can tell what the file held.
         assert_ne!(one.operator_token, home(2, "aye_x", "").operator_token);
         assert_eq!(Fingerprints::of(&Home::at("/nowhere")), Fingerprints::default());

@@ -1,6 +1,6 @@
 //! Asks as people look for them: what waits, what was decided, and by which rule.
 
-use super::asks::read_shown;
+use super::asks::{ASK_COLUMNS, column, read_shown};
 use super::row_mac::pass_by;
 use super::sql::{Conditions, containing, params};
 use super::{AskFilter, AskPage, Decider, Reader, StoreError};
@@ -64,17 +64,18 @@ impl Reader {
         // One more than asked for tells whether there are more.
         let one_more = i64::from(filter.limit) + 1;
         let sql = format!(
-            "SELECT * FROM asks {index} WHERE {} ORDER BY {order} LIMIT {one_more}",
+            "SELECT {} FROM asks {index} WHERE {} ORDER BY {order} LIMIT {one_more}",
+            self.ask_columns()?,
             conditions.text()
         );
         let (mut asks, mut bytes) = (Vec::new(), 0);
         let mut more = false;
         self.connection.each(&sql, conditions.values(), |row| {
-            let length = |column| {
+            let length = |column: usize| {
                 let text = row.value(column)?;
                 Ok::<_, StoreError>(text.as_str_or_null().map_or(0, |text| text.map_or(0, str::len)))
             };
-            bytes += length("body")? + length("extras")?;
+            bytes += length(column::BODY)? + length(column::EXTRAS)?;
             let is_full = filter.most_bytes.is_some_and(|most| bytes > most) && !asks.is_empty();
             if is_full || asks.len() == filter.limit as usize {
                 more = true;
@@ -105,7 +106,7 @@ impl Reader {
     /// What people allowed for longer than once and an agent was told, of the latest asks, the newest first.
     pub fn lasting_approvals(&self) -> Result<Vec<Ask>, StoreError> {
         let sql = format!(
-            "SELECT * FROM asks WHERE n > (SELECT max(n) FROM asks) - ?1 AND state = 'answered' AND kind = 'permission'
+            "SELECT {ASK_COLUMNS} FROM asks WHERE n > (SELECT max(n) FROM asks) - ?1 AND state = 'answered' AND kind = 'permission'
              AND receipt IN ('delivered', 'confirmed') AND {} IN ('session', 'always')
              ORDER BY n DESC LIMIT ?2",
             self.connection.json_field("answer", "scope")

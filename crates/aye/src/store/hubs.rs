@@ -23,7 +23,7 @@ impl Reader {
         }
         let sql =
             "SELECT host, pid, version, greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::BIGINT,
-                          chain_key, agent_key, operator_token, config
+                          chain_key, agent_key, operator_token, config, telegram_token
                    FROM known_hubs WHERE seen_at > clock_timestamp() - INTERVAL '1 day' ORDER BY started_at, id";
         self.connection.all(sql, params![], |row| {
             let fingerprints = Fingerprints {
@@ -31,6 +31,7 @@ impl Reader {
                 agent_key: row.get(5)?,
                 operator_token: row.get(6)?,
                 config: row.get(7)?,
+                telegram_token: row.get(8)?,
             };
             let (host, pid, version, seen) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
             Ok(HubRow { host, pid, version, seen, fingerprints })

@@ -34,14 +34,33 @@ pub struct Begun {
     pub doubt: Option<Doubt>,
 }
 
-/// A trail that has no key yet, or whose key is gone, gets one, and a line that says so.
-pub fn begin(connection: &Connection, home: &Home, now: Timestamp) -> Result<Begun, OpenError> {
+/// A trail that has no key yet, or whose key is gone, gets one, and a line that says so. With `beside`, a connection to the
+/// same server, most is read before the others have to wait.
+pub fn begin(
+    connection: &Connection,
+    beside: Option<&Connection>,
+    home: &Home,
+    now: Timestamp,
+) -> Result<Begun, OpenError> {
     let key_error = |why| OpenError::Key { path: home.chain_key_file(), why };
+    let found = home.chain_key().map_err(key_error)?;
+    let mut early = match (beside, &found) {
+        (Some(beside), Some(file)) => read_early(beside, &file.key)?,
+        _ => None,
+    };
     let (file, begun) = connection.in_change(&home.database(), || {
         let left = audit::chain_head(connection)?;
         let (file, is_cut) = begin_in(connection, home, now)?;
         connection.mark_rows(&file.key, file.marks)?;
-        let (newest, standing) = (audit::chain_head(connection)?, Standing::read(connection, &file.key)?);
+        let newest = audit::chain_head(connection)?;
+        let caught_up = match early.take() {
+            Some((group, rows)) if newest == left => rows.catch_up(connection, group, &left)?,
+            _ => None,
+        };
+        let standing = match caught_up {
+            Some(rows) => rows,
+            None => Standing::read(connection, &file.key)?,
+        };
         // Where a part of the trail begins, nothing stood before it that is known.
         let is_known = file.marks == RowMarks::Standing && newest == left;
         let doubt = match is_cut {
@@ -63,6 +82,13 @@ pub fn begin(connection: &Connection, home: &Home, now: Timestamp) -> Result<Beg
         home.write_chain_key(&ChainKeyFile { marks: RowMarks::Standing, ..file }).map_err(key_error)?;
     }
     Ok(begun)
+}
+
+/// The rows that stand, and the group after which they do.
+fn read_early(connection: &Connection, key: &ChainKey) -> Result<Option<(u64, Standing)>, StoreError> {
+    let _moment = connection.moment()?;
+    let (group, _) = connection.look_at_head(&Chain::default())?;
+    group.map(|group| Ok((group, Standing::read(connection, key)?))).transpose()
 }
 
 /// The key, and whether lines are missing.
@@ -166,10 +192,13 @@ fn is_marked(connection: &Connection, file: &ChainKeyFile) -> Result<bool, Store
     Ok(matches!(kind.as_str(), KEYED | REKEYED) && names_it)
 }
 
+/// With the kinds spelled out: only then the index over such lines serves it.
+pub const LAST_KEY: &str =
+    "SELECT detail FROM audit WHERE kind IN ('chain.keyed', 'chain.rekeyed') ORDER BY seq DESC LIMIT 1";
+
 /// The name of the key that the trail was last written with.
 fn last_key(connection: &Connection) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT detail FROM audit WHERE kind IN (?1, ?2) ORDER BY seq DESC LIMIT 1";
-    let detail: Option<String> = connection.first(sql, params![KEYED, REKEYED], |row| row.get(0))?;
+    let detail: Option<String> = connection.first(LAST_KEY, params![], |row| row.get(0))?;
     let name = |detail: String| Ok(json(&detail)?["key"].as_str().unwrap_or("unknown").to_owned());
     detail.map(name).transpose()
 }

@@ -62,6 +62,7 @@ pub use tokens::{Session, TokenRow};
 pub use writer::MOST_UNAWAITED;
 pub use writer::{Place, Tx};
 
+pub use self::postgres::DatabaseRefused;
 use self::postgres::{Database, Listener, Presence, Purpose};
 use crate::config::{ConfigError, StoreSection};
 use crate::home::Home;
@@ -101,6 +102,13 @@ pub enum StoreError {
     Postgres(String),
     #[error("the database cannot be reached: {0}. Nothing was changed; it is tried again")]
     Away(String),
+    #[error(
+        "the database was changed by a newer aye, whose schema wants hubs that know number {oldest}; this one knows {known}. \
+         Replace this program by that version"
+    )]
+    Outdated { oldest: i64, known: i64 },
+    #[error("the hub ends before it could find out whether a change was recorded: {0}")]
+    Undecided(String),
     #[error("the store is closed")]
     Closed,
     #[error("a database operation panicked")]
@@ -193,7 +201,11 @@ impl Store {
             Some(server) => server.open()?,
             None => sqlite::open(path)?,
         };
-        let Begun { key, newest, group, seq, standing, doubt } = keying::begin(&connection, home, now)?;
+        // Read beside the writer: all hubs wait while it begins.
+        let beside = server.as_ref().map(|server| server.open_reader(Purpose::Read)).transpose()?;
+        let begun = keying::begin(&connection, beside.as_ref(), home, now)?;
+        drop(beside);
+        let Begun { key, newest, group, seq, standing, doubt } = begun;
         let head = Head::open(&home.chain_head_file(), newest).map_err(io)?;
         // In doubt, any session may have been another agent's.
         let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
@@ -243,9 +255,9 @@ impl Store {
         self.presence()?.away()
     }
 
-    /// Whether the database is not as this hub left it, so that it is neither read nor written.
-    pub fn is_behind(&self) -> bool {
-        self.presence().is_some_and(Presence::is_behind)
+    /// Why the database is neither read nor written although it is there, if so.
+    pub fn refused(&self) -> Option<DatabaseRefused> {
+        self.presence()?.refused()
     }
 
     /// How often the database was lost since the start; none if it is a file.

@@ -57,6 +57,11 @@ impl Reader {
         Self { connection, known: None }
     }
 
+    /// Whether the hub itself reads, whose database has the newest schema.
+    pub(super) fn is_the_hubs(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// The key of the trail; none for somebody who only looks.
     pub(super) fn key(&self) -> Option<&ChainKey> {
         self.shared().map(|shared| &shared.key)

@@ -2,7 +2,7 @@
 //! on the database; the few words that do are methods of `Connection`.
 
 use super::asks::unreadable;
-use super::postgres::{Postgres, values};
+use super::postgres::{self, Postgres, values};
 use super::{OpenError, StoreError, audit, sqlite};
 use crate::home::RowMarks;
 use aye_core::trail::{Chain, ChainKey};
@@ -91,22 +91,22 @@ pub fn containing(text: &str) -> String {
 /// One row of what was found.
 pub enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    Postgres(&'a postgres::Row),
+    Postgres(&'a tokio_postgres::Row),
 }
 
 /// A column by its name, or by its place, which is quicker.
 pub trait Column: rusqlite::RowIndex {
-    fn place(&self, row: &postgres::Row) -> Option<usize>;
+    fn place(&self, row: &tokio_postgres::Row) -> Option<usize>;
 }
 
 impl Column for &str {
-    fn place(&self, row: &postgres::Row) -> Option<usize> {
+    fn place(&self, row: &tokio_postgres::Row) -> Option<usize> {
         row.columns().iter().position(|column| column.name() == *self)
     }
 }
 
 impl Column for usize {
-    fn place(&self, _: &postgres::Row) -> Option<usize> {
+    fn place(&self, _: &tokio_postgres::Row) -> Option<usize> {
         Some(*self)
     }
 }
@@ -126,17 +126,6 @@ impl Row<'_> {
                 Some(place) => values::column(row, place),
                 None => Err(StoreError::Unreadable("a column is missing".to_owned())),
             },
-        }
-    }
-
-    /// A column that a database of an older version, opened only to look, does not have.
-    pub fn newer<T: FromSql>(&self, column: &str) -> Result<Option<T>, StoreError> {
-        match self {
-            Self::Sqlite(row) => match row.get(column) {
-                Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
-                read => Ok(read?),
-            },
-            Self::Postgres(_) => self.get(column),
         }
     }
 }
@@ -352,17 +341,20 @@ impl Connection {
         }
     }
 
-    /// The last group that was committed, where they have numbers, and whether this line is in the trail.
+    /// The last group that was committed, where they have numbers, and whether this line is in the trail. Refuses a schema
+    /// that asks for newer hubs than this one.
     pub fn look_at_head(&self, newest: &Chain) -> Result<(Option<u64>, bool), StoreError> {
         let group = match self {
             Self::Sqlite(_) => return Ok((None, audit::has_line(self, newest)?)),
             Self::Postgres(_) => {
-                "SELECT n, EXISTS (SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2) FROM commits"
+                "SELECT n, EXISTS (SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2), (SELECT oldest FROM schema_version)
+                 FROM commits"
             }
         };
-        let read = |row: &Row| Ok((row.get::<i64>(0)?, row.get::<bool>(1)?));
+        let read = |row: &Row| Ok((row.get::<i64>(0)?, row.get::<bool>(1)?, row.get(2)?));
         let found = self.first(group, params![newest.lines, newest.head], read)?;
-        let (group, has_line) = found.unwrap_or_default();
+        let (group, has_line, oldest) = found.unwrap_or_default();
+        postgres::check_oldest(oldest)?;
         Ok((Some(group.cast_unsigned()), has_line || newest.lines == 0))
     }
 
@@ -489,6 +481,18 @@ impl Connection {
             // Who may change the schema there may do everything else as well.
             Self::Postgres(_) => Ok(Vec::new()),
         }
+    }
+
+    /// These columns, as far as the table has them; a database of an earlier version, opened only to look, may not have all.
+    /// Those that are missing are read as NULL.
+    pub fn present_columns(&self, table: &str, columns: &str) -> Result<String, StoreError> {
+        let Self::Sqlite(connection) = self else { return Ok(columns.to_owned()) };
+        let mut present = Vec::new();
+        for column in columns.split(", ") {
+            let is_there = connection.column_exists(None, table, column)?;
+            present.push(if is_there { column } else { "NULL" });
+        }
+        Ok(present.join(", "))
     }
 
     pub fn has_table(&self, table: &str) -> Result<bool, StoreError> {

@@ -171,6 +171,21 @@ impl Standing {
         after: u64,
         chain: &Chain,
     ) -> Result<Vec<String>, StoreError> {
+        let mut tokens = self.apply(connection, after)?;
+        match is_as_left(connection, self, chain) {
+            Ok(true) => self.keep(),
+            failed => {
+                self.give_up(0);
+                failed?;
+                tokens = self.tokens();
+                self.read_anew(connection, chain)?;
+            }
+        }
+        Ok(tokens.into_iter().filter(|token| !self.has_token(token)).collect())
+    }
+
+    /// Applies what was changed in the groups after this one. Returns the tokens that this was about.
+    fn apply(&self, connection: &Connection, after: u64) -> Result<Vec<String>, StoreError> {
         let mut tokens = Vec::new();
         let sql = "SELECT n, rows_of, name, mac FROM stood WHERE n > ?1 ORDER BY n, i";
         connection.all(sql, params![after], |row| {
@@ -182,16 +197,20 @@ impl Standing {
             }
             Ok(())
         })?;
-        match is_as_left(connection, self, chain) {
-            Ok(true) => self.keep(),
-            failed => {
-                self.give_up(0);
-                failed?;
-                tokens = self.tokens();
-                self.read_anew(connection, chain)?;
-            }
-        }
-        Ok(tokens.into_iter().filter(|token| !self.has_token(token)).collect())
+        Ok(tokens)
+    }
+
+    /// These rows with what was changed in the groups after this one, if that makes them those that stood at this line.
+    pub fn catch_up(
+        self,
+        connection: &Connection,
+        after: u64,
+        chain: &Chain,
+    ) -> Result<Option<Self>, StoreError> {
+        self.apply(connection, after)?;
+        self.keep();
+        self.begin(0);
+        Ok(is_as_left(connection, &self, chain)?.then_some(self))
     }
 
     /// Where the log of changes does not go back so far, or was changed, the rows themselves must do.

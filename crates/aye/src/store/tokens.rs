@@ -8,6 +8,7 @@ use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Role, Surface, Text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// What makes a token a browser's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,10 +130,7 @@ impl Reader {
 
     /// The tokens in force that the hub itself made.
     pub fn tokens_in_force(&self) -> Result<Vec<TokenRow>, StoreError> {
-        let sql = format!(
-            "SELECT {}, kept FROM tokens WHERE revoked_at IS NULL ORDER BY created_at",
-            TOKENS.selected()
-        );
+        let sql = format!("SELECT {TOKEN_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at");
         self.own_rows(&TOKENS, &sql, params![], read_row)
     }
 
@@ -144,9 +142,10 @@ impl Reader {
 
     /// The same token alone.
     pub fn token_in_force(&self, id: &str) -> Result<Option<TokenRow>, StoreError> {
-        let sql =
-            format!("SELECT {}, kept FROM tokens WHERE id = ?1 AND revoked_at IS NULL", TOKENS.selected());
-        Ok(self.own_rows(&TOKENS, &sql, params![id], read_row)?.pop())
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            format!("SELECT {TOKEN_COLUMNS} FROM tokens WHERE id = ?1 AND revoked_at IS NULL")
+        });
+        Ok(self.own_rows(&TOKENS, &SQL, params![id], read_row)?.pop())
     }
 
     /// Whether this token counts now, inside the change that asks.
@@ -156,26 +155,37 @@ impl Reader {
 
     /// Every token, and when it was revoked.
     pub fn tokens(&self) -> Result<Vec<(TokenRow, Option<Timestamp>)>, StoreError> {
-        self.rows("tokens", "SELECT * FROM tokens ORDER BY created_at", params![], |row| {
-            Ok((read_row(row)?, row.get::<Option<i64>>("revoked_at")?.map(time).transpose()?))
+        let columns = match self.is_the_hubs() {
+            true => TOKEN_COLUMNS.to_owned(),
+            false => self.connection.present_columns("tokens", TOKEN_COLUMNS)?,
+        };
+        let sql = format!("SELECT {columns} FROM tokens ORDER BY created_at");
+        self.rows("tokens", &sql, params![], |row| {
+            Ok((read_row(row)?, row.get::<Option<i64>>(REVOKED_AT)?.map(time).transpose()?))
         })
     }
 }
 
+/// What is read of a token: its MAC, what the MAC is over, and the rest. Named one by one, because a server refuses a prepared
+/// `*` once a newer hub has added a column.
+const TOKEN_COLUMNS: &str = "mac, id, hash, role, agent, name, surface, created_at, expires_at, public_key, origin, kept, \
+     revoked_at";
+const REVOKED_AT: usize = 12;
+
 fn read_row(row: &Row) -> Result<TokenRow, StoreError> {
-    let agent: Option<String> = row.get("agent")?;
-    let surface: Option<String> = row.get("surface")?;
+    let agent: Option<String> = row.get(4)?;
+    let surface: Option<String> = row.get(6)?;
     Ok(TokenRow {
-        id: row.get("id")?,
-        hash: row.get("hash")?,
-        role: row.get::<String>("role")?.parse().map_err(unreadable)?,
+        id: row.get(1)?,
+        hash: row.get(2)?,
+        role: row.get::<String>(3)?.parse().map_err(unreadable)?,
         agent: agent.map(AgentId::try_from).transpose().map_err(unreadable)?,
-        name: Text::try_from(row.get::<String>("name")?).map_err(unreadable)?,
+        name: Text::try_from(row.get::<String>(5)?).map_err(unreadable)?,
         surface: surface.as_deref().and_then(Surface::named),
-        session: session(row.newer("public_key")?, row.newer("origin")?)?,
-        kept: row.get("kept")?,
-        created_at: time(row.get("created_at")?)?,
-        expires_at: row.newer::<i64>("expires_at")?.map(time).transpose()?,
+        session: session(row.get(9)?, row.get(10)?)?,
+        kept: row.get(11)?,
+        created_at: time(row.get(7)?)?,
+        expires_at: row.get::<Option<i64>>(8)?.map(time).transpose()?,
     })
 }
 
@@ -183,4 +193,15 @@ fn session(key: Option<Vec<u8>>, origin: Option<String>) -> Result<Option<Sessio
     let (Some(key), Some(origin)) = (key, origin) else { return Ok(None) };
     let key = PublicKey::from_point(key).ok_or_else(|| unreadable("a session's key is not one"))?;
     Ok(Some(Session { key, origin }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tokens_columns_begin_with_what_its_mac_is_over() {
+        assert!(TOKEN_COLUMNS.starts_with(&format!("{}, kept, ", TOKENS.selected())));
+        assert_eq!(TOKEN_COLUMNS.split(", ").nth(REVOKED_AT), Some("revoked_at"));
+    }
 }

@@ -6,6 +6,7 @@ pub mod previews;
 use super::App;
 use super::json::{Failure, PathId, Reply, ok};
 use crate::protocol::{Failed, Health, Reason};
+use crate::store::DatabaseRefused;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -17,14 +18,18 @@ const AWAY: &str =
 const BEHIND: &str = "The database is not as this hub left it, so the hub neither reads nor writes: an older state was put \
                       back. Whoever operates it can look with `aye verify`.";
 
+const OUTDATED: &str = "A newer version of aye has changed the database, and this hub is too old to use it. Whoever operates \
+                        it can replace the program and restart the hub.";
+
 /// Anything but 200 has a load balancer send its requests to another hub.
 pub async fn health(State(app): State<App>) -> Result<Reply<Health>, Failure> {
-    let (reason, words) = match (app.hub.away(), app.hub.is_behind()) {
-        (None, false) => {
+    let (reason, words) = match (app.hub.away(), app.hub.database_refused()) {
+        (None, None) => {
             return Ok(ok(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() }));
         }
         (Some(_), _) => (Reason::DatabaseAway, AWAY),
-        (None, true) => (Reason::DatabaseBehind, BEHIND),
+        (None, Some(DatabaseRefused::IsBehind)) => (Reason::DatabaseBehind, BEHIND),
+        (None, Some(DatabaseRefused::NeedsNewerHub)) => (Reason::DatabaseBehind, OUTDATED),
     };
     let why = Failed { reason: Some(reason), ..Failed::new(words) };
     Err(Failure { status: StatusCode::SERVICE_UNAVAILABLE, why })

@@ -58,6 +58,13 @@ fn compare(hubs: &[HubRow], own: &Fingerprints) -> Finding {
         lines.push("config.toml differs between the hubs and this AYE_HOME: which rules decide depends on who is asked".into());
         mend.push("make config.toml the same everywhere; it takes effect when you save it");
     }
+    // A hub may run without Telegram, but all that use it must have the same bot.
+    let bots =
+        hubs.iter().map(|hub| &hub.fingerprints).chain([own]).filter_map(|of| of.telegram_token.as_ref());
+    if bots.collect::<BTreeSet<_>>().len() > 1 {
+        lines.push("telegram.token differs between the hubs and this AYE_HOME: which bot people talk to depends on the hub".into());
+        mend.push("copy the token of the bot from one AYE_HOME to all others");
+    }
     if versions.len() > 1 {
         lines.push("they are not of the same version".into());
         mend.push("upgrade the others, one after the other");
@@ -86,6 +93,7 @@ mod tests {
             chain_key: some("k"),
             agent_key: some(agent),
             operator_token: some("t"),
+            telegram_token: some("b"),
             config: some(config),
         }
     }
@@ -111,6 +119,12 @@ mod tests {
         assert!(!compare(std::slice::from_ref(&same), &of("z", "c")).fine);
         let config = compare(&[same.clone(), hub("b", 1, &of("x", "d"))], &of("x", "c"));
         assert!(config.fine && config.notable && config.found.contains("config.toml differs between"));
+        let mut other_bot = of("x", "c");
+        other_bot.telegram_token = Some("other".to_owned());
+        let bots = compare(&[same.clone(), hub("b", 1, &other_bot)], &of("x", "c"));
+        assert!(bots.fine && bots.found.contains("telegram.token differs between"), "{}", bots.found);
+        let none = Fingerprints { telegram_token: None, ..of("x", "c") };
+        assert!(!compare(&[same.clone(), hub("b", 1, &none)], &of("x", "c")).notable);
         let newer = HubRow { version: "1.1.0".into(), ..hub("b", 1, &of("x", "c")) };
         let versions = compare(&[same, newer], &of("x", "c"));
         assert!(versions.fine && versions.found.contains("not of the same version"));

@@ -5,6 +5,7 @@ use super::policy::decision;
 use super::*;
 use crate::protocol::ReportNumber;
 use aye_testkit::postgres::Cluster;
+use aye_testkit::proxy::Proxy;
 
 impl Desk {
     /// Another hub on the same database, as another machine has it.
@@ -28,6 +29,13 @@ pub(super) fn second_home(desk: &Desk) -> tempfile::TempDir {
     }
     std::fs::copy(desk.dir.path().join("agent.key"), second.path().join("agent.key")).unwrap();
     second
+}
+
+/// Sees all changes after the start, up to this one, each once and in order.
+async fn sees_all(follower: &mut Follower, begun: u64, last: u64) {
+    for seq in begun + 1..=last {
+        assert_eq!(next_change(follower).await.seq, seq);
+    }
 }
 
 async fn two() -> (Desk, Desk) {
@@ -182,8 +190,26 @@ async fn a_hub_that_was_far_behind_learns_all_and_its_followers_miss_nothing() {
         first.raise(&format!("k{n}"), None).await;
     }
     let last = first.hub.last_seq().await.unwrap();
-    for seq in begun + 1..=last {
-        assert_eq!(next_change(&mut follower).await.seq, seq);
+    sees_all(&mut follower, begun, last).await;
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn followers_miss_nothing_where_connections_that_listen_are_cut() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let second = first.beside().await;
+    let mut follower = second.hub.follow();
+    let mut begun = second.hub.last_seq().await.unwrap();
+    follower.has_seen(begun);
+    for n in 0..4 {
+        assert!(cluster.cut_listeners(&name_in(&url)) > 0 || n > 0);
+        first.raise(&format!("k{n}"), None).await;
+        let last = first.hub.last_seq().await.unwrap();
+        sees_all(&mut follower, begun, last).await;
+        begun = last;
     }
     close(&[&first, &second]).await;
 }
@@ -230,6 +256,32 @@ async fn a_text_whose_pieces_come_to_two_hubs_is_one_text_and_stays_complete() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which scripts/test installs"]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn followers_miss_nothing_where_notifications_get_lost() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let (dir, proxy) = (second_home(&first), Proxy::to(&cluster.socket()));
+    let section = format!("[store]\nurl = \"{}\"\n", cluster.through(&proxy, &url));
+    std::fs::write(Home::at(dir.path()).config(), section).unwrap();
+    proxy.lose_notifications();
+    let hub = open(&dir, &first.clock).await;
+    let second = Desk { dir, clock: first.clock.clone(), hub };
+    let mut follower = second.hub.follow();
+    let begun = second.hub.last_seq().await.unwrap();
+    follower.has_seen(begun);
+    for n in 0..3 {
+        first.raise(&format!("k{n}"), None).await;
+    }
+    let last = first.hub.last_seq().await.unwrap();
+    sees_all(&mut follower, begun, last).await;
+    eventually("a notification to get lost", || (proxy.notifications_lost() > 0).then_some(()));
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
 async fn a_report_that_one_hub_wrote_adds_nothing_when_it_comes_again_to_another() {
     let (first, second) = two().await;
     let first = first.talks().await;
@@ -243,6 +295,120 @@ async fn a_report_that_one_hub_wrote_adds_nothing_when_it_comes_again_to_another
     let ids: Vec<_> = kept(&second).await.iter().map(|event| event["id"].clone()).collect();
     assert_eq!(ids, [1, 2, 3, 4]);
     close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_process_of_another_machine_with_the_same_name_is_not_looked_at() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let desk = Desk::on(&url).await;
+    let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    for name in ["here", "there"] {
+        let told = Registration { pid: Some(process.id()), ..on_this_machine() };
+        desk.hub.register(agent(name), told).await.unwrap();
+    }
+    cluster.sql(&name_in(&url), "UPDATE processes SET place = 'elsewhere' WHERE agent = 'there'");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    desk.hub.tick().await.unwrap();
+    let state = |name: &'static str| {
+        let hub = desk.hub.clone();
+        async move { hub.agent(name).await.unwrap().state }
+    };
+    assert_eq!(state("here").await, aye_core::AgentState::Ended);
+    assert_ne!(state("there").await, aye_core::AgentState::Ended);
+    close(&[&desk]).await;
+}
+
+/// In the tables that hubs read and write all the time.
+const NEWER_COLUMNS: &str = "
+    ALTER TABLE asks ADD COLUMN newer TEXT; ALTER TABLE tokens ADD COLUMN newer TEXT; ALTER TABLE agents ADD COLUMN newer TEXT;
+    ALTER TABLE audit ADD COLUMN newer TEXT; ALTER TABLE outbox ADD COLUMN newer TEXT; ALTER TABLE grants ADD COLUMN newer TEXT;
+    ALTER TABLE processes ADD COLUMN newer TEXT; ALTER TABLE passkeys ADD COLUMN newer TEXT;
+    UPDATE schema_version SET version = 99";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn hubs_go_on_while_a_newer_one_adds_columns() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let first = Desk::on(&url).await;
+    let second = first.beside().await;
+    let mut follower = second.hub.follow();
+    let begun = second.hub.last_seq().await.unwrap();
+    follower.has_seen(begun);
+    let operator = aye_core::Role::Operator;
+    for round in ["before", "after"] {
+        let token = first.hub.create_token(operator, Text::try_from(round).unwrap(), "test").await.unwrap();
+        for (desk, place) in [(&first, "first"), (&second, "second")] {
+            // More often than there are connections.
+            for n in 0..6 {
+                let key = format!("{round}-{place}-{n}");
+                let ask = desk.hub.raise(raise("agent", &key, "1. x", None)).await.unwrap().ask;
+                assert!(desk.hub.ask(&ask.id).await.unwrap().state.is_open());
+                desk.answer(&ask, "no").await.unwrap();
+                let filter = AskFilter { limit: 100, ..AskFilter::default() };
+                assert!(!desk.hub.asks(filter).await.unwrap().asks.is_empty());
+                assert!(desk.hub.tokens().await.unwrap().iter().any(|it| it.name.as_str() == round));
+                desk.hub.tick().await.unwrap();
+            }
+            assert!(desk.hub.credential(&token).await.unwrap().is_some());
+        }
+        if round == "before" {
+            cluster.sql(&name_in(&url), NEWER_COLUMNS);
+        }
+    }
+    let last = first.hub.last_seq().await.unwrap();
+    sees_all(&mut follower, begun, last).await;
+    close(&[&first, &second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_running_hub_that_a_newer_schema_excludes_neither_reads_nor_writes() {
+    let cluster = Cluster::shared();
+    let url = cluster.new_database();
+    let desk = Desk::on(&url).await;
+    let ask = desk.raise("k", None).await;
+    let oldest = cluster.sql(&name_in(&url), "SELECT oldest FROM schema_version");
+    cluster.sql(&name_in(&url), "UPDATE schema_version SET oldest = 99");
+    let refused = desk.answer(&ask, "no").await.unwrap_err();
+    assert!(matches!(refused, Problem::Store(StoreError::Outdated { oldest: 99, .. })), "{refused}");
+    let refused = desk.hub.ask(&ask.id).await.unwrap_err();
+    assert!(matches!(refused, Problem::Store(StoreError::Outdated { .. })), "{refused}");
+    cluster.sql(&name_in(&url), &format!("UPDATE schema_version SET oldest = {oldest}"));
+    assert_eq!(desk.answer(&ask, "no").await.unwrap().state.name(), "answered");
+    close(&[&desk]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which scripts/test installs"]
+async fn a_hub_that_starts_while_others_write_knows_all_that_they_wrote() {
+    let first = Desk::on(&Cluster::shared().new_database()).await;
+    let operator = aye_core::Role::Operator;
+    let writing = TaskTracker::new().spawn({
+        let hub = first.hub.clone();
+        async move {
+            let mut tokens = Vec::new();
+            for n in 0..30 {
+                let name = Text::try_from(format!("t{n}")).unwrap();
+                tokens.push(hub.create_token(operator, name, "test").await.unwrap());
+            }
+            tokens
+        }
+    });
+    let mut desks = Vec::new();
+    while !writing.is_finished() {
+        let desk = first.beside().await;
+        desk.hub.close().await;
+        desks.push(desk);
+    }
+    let last = first.beside().await;
+    for token in writing.await.unwrap() {
+        assert!(last.hub.credential(&token).await.unwrap().is_some());
+    }
+    close(&[&first, &last]).await;
 }
 
 /// The name of the database, for what a test does in it by hand.

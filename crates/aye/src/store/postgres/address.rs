@@ -3,12 +3,12 @@
 use super::failure::in_words;
 use super::password;
 use super::tls::Tls;
-use postgres::Config;
-use postgres::config::{Host, SslMode};
 use std::error::Error;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A peer that does not answer is given up after this.
@@ -30,16 +30,16 @@ pub fn read(
         return Err("its URL does not begin with postgres://".to_owned());
     }
     // Whoever wants TLS at all gets the certificate checked, name included.
-    let plain = url.replace("sslmode=verify-full", "sslmode=require");
-    let plain = plain.replace("sslmode=verify-ca", "sslmode=require");
+    let (plain, names_sslmode) = with_plain_sslmode(url);
     let config = Config::from_str(&plain);
-    let cause = |error: postgres::Error| error.source().map_or_else(|| in_words(&error), ToString::to_string);
+    let cause =
+        |error: tokio_postgres::Error| error.source().map_or_else(|| in_words(&error), ToString::to_string);
     let mut config = config.map_err(|error| format!("its URL is not understood: {}", cause(error)))?;
     if config.get_hosts().is_empty() {
         return Err("its URL names no host".to_owned());
     }
     if config.get_user().is_none() {
-        config.user(&variable("PGUSER").unwrap_or_else(|| crate::home::user_name().to_string()));
+        config.user(variable("PGUSER").unwrap_or_else(|| crate::home::user_name().to_string()));
     }
     if config.get_password().is_none()
         && let Some(password) = password::find(&config, password_file, variable)?
@@ -51,7 +51,7 @@ pub fn read(
         Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
     });
     // Across a network nothing is sent in the clear unless the URL says so itself.
-    if !url.contains("sslmode=") {
+    if !names_sslmode {
         config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
     }
     let tls = match config.get_ssl_mode() {
@@ -66,6 +66,18 @@ pub fn read(
         .keepalives_retries(4)
         .tcp_user_timeout(SILENT_FOR);
     Ok((config, tls))
+}
+
+/// The URL with an `sslmode` that the library knows, and whether it names one. Only the options at its end are looked at: a
+/// password may contain the same words.
+fn with_plain_sslmode(url: &str) -> (String, bool) {
+    let Some((place, options)) = url.split_once('?') else { return (url.to_owned(), false) };
+    let names_sslmode = options.split('&').any(|option| option.starts_with("sslmode="));
+    let plain = options.split('&').map(|option| match option {
+        "sslmode=verify-full" | "sslmode=verify-ca" => "sslmode=require",
+        other => other,
+    });
+    (format!("{place}?{}", plain.collect::<Vec<_>>().join("&")), names_sslmode)
 }
 
 /// Where a database is, without secrets.
@@ -101,6 +113,14 @@ mod tests {
         assert_eq!(mode("postgres://aye@localhost/aye"), Ok(SslMode::Disable));
         assert_eq!(mode("postgres:///aye?host=/run/postgresql"), Ok(SslMode::Disable));
         assert_eq!(mode("postgres://aye@localhost/aye?sslmode=require"), Ok(SslMode::Require));
+        assert_eq!(mode("postgres://aye@db.example/aye?user=x&sslmode=disable"), Ok(SslMode::Disable));
+        assert_eq!(mode("postgres://aye:sslmode=disable@db.example/aye"), Ok(SslMode::Require));
+    }
+
+    #[test]
+    fn a_password_that_reads_like_an_option_stays_as_it_is() {
+        let config = read("postgres://aye:sslmode=verify-full@db.example/aye", None, &|_| None).unwrap().0;
+        assert_eq!(config.get_password(), Some(&b"sslmode=verify-full"[..]));
     }
 
     #[test]

@@ -2,24 +2,26 @@
 
 use super::super::StoreError;
 use super::super::sql::{Params, Row};
+use super::client::{ANSWERS_WITHIN, Client, READS_WITHIN, WORKS_WITHIN, lost};
 use super::values::{Param, translated};
-use super::{CHANNEL, Database, Purpose};
+use super::{CHANNEL, Database, Purpose, check_oldest};
 use crate::random::random_hex;
 use aye_core::trail::Chain;
-use postgres::fallible_iterator::FallibleIterator;
-use postgres::types::ToSql;
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow, Statement};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, Statement};
 
 /// Statements with conditions that somebody chose are many.
 const MOST_STATEMENTS: usize = 200;
 /// Between two attempts to find out whether a commit took place.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How long a group waits for locks other than the one on the head row: all hubs wait for it meanwhile.
+const GROUP_LOCK_TIMEOUT: &str = "1500ms";
 
 pub struct Postgres {
     database: Arc<Database>,
@@ -27,7 +29,7 @@ pub struct Postgres {
     session: RefCell<Option<Session>>,
     /// The number of the group that is under way.
     group: Cell<u64>,
-    /// By which it is known again.
+    /// The random mark of that group, by which it is found again.
     mark: RefCell<String>,
 }
 
@@ -52,18 +54,27 @@ impl Postgres {
         self.group.get()
     }
 
+    /// How long a single call may take.
+    fn deadline(&self) -> Duration {
+        match self.purpose {
+            Purpose::Write | Purpose::Listen | Purpose::Beside => ANSWERS_WITHIN,
+            Purpose::Read => READS_WITHIN,
+            Purpose::Look => WORKS_WITHIN,
+        }
+    }
+
     fn with<T: Send>(
         &self,
-        work: impl FnOnce(&mut Client) -> Result<T, postgres::Error> + Send,
+        work: impl AsyncFnOnce(&mut tokio_postgres::Client) -> Result<T, StoreError> + Send,
     ) -> Result<T, StoreError> {
-        let mut session = self.session.borrow_mut();
+        let (within, mut session) = (self.deadline(), self.session.borrow_mut());
         let Some(Session { client, .. }) = &mut *session else { return Err(lost()) };
         // The hub has threads for this; who only looks may be anywhere.
         if self.purpose == Purpose::Look && Handle::try_current().is_ok() {
-            let done = std::thread::scope(|scope| scope.spawn(|| work(client)).join());
-            return Ok(done.map_err(|_| StoreError::Panicked)??);
+            let done = std::thread::scope(|scope| scope.spawn(|| client.run(within, work)).join());
+            return done.map_err(|_| StoreError::Panicked)?;
         }
-        Ok(work(client)?)
+        client.run(within, work)
     }
 
     fn prepared(&self, sql: &str, params: Params) -> Result<Statement, StoreError> {
@@ -72,7 +83,7 @@ impl Postgres {
             return Ok(statement);
         }
         let text = translated(sql, params);
-        let statement = self.with(|client| client.prepare(&text))?;
+        let statement = self.with(async |client| Ok(client.prepare(&text).await?))?;
         if let Some(Session { statements, .. }) = &mut *self.session.borrow_mut() {
             if statements.len() >= MOST_STATEMENTS {
                 statements.clear();
@@ -82,11 +93,20 @@ impl Postgres {
         Ok(statement)
     }
 
+    /// Statements that were prepared for a table as it was before a migration are refused by the server, so they are
+    /// prepared anew after a failure that may be one of that kind.
+    fn forget_statements(&self, error: &StoreError) {
+        if let (StoreError::Away(_), Some(session)) = (error, &mut *self.session.borrow_mut()) {
+            session.statements.clear();
+        }
+    }
+
     pub fn execute(&self, sql: &str, params: Params) -> Result<usize, StoreError> {
         let values = Param::all(params)?;
         let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let statement = self.prepared(sql, params)?;
-        let changed = self.with(|client| client.execute(&statement, &values))?;
+        let changed = self.with(async |client| Ok(client.execute(&statement, &values).await?));
+        let changed = changed.inspect_err(|error| self.forget_statements(error))?;
         usize::try_from(changed).map_err(|error| StoreError::Unreadable(error.to_string()))
     }
 
@@ -100,7 +120,8 @@ impl Postgres {
         let values = Param::all(params)?;
         let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let statement = self.prepared(sql, params)?;
-        let rows = self.with(|client| client.query(&statement, &values))?;
+        let rows = self.with(async |client| Ok(client.query(&statement, &values).await?));
+        let rows = rows.inspect_err(|error| self.forget_statements(error))?;
         for row in rows {
             if each(&Row::Postgres(&row))?.is_break() {
                 break;
@@ -111,7 +132,7 @@ impl Postgres {
 
     /// Statements without parameters and without rows.
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
-        self.with(|client| client.batch_execute(sql))
+        self.with(async |client| Ok(client.batch_execute(sql).await?))
     }
 
     /// Begins to read what is there at one moment.
@@ -127,14 +148,17 @@ impl Postgres {
             "BEGIN ISOLATION LEVEL READ COMMITTED;
              WITH next AS (UPDATE commits SET n = n + 1 WHERE one = 1 RETURNING n)
              INSERT INTO groups (n, mark) SELECT n, '{mark}' FROM next RETURNING n;
+             SET LOCAL lock_timeout = '{GROUP_LOCK_TIMEOUT}';
+             SELECT oldest FROM schema_version;
              SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
         );
+        let begin = || self.with(async |client| Ok(client.simple_query(&sql).await?));
         self.connect()?;
-        let begun = match self.with(|client| client.simple_query(&sql)) {
+        let begun = match begin() {
             // A client learns only when it is used that its connection has ended; then there is nothing to lose yet.
             Err(StoreError::Away(_)) if self.run("ROLLBACK").is_err() => {
                 self.connect()?;
-                self.with(|client| client.simple_query(&sql))
+                begin()
             }
             begun => begun,
         };
@@ -157,20 +181,24 @@ impl Postgres {
         }
     }
 
-    /// Commits the group, and wakes the other hubs. If the connection breaks over it, the group's mark tells whether it took
-    /// place.
+    /// Commits the group, and wakes the other hubs. Whatever goes wrong, the caller is told what became of the group: if the
+    /// connection did not survive it, by the group's mark.
     pub fn commit(&self) -> Result<(), StoreError> {
         let commit = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.group.get());
         let Err(why) = self.run(&commit) else { return Ok(()) };
-        if !matches!(why, StoreError::Away(_)) {
+        // Only a session that goes on has heard what the server made of the commit. One that the server ended, for whatever
+        // reason, may have been ended after the commit was written.
+        if self.run("ROLLBACK").is_ok() {
             return Err(why);
         }
         tracing::warn!(%why, "the connection broke during a commit; looking whether it took place");
         loop {
             match self.has_committed() {
                 Ok(true) => return Ok(()),
-                Ok(false) => return Err(why),
-                Err(error) if self.database.is_closing() => return Err(error),
+                Ok(false) => return Err(is_away(why)),
+                Err(error) if self.database.is_closing() => {
+                    return Err(StoreError::Undecided(error.to_string()));
+                }
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
@@ -180,12 +208,13 @@ impl Postgres {
     fn has_committed(&self) -> Result<bool, StoreError> {
         self.connect()?;
         let (group, mark) = (self.group.get().cast_signed(), self.mark.borrow().clone());
-        let found = self.with(|client| {
-            let mut tx = client.transaction()?;
-            tx.query_one("SELECT n FROM commits FOR UPDATE", &[])?;
-            let found = tx.query_opt("SELECT 1 FROM groups WHERE n = $1 AND mark = $2", &[&group, &mark])?;
+        let found = self.with(async |client| {
+            let tx = client.transaction().await?;
+            tx.query_one("SELECT n FROM commits FOR UPDATE", &[]).await?;
+            let sql = "SELECT 1 FROM groups WHERE n = $1 AND mark = $2";
+            let found = tx.query_opt(sql, &[&group, &mark]).await?;
             // Waits for the standby, where there is one, beyond what the group itself may have waited for.
-            tx.commit()?;
+            tx.commit().await?;
             Ok(found)
         })?;
         Ok(found.is_some())
@@ -194,14 +223,10 @@ impl Postgres {
     /// Waits until another hub has committed, but no longer than this. Returns the number of the newest group that was heard of.
     pub fn wait_for_news(&self, within: Duration) -> Result<Option<u64>, StoreError> {
         self.connect()?;
-        self.with(|client| {
-            let mut notifications = client.notifications();
-            let first = notifications.timeout_iter(within).next()?;
-            let more = notifications.iter();
-            let all: Vec<_> = more.collect()?;
-            let numbers = first.iter().chain(&all).filter_map(|it| it.payload().parse().ok());
-            Ok(numbers.max())
-        })
+        match &mut *self.session.borrow_mut() {
+            Some(session) => session.client.wait_for_news(within),
+            None => Err(lost()),
+        }
     }
 
     pub fn roll_back(&self) {
@@ -230,22 +255,27 @@ impl Postgres {
     }
 }
 
-/// The number of a group, and the newest line of the trail.
+/// The number of a group, and the newest line of the trail, unless the schema asks for newer hubs than this one.
 fn read_begun(messages: &[SimpleQueryMessage]) -> Result<(u64, Chain), StoreError> {
     let mut rows = messages.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
     let number = |row: Option<&SimpleQueryRow>| row.and_then(|row| row.get(0)).and_then(|n| n.parse().ok());
-    let group = number(rows.next());
+    let (group, oldest) = (number(rows.next()), number(rows.next()));
     let group = group.ok_or_else(|| StoreError::Unreadable("the groups are not counted".to_owned()))?;
+    check_oldest(oldest.map(u64::cast_signed))?;
     let chain =
         rows.next().and_then(|row| Some(Chain { lines: number(Some(row))?, head: row.get(1)?.to_owned() }));
     Ok((group, chain.unwrap_or_default()))
 }
 
-fn lost() -> StoreError {
-    StoreError::Away("the connection is lost".to_owned())
+/// The connection is gone, whatever the server said last, and so it is tried again.
+fn is_away(why: StoreError) -> StoreError {
+    match why {
+        why @ StoreError::Away(_) => why,
+        why => StoreError::Away(why.to_string()),
+    }
 }
 
 impl Drop for Postgres {

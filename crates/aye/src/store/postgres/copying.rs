@@ -3,15 +3,17 @@
 
 use super::super::moving::{TABLES, Table};
 use super::super::sql;
-use super::failure::{in_words, no_connection};
+use super::client::{Client, WORKS_WITHIN};
+use super::failure::{in_words, no_migration};
 use super::values::Param;
 use super::{Database, MIGRATION_LOCK, OpenError, Purpose, StoreError, version_in};
 use aye_core::trail::Chain;
-use postgres::binary_copy::BinaryCopyInWriter;
-use postgres::types::ToSql;
-use postgres::{Client, Transaction};
 use rusqlite::types::Value;
+use std::pin::pin;
 use std::sync::Arc;
+use tokio_postgres::Transaction;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::ToSql;
 
 /// Held while a copy is under way: any number that others of the same database do not use.
 const COPY_LOCK: i64 = 0x6179_6500_0003;
@@ -46,8 +48,8 @@ pub struct Target {
 }
 
 /// Refuses a database whose copy was cut off: a hub would work with a part of what was there.
-pub fn refuse_unfinished(database: &Database, tx: &mut Transaction) -> Result<(), OpenError> {
-    match origin(tx).map_err(|error| database.wrong(in_words(&error)))? {
+pub async fn refuse_unfinished(database: &Database, tx: &Transaction<'_>) -> Result<(), OpenError> {
+    match origin(tx).await.map_err(|error| database.wrong(in_words(&error)))? {
         None => Ok(()),
         Some(_) => Err(database.wrong(
             "a copy into it was cut off, and so it is not whole. Run `aye store copy` again with the home that is copied; \
@@ -57,12 +59,12 @@ pub fn refuse_unfinished(database: &Database, tx: &mut Transaction) -> Result<()
 }
 
 /// What is being copied into this database.
-fn origin(tx: &mut Transaction) -> Result<Option<Origin>, postgres::Error> {
-    let is_there = tx.query_one("SELECT to_regclass('copy_of') IS NOT NULL", &[])?;
+async fn origin(tx: &Transaction<'_>) -> Result<Option<Origin>, tokio_postgres::Error> {
+    let is_there = tx.query_one("SELECT to_regclass('copy_of') IS NOT NULL", &[]).await?;
     if !is_there.try_get::<_, bool>(0)? {
         return Ok(None);
     }
-    let row = tx.query_one("SELECT key, lines, head FROM copy_of", &[])?;
+    let row = tx.query_one("SELECT key, lines, head FROM copy_of", &[]).await?;
     let lines = row.try_get::<_, i64>(1)?.cast_unsigned();
     Ok(Some(Origin { key: row.try_get(0)?, end: Chain { lines, head: row.try_get(2)? } }))
 }
@@ -70,19 +72,30 @@ fn origin(tx: &mut Transaction) -> Result<Option<Origin>, postgres::Error> {
 impl Target {
     /// Prepares an empty database, or one that holds a part of the same copy.
     pub fn begin(database: &Arc<Database>, of: &Origin) -> Result<Self, OpenError> {
-        let wrong = |error: postgres::Error| database.wrong(in_words(&error));
         // Only for its words: who cannot connect is told why.
-        drop(database.client().map_err(|error| database.wrong(no_connection(&error, &database.config)))?);
+        drop(database.client().map_err(|error| database.cannot_connect(&error))?);
         let mut client = database.connect(Purpose::Look)?.client;
+        client.run(WORKS_WITHIN, async |client| Self::prepare(database, of, client).await)?;
+        Ok(Self { database: database.clone(), client })
+    }
+
+    async fn prepare(
+        database: &Database,
+        of: &Origin,
+        client: &mut tokio_postgres::Client,
+    ) -> Result<(), OpenError> {
+        let wrong = |error: tokio_postgres::Error| database.wrong(no_migration(&error, &database.config));
+        database.check_server(client).await?;
         // A copy that was killed has the lock until the server notices.
-        let locked = client.execute("SELECT pg_advisory_lock($1)", &[&COPY_LOCK]);
+        let locked = client.execute("SELECT pg_advisory_lock($1)", &[&COPY_LOCK]).await;
         locked.map_err(|_| database.wrong("another copy into it is under way"))?;
-        let mut tx = client.transaction().map_err(wrong)?;
-        tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(wrong)?;
-        let found = origin(&mut tx).map_err(wrong)?;
-        if found.is_none() && version_in(&mut tx).map_err(wrong)?.is_some() {
+        let tx = client.transaction().await.map_err(wrong)?;
+        tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(wrong)?;
+        let found = origin(&tx).await.map_err(wrong)?;
+        if found.is_none() && version_in(&tx).await.map_err(wrong)?.is_some() {
             let sql = "SELECT 1 FROM audit WHERE seq = $1 AND hash = $2";
-            let ours = tx.query_opt(sql, &[&of.end.lines.cast_signed(), &of.end.head]).map_err(wrong)?;
+            let ours =
+                tx.query_opt(sql, &[&of.end.lines.cast_signed(), &of.end.head]).await.map_err(wrong)?;
             return Err(database.wrong(match ours {
                 Some(_) => "it holds a finished copy of this home already",
                 None => "a hub has used it already: a copy wants an empty database",
@@ -91,28 +104,30 @@ impl Target {
         if found.as_ref().is_some_and(|found| found.key != of.key) {
             return Err(database.wrong("it holds an unfinished copy of another home"));
         }
-        database.migrate_in(&mut tx)?;
+        database.migrate_in(&tx).await?.map_err(wrong)?;
         match found {
             Some(found) if found.end == of.end => {}
             Some(_) => {
                 tracing::warn!("the home was used since the copy was cut off, so the copy begins anew");
-                tx.batch_execute(&emptying()).map_err(wrong)?;
-                note(&mut tx, of).map_err(wrong)?;
+                tx.batch_execute(&emptying()).await.map_err(wrong)?;
+                note(&tx, of).await.map_err(wrong)?;
             }
             None => {
-                tx.batch_execute(BEGIN).map_err(wrong)?;
-                note(&mut tx, of).map_err(wrong)?;
+                tx.batch_execute(BEGIN).await.map_err(wrong)?;
+                note(&tx, of).await.map_err(wrong)?;
             }
         }
-        tx.commit().map_err(wrong)?;
-        Ok(Self { database: database.clone(), client })
+        tx.commit().await.map_err(wrong)
     }
 
     /// How many rows of a table are there.
     pub fn copied(&mut self, table: &Table) -> Result<u64, StoreError> {
-        let found = self.client.query_opt("SELECT rows FROM copied WHERE name = $1", &[&table.name])?;
-        let rows = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
-        Ok(rows.unwrap_or(0).cast_unsigned())
+        self.client.run(WORKS_WITHIN, async |client| {
+            let sql = "SELECT rows FROM copied WHERE name = $1";
+            let found = client.query_opt(sql, &[&table.name]).await?;
+            let rows = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+            Ok(rows.unwrap_or(0).cast_unsigned())
+        })
     }
 
     /// Adds rows, and notes in the same transaction that they are there. `before` is called before it is committed.
@@ -124,28 +139,33 @@ impl Target {
         before: impl FnOnce(),
     ) -> Result<(), StoreError> {
         let (name, columns) = (table.name, columns.join(", "));
-        let mut tx = self.client.transaction()?;
-        let statement = tx.prepare(&format!("SELECT {columns} FROM {name}"))?;
-        let types: Vec<_> = statement.columns().iter().map(|column| column.type_().clone()).collect();
-        let writer = tx.copy_in(&format!("COPY {name} ({columns}) FROM STDIN BINARY"))?;
-        let mut writer = BinaryCopyInWriter::new(writer, &types);
-        for row in rows {
-            let values: Vec<_> = row.iter().map(|value| value as &dyn rusqlite::ToSql).collect();
-            let values = Param::all(sql::Params::InOrder(&values))?;
-            let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
-            writer.write(&values)?;
-        }
-        writer.finish()?;
-        let sql = "INSERT INTO copied (name, rows) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET rows = copied.rows + $2";
-        tx.execute(sql, &[&name, &(rows.len() as u64).cast_signed()])?;
-        before();
-        Ok(tx.commit()?)
+        self.client.run(WORKS_WITHIN, async |client| {
+            let tx = client.transaction().await?;
+            let statement = tx.prepare(&format!("SELECT {columns} FROM {name}")).await?;
+            let types: Vec<_> = statement.columns().iter().map(|column| column.type_().clone()).collect();
+            let sink = tx.copy_in(&format!("COPY {name} ({columns}) FROM STDIN BINARY")).await?;
+            let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+            for row in rows {
+                let values: Vec<_> = row.iter().map(|value| value as &dyn rusqlite::ToSql).collect();
+                let values = Param::all(sql::Params::InOrder(&values))?;
+                let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+                writer.as_mut().write(&values).await?;
+            }
+            writer.finish().await?;
+            let sql = "INSERT INTO copied (name, rows) VALUES ($1, $2)
+                       ON CONFLICT (name) DO UPDATE SET rows = copied.rows + $2";
+            tx.execute(sql, &[&name, &(rows.len() as u64).cast_signed()]).await?;
+            before();
+            Ok(tx.commit().await?)
+        })
     }
 
     /// Has the numbers of new rows go on from the last one that was given.
     pub fn go_on_from(&mut self, name: &str, last: u64) -> Result<(), StoreError> {
         let sql = "UPDATE numbers SET last = $2 WHERE name = $1";
-        Ok(self.client.execute(sql, &[&name, &last.cast_signed()]).map(drop)?)
+        self.client.run(WORKS_WITHIN, async |client| {
+            Ok(client.execute(sql, &[&name, &last.cast_signed()]).await.map(drop)?)
+        })
     }
 
     /// Calls `each` with every row of a table, in the order of its key.
@@ -153,19 +173,21 @@ impl Target {
         &mut self,
         table: &Table,
         columns: &[String],
-        mut each: impl FnMut(&postgres::Row) -> Result<(), E>,
+        mut each: impl FnMut(&tokio_postgres::Row) -> Result<(), E>,
     ) -> Result<(), E> {
         let Table { from, key, .. } = table;
         let sql = format!("SELECT {} FROM {from} ORDER BY {key}", columns.join(", "));
-        let mut tx = self.client.transaction().map_err(StoreError::from)?;
-        let portal = tx.bind(&sql, &[]).map_err(StoreError::from)?;
-        loop {
-            let rows = tx.query_portal(&portal, ROWS_AT_ONCE).map_err(StoreError::from)?;
-            if rows.is_empty() {
-                return Ok(());
+        self.client.run(WORKS_WITHIN, async |client| {
+            let tx = client.transaction().await.map_err(StoreError::from)?;
+            let portal = tx.bind(&sql, &[]).await.map_err(StoreError::from)?;
+            loop {
+                let rows = tx.query_portal(&portal, ROWS_AT_ONCE).await.map_err(StoreError::from)?;
+                if rows.is_empty() {
+                    return Ok(());
+                }
+                rows.iter().try_for_each(&mut each)?;
             }
-            rows.iter().try_for_each(&mut each)?;
-        }
+        })
     }
 
     /// A connection that looks at the copy before it is finished.
@@ -175,15 +197,17 @@ impl Target {
 
     /// From here on a hub may use it.
     pub fn finish(mut self) -> Result<(), StoreError> {
-        let mut tx = self.client.transaction()?;
-        tx.batch_execute(FINISH)?;
-        Ok(tx.commit()?)
+        self.client.run(WORKS_WITHIN, async |client| {
+            let tx = client.transaction().await?;
+            tx.batch_execute(FINISH).await?;
+            Ok(tx.commit().await?)
+        })
     }
 }
 
-fn note(tx: &mut Transaction, of: &Origin) -> Result<(), postgres::Error> {
+async fn note(tx: &Transaction<'_>, of: &Origin) -> Result<(), tokio_postgres::Error> {
     let sql = "INSERT INTO copy_of (one, key, lines, head) VALUES (1, $1, $2, $3)";
-    tx.execute(sql, &[&of.key, &of.end.lines.cast_signed(), &of.end.head]).map(drop)
+    tx.execute(sql, &[&of.key, &of.end.lines.cast_signed(), &of.end.head]).await.map(drop)
 }
 
 /// Takes back what was copied, which triggers keep everybody else from doing.

@@ -2,11 +2,11 @@
 //! programs of PostgreSQL share (`~/.pgpass`).
 
 use super::address::database;
-use postgres::Config;
-use postgres::config::Host;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 pub fn find(
     config: &Config,

@@ -3,16 +3,17 @@
 
 use super::super::StoreError;
 use super::super::fingerprints::{Fingerprints, of_config};
+use super::client::{ANSWERS_WITHIN, Client};
 use super::{Database, Purpose};
 use crate::home::Home;
 use crate::processes::host;
 use crate::random::random_hex;
-use postgres::Client;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio_postgres::types::ToSql;
 
 /// Between two signs of life, and between two attempts while the database is away.
 const BEAT: Duration = Duration::from_secs(3);
@@ -28,6 +29,15 @@ pub struct Presence {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Why a hub neither reads nor writes a database that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseRefused {
+    /// It is not as this hub left it.
+    IsBehind,
+    /// A newer hub changed its schema in such a way that this one must not use it any more.
+    NeedsNewerHub,
+}
+
 struct Known {
     state: Mutex<State>,
     is_leaving: AtomicBool,
@@ -37,8 +47,8 @@ struct State {
     /// When the database last answered.
     answered: Instant,
     away: Option<String>,
-    /// It is not as this hub left it.
-    is_behind: bool,
+    /// Why this hub refuses it, if it does.
+    refused: Option<DatabaseRefused>,
     /// How often it was lost since the start.
     losses: u64,
     /// The last group that any hub had committed then.
@@ -71,7 +81,7 @@ impl Known {
 
 impl Presence {
     pub fn start(database: &Arc<Database>, home: &Home) -> std::io::Result<Self> {
-        let state = State { answered: Instant::now(), away: None, is_behind: false, losses: 0, committed: 0 };
+        let state = State { answered: Instant::now(), away: None, refused: None, losses: 0, committed: 0 };
         let known = Arc::new(Known { state: Mutex::new(state), is_leaving: AtomicBool::new(false) });
         let (wake, woken) = sync_channel(1);
         let id = random_hex::<8>().map_err(std::io::Error::other)?;
@@ -93,9 +103,9 @@ impl Presence {
         }
     }
 
-    /// Whether this hub refuses the database as it is.
-    pub fn is_behind(&self) -> bool {
-        self.known.state().is_behind
+    /// Why this hub refuses the database as it is, if it does.
+    pub fn refused(&self) -> Option<DatabaseRefused> {
+        self.known.state().refused
     }
 
     /// How often the database was lost since the start.
@@ -111,8 +121,13 @@ impl Presence {
     /// Somebody read the database, or could not.
     pub fn was_read(&self, error: Option<&StoreError>) {
         match error {
-            None => self.known.state().is_behind = false,
-            Some(StoreError::RolledBack { .. }) => self.known.state().is_behind = true,
+            None => self.known.state().refused = None,
+            Some(StoreError::RolledBack { .. }) => {
+                self.known.state().refused = Some(DatabaseRefused::IsBehind);
+            }
+            Some(StoreError::Outdated { .. }) => {
+                self.known.state().refused = Some(DatabaseRefused::NeedsNewerHub);
+            }
             Some(StoreError::Away(why)) => {
                 self.known.is_away(why);
                 // If the queue is full, the thread is about to look anyway.
@@ -166,10 +181,13 @@ impl OwnRow {
                 break;
             }
         }
-        if let Some(mut client) = client
-            && let Err(error) = client.execute("DELETE FROM known_hubs WHERE id = $1", &[&self.id])
-        {
-            tracing::debug!(%error, "the row of this hub stays behind");
+        if let Some(mut client) = client {
+            let sql = "DELETE FROM known_hubs WHERE id = $1";
+            let left =
+                client.run(ANSWERS_WITHIN, async |client| Ok(client.execute(sql, &[&self.id]).await?));
+            if let Err::<_, StoreError>(error) = left {
+                tracing::debug!(%error, "the row of this hub stays behind");
+            }
         }
     }
 
@@ -177,26 +195,40 @@ impl OwnRow {
         if client.is_none() {
             let mut new = self.database.connect(Purpose::Look)?.client;
             // Nothing is lost with such a row, so nobody waits for the disk.
-            new.batch_execute("SET synchronous_commit = off; SET statement_timeout = '5s'")?;
-            new.execute("DELETE FROM known_hubs WHERE seen_at < clock_timestamp() - INTERVAL '1 day'", &[])?;
+            let prepare = "SET synchronous_commit = off; SET statement_timeout = '5s';
+                           DELETE FROM known_hubs WHERE seen_at < clock_timestamp() - INTERVAL '1 day'";
+            new.run::<_, StoreError>(ANSWERS_WITHIN, async |client| {
+                Ok(client.batch_execute(prepare).await?)
+            })?;
             *client = Some(new);
         }
         let Some(client) = client else { return Err(StoreError::Closed) };
         let sql =
-            "INSERT INTO known_hubs (id, host, pid, version, seen_at, chain_key, agent_key, operator_token, config)
-                   VALUES ($1, $2, $3, $4, clock_timestamp(), $5, $6, $7, $8)
+            "INSERT INTO known_hubs (id, host, pid, version, seen_at, chain_key, agent_key, operator_token, config, telegram_token)
+                   VALUES ($1, $2, $3, $4, clock_timestamp(), $5, $6, $7, $8, $9)
                    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, config = excluded.config
                    RETURNING (SELECT n FROM commits)";
         let (pid, version) = (i64::from(std::process::id()), env!("CARGO_PKG_VERSION"));
-        let Fingerprints { chain_key, agent_key, operator_token, .. } = &self.of;
+        let Fingerprints { chain_key, agent_key, operator_token, telegram_token, .. } = &self.of;
         // The file is read again as soon as somebody saves it.
         let key = self.home.chain_key().ok().flatten();
         let config = key.and_then(|file| of_config(&file.key, &self.home));
         let here = host();
-        let row = client.query_one(
-            sql,
-            &[&self.id, &here.as_str(), &pid, &version, chain_key, agent_key, operator_token, &config],
-        )?;
-        Ok(row.try_get::<_, i64>(0)?.cast_unsigned())
+        client.run(ANSWERS_WITHIN, async |client| {
+            let here = here.as_str();
+            let values: &[&(dyn ToSql + Sync)] = &[
+                &self.id,
+                &here,
+                &pid,
+                &version,
+                chain_key,
+                agent_key,
+                operator_token,
+                &config,
+                telegram_token,
+            ];
+            let row = client.query_one(sql, values).await?;
+            Ok(row.try_get::<_, i64>(0)?.cast_unsigned())
+        })
     }
 }

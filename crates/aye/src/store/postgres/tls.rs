@@ -1,11 +1,11 @@
 //! TLS to the database, with the authorities that this machine trusts.
 
-use postgres::Socket;
-use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
 use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};

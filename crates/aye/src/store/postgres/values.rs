@@ -3,9 +3,9 @@
 use super::super::StoreError;
 use super::super::sql::Params;
 use bytes::BytesMut;
-use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::error::Error;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// A parameter, which becomes what the statement takes in its place.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl ToSql for Param<'_> {
 }
 
 /// What is in this column.
-pub fn column(row: &postgres::Row, i: usize) -> Result<ValueRef<'_>, StoreError> {
+pub fn column(row: &tokio_postgres::Row, i: usize) -> Result<ValueRef<'_>, StoreError> {
     let Some(column) = row.columns().get(i) else {
         return Err(StoreError::Unreadable(format!("there is no column {i}")));
     };
