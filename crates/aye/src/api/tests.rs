@@ -5,7 +5,7 @@ use crate::hub::Clock;
 /// Who may call what, in full: a change here is a change of the contract.
 #[tokio::test]
 async fn the_table_of_calls_is_the_one_agreed_on() {
-    let dir = crate::store::test_databases::new_home();
+    let dir = crate::hub::new_home();
     let hub = Hub::open(&Home::at(dir.path()), Clock::system()).await.unwrap();
     let hosts = AllowedHosts::default();
     let app =

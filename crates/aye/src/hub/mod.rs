@@ -43,8 +43,10 @@ mod streams;
 mod timers;
 
 pub use crate::protocol::{Command, Image, NewRun, Project, Projects, Registration};
+#[cfg(test)]
+pub use crate::store::test_databases::new_home;
 pub use crate::store::{
-    AskCount, AskFilter, AskPage, Change, Decider, EventPage, Snapshot, StoreError, Subject,
+    AskCount, AskFilter, AskPage, Change, DatabaseRefused, Decider, EventPage, Snapshot, StoreError, Subject,
 };
 pub use ancestry::{is_parent, this_process};
 pub use answer::{AnswerCall, AskReference};

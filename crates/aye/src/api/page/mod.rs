@@ -5,8 +5,8 @@ pub mod previews;
 
 use super::App;
 use super::json::{Failure, PathId, Reply, ok};
+use crate::hub::DatabaseRefused;
 use crate::protocol::{Failed, Health, Reason};
-use crate::store::DatabaseRefused;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
