@@ -256,8 +256,6 @@ async fn a_text_whose_pieces_come_to_two_hubs_is_one_text_and_stays_complete() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL, which scripts/test installs"]
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs PostgreSQL, which scripts/test installs"]
 async fn followers_miss_nothing_where_notifications_get_lost() {
     let cluster = Cluster::shared();
     let url = cluster.new_database();
