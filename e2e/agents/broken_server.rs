@@ -242,7 +242,10 @@ fn what_a_refusal_refuses_as_well_is_no_alarm() {
 #[test]
 fn a_request_after_the_end_is_not_approved() {
     let scene = Scene::new();
-    let output = scene.to_its_end(&[idle(), begins("c", "make"), asks("per_1", "c", "make")]);
+    // In one write: a request that comes when the run has ended meets nobody.
+    let events = [idle(), begins("c", "make"), asks("per_1", "c", "make")];
+    let said: String = events.iter().map(|event| format!("data: {}\n\n", event["event"])).collect();
+    let output = scene.to_its_end(&[json!({ "say": said })]);
     ended_with(&output, "asked for something after it had ended its turn");
     scene.approved_nothing();
 }
