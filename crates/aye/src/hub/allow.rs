@@ -44,7 +44,7 @@ impl Hub {
     /// The answered ask, once its record is on its way, and what the agent needs to have it recorded
     /// should that fail. Returns the claim if the writer is busy or failing; the caller then waits for the commit.
     pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<(Ask, Voucher), Claim> {
-        let Some(place) = self.inner.store.place() else { return Err(claim) };
+        let Some(slot) = self.inner.store.queue_slot() else { return Err(claim) };
         let Allowed { ask, rule, who, now } = allowed;
         let meters = self.inner.meters.clone();
         let (id, recorded) = (ask.id.clone(), ask.clone());
@@ -59,7 +59,7 @@ impl Hub {
             }
             drop(claim);
         };
-        place.write(move |tx: &mut Tx| record(tx, recorded, &who, now), told);
+        slot.write(move |tx: &mut Tx| record(tx, recorded, &who, now), told);
         Ok((ask, voucher))
     }
 }

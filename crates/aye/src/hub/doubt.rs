@@ -1,4 +1,4 @@
-//! A database that is not as the hub left it: what stood in it, and would allow something without a person, is ended.
+//! Revokes what would allow something without a person, when the database is not as the hub left it.
 
 use super::Problem;
 use crate::store::{DOUBTED, Doubt, Store, Tx};
@@ -10,7 +10,7 @@ const MEANWHILE: &str = "All grants, approvals in advance, tokens of operators a
     `aye verify` says more; if you put the database back yourself, stop the hub and remove chain.key.";
 
 /// Returns what people are told of it.
-pub async fn end_what_stood(store: &Store, now: Timestamp) -> Result<Option<Value>, Problem> {
+pub async fn end_live_rows(store: &Store, now: Timestamp) -> Result<Option<Value>, Problem> {
     let Some(doubt) = store.doubt() else { return Ok(None) };
     let problem = match doubt {
         Doubt::TrailWasCut => "Lines that the hub had written are missing from the trail.",

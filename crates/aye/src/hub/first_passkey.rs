@@ -2,7 +2,7 @@
 //! takes it over, and it ends for everybody as soon as a passkey is there.
 
 use super::{Hub, Problem};
-use crate::store::{Room, Ticket, TicketFor};
+use crate::store::{Ticket, TicketFor, TicketLimits};
 use aye_core::digest::sha256_hex;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LASTS: SignedDuration = SignedDuration::from_mins(15);
 
 /// For either purpose, where several hubs share a database.
-const ROOM: Room = Room::of_all(64);
+const LIMITS: TicketLimits = TicketLimits::of_all(64);
 
 /// Clones share it.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ impl Hub {
     /// that there is no passkey yet; the addition looks again.
     pub(super) async fn offer_first_passkey(&self, code: &str) -> Result<(), Problem> {
         if self.inner.store.is_on_server() {
-            self.inner.store.put_ticket(ticket(TicketFor::FirstPasskeyLink, code), ROOM).await?;
+            self.inner.store.put_ticket(ticket(TicketFor::FirstPasskeyLink, code), LIMITS).await?;
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Hub {
         if !store.is_on_server() {
             self.inner.passkeys.first.followed(code, session, self.inner.clock.now());
         } else if store.take_ticket(TicketFor::FirstPasskeyLink, code).await?.is_some() {
-            store.put_ticket(ticket(TicketFor::FirstPasskey, session), ROOM).await?;
+            store.put_ticket(ticket(TicketFor::FirstPasskey, session), LIMITS).await?;
         }
         Ok(())
     }

@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn without_a_process_the_first_word_counts_and_no_later_one() {
-        let standing = AgentFolder::of(&profile("/src/web", "/src/web"), None);
-        assert_eq!((standing.folder(), standing.is_checked()), (Folder::Known("/src/web"), false));
+        let told = AgentFolder::of(&profile("/src/web", "/src/web"), None);
+        assert_eq!((told.folder(), told.is_checked()), (Folder::Known("/src/web"), false));
         assert_eq!(
             AgentFolder::of(&profile("/src/web/sub", "/src/web"), None).folder(),
             Folder::Known("/src/web")

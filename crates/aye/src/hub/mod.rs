@@ -130,7 +130,7 @@ impl Hub {
             .name("aye-open".into())
             .spawn(move || drop(opened.send(Store::open(&place, now, tell))))?;
         let store = store.await.context("the database could not be opened")??;
-        let doubt = doubt::end_what_stood(&store, clock.now()).await?;
+        let doubt = doubt::end_live_rows(&store, clock.now()).await?;
         let credentials =
             Credentials::open(home, &store, &clock, in_force).await.context("cannot read the tokens")?;
         let agents = store.read(|db| db.agents(false)).await?;
@@ -222,7 +222,7 @@ impl Hub {
             self.inner.store.read(move |db| find(db, &id))
         };
         // Checked before reading: if nothing was being written then, a miss is final.
-        let under_way = self.inner.store.has_unawaited();
+        let under_way = self.inner.store.has_pending_records();
         let mut found = find().await?;
         if found.is_none() && under_way {
             self.inner.store.catch_up().await?;

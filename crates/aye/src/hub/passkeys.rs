@@ -5,7 +5,7 @@ use super::problem::{NO_RANDOMNESS, random_id};
 use super::{Hub, Problem};
 use crate::protocol::PasskeyInfo;
 use crate::store::passkeys::{added_detail, used_detail};
-use crate::store::{Kept, PasskeyRow, Reader, Room, Ticket, TicketFor, Tx};
+use crate::store::{Kept, PasskeyRow, Reader, Ticket, TicketFor, TicketLimits, Tx};
 use crate::webauthn::{
     Assertion, Encoded, Pages, PasskeyRegistration, Purpose, Registered, Site, Statement, Unproven,
     check_assertion, check_registration,
@@ -207,7 +207,7 @@ impl Hub {
         }
         let (secret, by, detail) = (nonce.clone(), by.to_owned(), String::new());
         let ticket = Ticket { purpose: TicketFor::Challenge, secret, by, detail, lasts: CHALLENGE_LASTS };
-        let room = Room { of_all: MOST_OF_ALL, of_one: MOST_OF_ONE };
+        let room = TicketLimits { of_all: MOST_OF_ALL, of_one: MOST_OF_ONE };
         match self.inner.store.put_ticket(ticket, room).await? {
             Kept::Yes => Ok((nonce, until)),
             Kept::Known | Kept::NoRoom => Err(TOO_MANY),

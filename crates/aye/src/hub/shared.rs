@@ -3,7 +3,7 @@
 
 use super::{Hub, Problem};
 use crate::processes::host;
-use crate::store::{Kept, Room, Ticket, TicketFor};
+use crate::store::{Kept, Ticket, TicketFor, TicketLimits};
 use aye_core::AskId;
 use jiff::SignedDuration;
 
@@ -24,7 +24,7 @@ impl Hub {
         let (secret, by) = (ticket.to_owned(), String::new());
         let detail = serde_json::json!([ask, place]).to_string();
         let ticket = Ticket { purpose: TicketFor::Preview, secret, by, detail, lasts: PREVIEW_LASTS };
-        match self.inner.store.put_ticket(ticket, Room::of_all(MOST_PREVIEWS)).await? {
+        match self.inner.store.put_ticket(ticket, TicketLimits::of_all(MOST_PREVIEWS)).await? {
             Kept::Yes => Ok(()),
             Kept::Known | Kept::NoRoom => Err(Problem::Conflict("too many previews are waiting to be shown")),
         }

@@ -140,7 +140,7 @@ impl Hub {
     async fn end_dead_agents(&self) -> Result<(), Problem> {
         let mut processes = self.inner.processes.lock().await;
         // Asked for before the agents are read: it may be of an earlier commit, never of a later one.
-        let version = self.inner.store.version_of_what_stands();
+        let version = self.inner.store.live_rows_version();
         if processes.version != Some(version) {
             let read = |db: &Reader| Ok((db.agents(false)?, db.agents_elsewhere()?));
             let (mut agents, elsewhere) = self.inner.store.read(read).await?;

@@ -19,7 +19,7 @@ pub struct AgentRow {
     pub open_asks: u32,
     pub outline: Outline,
     pub created_at: Timestamp,
-    /// Whether the hub itself wrote what counts of it. Once it did not, it never does again: policy allows it nothing.
+    /// True if the hub wrote this row. Once false it stays false, and no rule allows the agent anything.
     pub ours: bool,
 }
 
@@ -93,11 +93,11 @@ impl AgentRow {
 const OUTLINE: usize = AGENTS.len() + 1;
 
 impl Tx<'_> {
-    /// Takes up an agent that was never there before. One that was and is not any more was removed by somebody else: as a
-    /// new one it could say anew what it is.
+    /// Inserts a new agent. An id whose row was deleted behind the hub's back is refused: as a new agent it could choose
+    /// another kind and folder.
     pub fn register_agent(&mut self, row: &AgentRow) -> Result<(), StoreError> {
         let id = &row.profile.id;
-        if self.standing().is_some_and(|standing| standing.has("agents", id.as_str())) {
+        if self.live_rows().is_some_and(|live_rows| live_rows.has("agents", id.as_str())) {
             return Err(StoreError::Foreign { table: "agents", id: id.to_string() });
         }
         self.ask_names().into_iter().for_each(|names| names.registered(id));
@@ -129,7 +129,7 @@ impl Tx<'_> {
             id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, started, created, report,
             row.lost, cost, mac
         ];
-        self.put_standing(("agents", id), sql, values, mac.clone())?;
+        self.put_live_row(("agents", id), sql, values, mac.clone())?;
         if let Some(names) = self.ask_names() {
             let sessions = profile.session.iter().chain(&profile.tmux);
             sessions.for_each(|session| names.has_session(&profile.id, session));
@@ -147,7 +147,7 @@ impl Tx<'_> {
                 "INSERT INTO processes (pid, started, agent) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
             self.connection.execute(sql, params![pid, started, agent.as_str()])?;
         }
-        self.stands("processes", &format!("{pid} {started} {agent}"), None);
+        self.note_live("processes", &format!("{pid} {started} {agent}"), None);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Tx<'_> {
     pub fn doubt_agents(&self) -> Result<(), StoreError> {
         let sql = "UPDATE agents SET mac = NULL RETURNING id";
         let there = self.connection.all(sql, params![], |row| Ok(in_words(row.value(0)?)))?;
-        there.iter().for_each(|id| self.stands("agents", id, None));
+        there.iter().for_each(|id| self.note_live("agents", id, None));
         let there: HashSet<_> = there.into_iter().collect();
         let mut missing = Vec::new();
         let known = self.newest_own_line(|line| {

@@ -1,5 +1,4 @@
-//! What hubs on a server write outside of their groups, by a connection of its own: nothing of it is in the trail, and nobody
-//! who waits for a group waits for it.
+//! Writes outside the groups, on a separate connection: they are not in the trail, and no group waits for them.
 
 use super::sql::{Connection, params};
 use super::{Store, StoreError, caught};

@@ -1,6 +1,6 @@
 //! The database as tests write it by hand: as an older version left it, or as somebody else changed it.
 
-use super::standing::Standing;
+use super::live_rows::LiveRows;
 use super::{Store, StoreError, Tx, sql, sqlite};
 use crate::home::Home;
 use rusqlite::Connection;
@@ -24,9 +24,9 @@ pub fn open_with_the_key(home: &Home) -> Database {
 /// Has a running hub take the rows as they are for what it wrote last.
 pub async fn take_rows_for_own(store: &Store, home: &Home) {
     let key = home.chain_key().unwrap().unwrap().key;
-    let as_they_are = Standing::read(&sql::Connection::Sqlite(open(home)), &key).unwrap();
+    let as_they_are = LiveRows::read(&sql::Connection::Sqlite(open(home)), &key).unwrap();
     let take = |tx: &mut Tx| {
-        tx.standing().unwrap().replace(as_they_are);
+        tx.live_rows().unwrap().replace(as_they_are);
         Ok::<_, StoreError>(())
     };
     store.write(take).await.unwrap();

@@ -1,11 +1,11 @@
 //! Hubs that share a server. Each of their groups of changes has a number, and one comes after the other. Whoever reads or
 //! writes and finds that there were groups of others first learns what they changed: the lines of the trail, which only a
-//! holder of its key can have written, and the rows that stand. Then everybody here is told of their changes, in order.
+//! holder of its key can have written, and the rows in force. Then everybody here is told of their changes, in order.
 
 use super::ask_names::AskNames;
 use super::head::Head;
+use super::live_rows::LiveRows;
 use super::outbox::{Change, Missed};
-use super::standing::Standing;
 use super::{Reader, StoreError, audit};
 use aye_core::AgentId;
 use aye_core::trail::ChainKey;
@@ -13,14 +13,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Of more changes that others made, nobody is told one by one: whoever follows reads them from the store.
+/// Beyond this many changes, followers read from the store instead of getting each one.
 const MOST_TOLD: u64 = 1_000;
 
 /// What the hub knows of its database by itself, shared by all of its connections.
 pub struct Shared {
     pub key: ChainKey,
     pub head: Head,
-    pub standing: Standing,
+    pub live_rows: LiveRows,
     pub names: AskNames,
     pub following: Following,
 }
@@ -88,12 +88,12 @@ impl Following {
         self.learned.load(Ordering::Acquire)
     }
 
-    /// Whether there is something to learn or to tell of before this group counts as known.
+    /// True if changes up to this group still have to be applied or published.
     pub fn is_behind(&self, group: u64) -> bool {
         self.told.load(Ordering::Acquire) < group
     }
 
-    /// Learns all up to this group, and tells everybody of it, by a reader that sees the moment after it.
+    /// Applies and publishes every group up to this one. The reader sees the database after it.
     pub fn follow(&self, reader: &Reader, shared: &Shared, group: u64) -> Result<(), StoreError> {
         let mut telling = self.lock();
         self.learn(reader, shared, &telling, group)?;
@@ -105,7 +105,8 @@ impl Following {
         Ok(())
     }
 
-    /// Learns all up to this group. Who begins a group does this first, and tells everybody later, when nobody waits for it.
+    /// Applies every group up to this one. A writer does this when it begins a group, and publishes after its commit, when nobody
+    /// waits for the lock.
     pub fn learn(
         &self,
         reader: &Reader,
@@ -126,7 +127,7 @@ impl Following {
             }
             agents.insert(agent);
         })?;
-        others.ended_tokens = shared.standing.follow(&reader.connection, from, &chain)?;
+        others.ended_tokens = shared.live_rows.follow(&reader.connection, from, &chain)?;
         shared.names.others_wrote(&agents);
         shared.head.advance(&chain);
         self.learned.store(group, Ordering::Release);

@@ -38,7 +38,7 @@ impl Tx<'_> {
         let agent = grant.agent.as_ref().map(AgentId::as_str);
         let mac = self.mac(&GRANTS, params![id, body])?;
         let values = params![id, agent, grant.folder, grant.tool, body, mac];
-        self.put_standing(("grants", id), sql, values, Some(mac.clone()))
+        self.put_live_row(("grants", id), sql, values, Some(mac.clone()))
     }
 
     /// Whether there was such a grant in force.
@@ -46,7 +46,7 @@ impl Tx<'_> {
         let sql = "UPDATE grants SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
         let revoked = self.connection.execute(sql, params![id, at.as_millisecond()])? == 1;
         if revoked {
-            self.falls("grants", id);
+            self.note_removed("grants", id);
             self.audit(at, "grant.revoked", who, None, None, json!({ "grant": id }))?;
         }
         Ok(revoked)
@@ -69,7 +69,7 @@ impl Tx<'_> {
     fn end_grant(&mut self, id: &str, who: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE grants SET ended_at = ?2 WHERE id = ?1 RETURNING agent";
         let agent = self.connection.first(sql, params![id, at.as_millisecond()], |row| row.get(0))?;
-        self.falls("grants", id);
+        self.note_removed("grants", id);
         let agent = agent.and_then(|agent: Option<String>| agent?.try_into().ok());
         self.audit(at, "grant.ended", who, agent.as_ref(), None, json!({ "grant": id }))
     }

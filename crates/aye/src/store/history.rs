@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 
 const OPEN: &str = "state = 'open'";
-/// So far back decisions are counted by rule: further back they are too many to count while somebody waits.
+/// Decisions by rule are counted among this many of the newest asks; counting more would be too slow for a request.
 const COUNTED: i64 = 100_000;
 /// Lasting approvals that are looked up at once.
 const MOST_APPROVALS: i64 = 1_000;

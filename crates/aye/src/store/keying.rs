@@ -2,8 +2,8 @@
 //! and cannot read `chain.key` can change no line from the marked one on, and no such row.
 
 use super::asks::json;
+use super::live_rows::{self, Doubt, LiveRows};
 use super::sql::{Connection, Row, params};
-use super::standing::{self, Doubt, Standing};
 use super::{OpenError, StoreError, audit, head};
 use crate::home::{ChainKeyFile, Home, RowMarks};
 use aye_core::trail::{Chain, ChainKey, Line};
@@ -17,7 +17,7 @@ pub const KEYED: &str = "chain.keyed";
 pub const REKEYED: &str = "chain.rekeyed";
 /// Lines that the hub had written are not there any more.
 pub const CUT: &str = "chain.cut";
-/// What stood was not as the hub had left it, and so was ended.
+/// The rows in force were not as the hub had left them, so they were revoked.
 pub const DOUBTED: &str = "rows.doubted";
 
 /// What a hub goes on from.
@@ -28,9 +28,9 @@ pub struct Begun {
     pub group: u64,
     /// The number of the last change that the surfaces were told of.
     pub seq: u64,
-    pub standing: Standing,
-    /// Until the hub has ended what stands, the tag over it stays as it was: a hub that is killed before does it at its
-    /// next start.
+    pub live_rows: LiveRows,
+    /// The tag stays unchanged until these rows are revoked, so a hub that is killed before that revokes them at its next
+    /// start.
     pub doubt: Option<Doubt>,
 }
 
@@ -57,25 +57,25 @@ pub fn begin(
             Some((group, rows)) if newest == left => rows.catch_up(connection, group, &left)?,
             _ => None,
         };
-        let standing = match caught_up {
+        let live_rows = match caught_up {
             Some(rows) => rows,
-            None => Standing::read(connection, &file.key)?,
+            None => LiveRows::read(connection, &file.key)?,
         };
-        // Where a part of the trail begins, nothing stood before it that is known.
+        // A new part of the trail has no earlier tag to compare with.
         let is_known = file.marks == RowMarks::Standing && newest == left;
         let doubt = match is_cut {
             true => Some(Doubt::TrailWasCut),
-            false if is_known && !standing::is_as_left(connection, &standing, &left)? => {
+            false if is_known && !live_rows::is_as_left(connection, &live_rows, &left)? => {
                 Some(Doubt::RowsWereChanged)
             }
             false => None,
         };
         if doubt.is_none() {
-            standing::write_tag(connection, &standing, &newest)?;
+            live_rows::write_tag(connection, &live_rows, &newest)?;
         }
         let (key, group) = (file.key.clone(), connection.group());
         let seq = connection.last_number("outbox")?;
-        Ok((file, Begun { key, newest, group, seq, standing, doubt }))
+        Ok((file, Begun { key, newest, group, seq, live_rows, doubt }))
     })?;
     // After the rows: a hub that is killed in between marks them again.
     if file.marks != RowMarks::Standing {
@@ -85,10 +85,10 @@ pub fn begin(
 }
 
 /// The rows that stand, and the group after which they do.
-fn read_early(connection: &Connection, key: &ChainKey) -> Result<Option<(u64, Standing)>, StoreError> {
+fn read_early(connection: &Connection, key: &ChainKey) -> Result<Option<(u64, LiveRows)>, StoreError> {
     let _moment = connection.moment()?;
     let (group, _) = connection.look_at_head(&Chain::default())?;
-    group.map(|group| Ok((group, Standing::read(connection, key)?))).transpose()
+    group.map(|group| Ok((group, LiveRows::read(connection, key)?))).transpose()
 }
 
 /// The key, and whether lines are missing.

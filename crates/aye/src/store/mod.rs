@@ -17,6 +17,7 @@ mod head;
 mod history;
 mod hubs;
 mod keying;
+mod live_rows;
 mod memory;
 mod moving;
 mod outbox;
@@ -29,7 +30,6 @@ mod row_mac;
 mod secrets;
 mod sql;
 mod sqlite;
-mod standing;
 #[cfg(test)]
 pub mod test_databases;
 mod tickets;
@@ -49,18 +49,18 @@ pub use grants::grant_digest;
 pub use history::RuleCount;
 pub use hubs::HubRow;
 pub use keying::DOUBTED;
+pub use live_rows::Doubt;
 pub use moving::{Copied, CopyError, Doing, Step, copy};
 pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
 pub use passkeys::PasskeyRow;
 pub use reader::Reader;
 #[cfg(test)]
 pub use sqlite::open_to_read;
-pub use standing::Doubt;
-pub use tickets::{Kept, Room, Ticket, TicketFor};
+pub use tickets::{Kept, Ticket, TicketFor, TicketLimits};
 pub use tokens::{Session, TokenRow};
 #[cfg(test)]
-pub use writer::MOST_UNAWAITED;
-pub use writer::{Place, Tx};
+pub use writer::MOST_PENDING_RECORDS;
+pub use writer::{QueueSlot, Tx};
 
 pub use self::postgres::DatabaseRefused;
 use self::postgres::{Database, Listener, Presence, Purpose};
@@ -205,12 +205,12 @@ impl Store {
         let beside = server.as_ref().map(|server| server.open_reader(Purpose::Read)).transpose()?;
         let begun = keying::begin(&connection, beside.as_ref(), home, now)?;
         drop(beside);
-        let Begun { key, newest, group, seq, standing, doubt } = begun;
+        let Begun { key, newest, group, seq, live_rows, doubt } = begun;
         let head = Head::open(&home.chain_head_file(), newest).map_err(io)?;
         // In doubt, any session may have been another agent's.
         let sessions = doubt.is_none().then(|| agents::sessions(&connection)).transpose()?;
         let (names, following) = (AskNames::new(sessions), Following::new(group, seq, Box::new(tell)));
-        let shared = Arc::new(Shared { key, head, standing, names, following });
+        let shared = Arc::new(Shared { key, head, live_rows, names, following });
         let open_reader = |purpose| {
             let connection = match &server {
                 Some(server) => server.open_reader(purpose)?,
@@ -290,8 +290,8 @@ impl Store {
 
     /// A place in the queue for a change that nobody waits for; none when the writer is busy or failing, so that callers wait.
     /// None on a server either: nothing is answered there before it is written.
-    pub fn place(&self) -> Option<Place> {
-        self.server.is_none().then(|| self.writer.place())?
+    pub fn queue_slot(&self) -> Option<QueueSlot> {
+        self.server.is_none().then(|| self.writer.queue_slot())?
     }
 
     /// Whether other hubs may use the same database.
@@ -300,13 +300,13 @@ impl Store {
     }
 
     /// A number that changes with each commit that changes agents, tokens, passkeys or grants.
-    pub fn version_of_what_stands(&self) -> u64 {
-        self.shared.standing.version()
+    pub fn live_rows_version(&self) -> u64 {
+        self.shared.live_rows.version()
     }
 
     /// The same for one agent and its outline.
     pub fn version_of_agent(&self, agent: &AgentId) -> u64 {
-        self.shared.standing.version_of_agent(agent)
+        self.shared.live_rows.version_of_agent(agent)
     }
 
     /// By which names agents called their asks, as far as this process knows.
@@ -326,12 +326,12 @@ impl Store {
 
     /// Whether this token counts, as far as this hub knows.
     pub fn has_token(&self, id: &str) -> bool {
-        self.shared.standing.has_token(id)
+        self.shared.live_rows.has_token(id)
     }
 
     /// Whether changes are under way that nobody waits for.
-    pub fn has_unawaited(&self) -> bool {
-        self.writer.has_unawaited()
+    pub fn has_pending_records(&self) -> bool {
+        self.writer.has_pending_records()
     }
 
     /// Returns once everything handed to the writer so far is on disk, or failed.

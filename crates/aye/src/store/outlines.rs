@@ -13,13 +13,13 @@ impl Tx<'_> {
              ON CONFLICT (agent) DO UPDATE SET body = excluded.body, mac = excluded.mac";
         let (agent, body) = (agent.as_str(), serde_json::to_string(outline).map_err(unreadable)?);
         let mac = self.mac(&OUTLINES, params![agent, body])?;
-        self.put_standing(("outlines", agent), sql, params![agent, body, mac], Some(mac.clone()))
+        self.put_live_row(("outlines", agent), sql, params![agent, body, mac], Some(mac.clone()))
     }
 
     pub fn forget_outline(&self, agent: &AgentId) -> Result<(), StoreError> {
         let agent = agent.as_str();
         self.connection.execute("DELETE FROM outlines WHERE agent = ?1", params![agent])?;
-        self.falls("outlines", agent);
+        self.note_removed("outlines", agent);
         let is_left = self.connection.exists("SELECT 1 FROM outlines WHERE agent = ?1", params![agent])?;
         one(usize::from(!is_left), "outlines", agent)
     }
@@ -28,7 +28,7 @@ impl Tx<'_> {
         let forgotten = self
             .connection
             .all("DELETE FROM outlines RETURNING agent", params![], |row| Ok(in_words(row.value(0)?)))?;
-        forgotten.iter().for_each(|agent| self.falls("outlines", agent));
+        forgotten.iter().for_each(|agent| self.note_removed("outlines", agent));
         Ok(())
     }
 }

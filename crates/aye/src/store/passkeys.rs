@@ -34,7 +34,7 @@ impl Tx<'_> {
         let (name, created_at) = (name.as_str(), created_at.as_millisecond());
         let mac = self.mac(&PASSKEYS, params![id, credential.0, key.0, name, rp, created_at])?;
         let values = params![id, credential.0, key.0, name, rp, counter, created_at, mac];
-        self.put_standing(("passkeys", id), sql, values, Some(mac.clone()))
+        self.put_live_row(("passkeys", id), sql, values, Some(mac.clone()))
     }
 
     /// The counter never goes back: a copy of the passkey that lags behind is noticed each time.
@@ -47,7 +47,7 @@ impl Tx<'_> {
 
     pub fn remove_passkey(&self, id: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE passkeys SET removed_at = ?2 WHERE id = ?1 AND removed_at IS NULL";
-        self.falls("passkeys", id);
+        self.note_removed("passkeys", id);
         one(self.connection.execute(sql, params![id, at.as_millisecond()])?, "passkeys", id)
     }
 }

@@ -3,9 +3,9 @@
 
 use super::ask_names::AskNames;
 use super::following::{Shared, Telling};
+use super::live_rows::{self, LiveRows};
 use super::row_mac::{self, Marked, pass_by};
 use super::sql::{Connection, Row};
-use super::standing::{self, Standing};
 use super::verify::{self, Against, Verified, VerifyError};
 use super::{StoreError, audit};
 use crate::home::RowMarks;
@@ -71,8 +71,8 @@ impl Reader {
         self.known.as_ref().map(|known| &*known.shared)
     }
 
-    pub(super) fn standing(&self) -> Option<&Standing> {
-        self.shared().map(|shared| &shared.standing)
+    pub(super) fn live_rows(&self) -> Option<&LiveRows> {
+        self.shared().map(|shared| &shared.live_rows)
     }
 
     pub(super) fn ask_names(&self) -> Option<&AskNames> {
@@ -149,7 +149,7 @@ impl Reader {
             shared.head.is_newest(found)
         })();
         let chain = begun.inspect_err(|_| self.connection.roll_back())?;
-        shared.standing.begin(group);
+        shared.live_rows.begin(group);
         Ok(BegunChange { chain, group: Some(group), telling })
     }
 
@@ -225,8 +225,8 @@ impl Reader {
     }
 
     /// Whether the rows that stand are those that the hub left when this was the end of the trail.
-    pub(super) fn stands_as_left(&self, key: &ChainKey, end: &Chain) -> Result<bool, StoreError> {
-        standing::is_as_left(&self.connection, &Standing::read(&self.connection, key)?, end)
+    pub(super) fn live_rows_are_as_left(&self, key: &ChainKey, end: &Chain) -> Result<bool, StoreError> {
+        live_rows::is_as_left(&self.connection, &LiveRows::read(&self.connection, key)?, end)
     }
 
     /// Whether other hubs can use the same database.

@@ -1,10 +1,10 @@
 //! A MAC with the key of the trail over what counts of each row that the hub relies on: one that anybody else wrote
-//! counts for nothing, nor does an earlier state of one that stands (`standing.rs`).
+//! counts for nothing, nor does an earlier state of one that stands (`live_rows.rs`).
 //!
 //! What is marked comes from the program, never from the stored row: a trigger could have changed that one.
 
+use super::live_rows::LiveRows;
 use super::sql::{Connection, Row, params};
-use super::standing::Standing;
 use super::{Reader, StoreError, Tx};
 use crate::home::RowMarks;
 use aye_core::digest::{hex, write_string};
@@ -103,7 +103,7 @@ impl Marked {
         row: &Row,
         first: usize,
         key: &ChainKey,
-        standing: Option<(&Standing, Option<u64>)>,
+        live_rows: Option<(&LiveRows, Option<u64>)>,
     ) -> Result<bool, StoreError> {
         let given = row.value(first)?.as_str_or_null().ok().flatten().unwrap_or_default();
         if given.is_empty() {
@@ -116,9 +116,9 @@ impl Marked {
         let good = text.tag(key, self.table);
         let is_ours = bool::from(good.as_bytes().ct_eq(given.as_bytes()));
         Ok(is_ours
-            && match standing {
-                Some((standing, moment)) => {
-                    standing.is_newest(self.table, &in_words(row.value(first + 1)?), given, moment)
+            && match live_rows {
+                Some((live_rows, moment)) => {
+                    live_rows.is_newest(self.table, &in_words(row.value(first + 1)?), given, moment)
                 }
                 None => true,
             })
@@ -145,7 +145,7 @@ impl Reader {
     pub(super) fn is_ours(&self, marked: &Marked, row: &Row, first: usize) -> Result<bool, StoreError> {
         match self.key() {
             Some(key) => {
-                marked.is_ours(row, first, key, self.standing().map(|standing| (standing, self.moment())))
+                marked.is_ours(row, first, key, self.live_rows().map(|live_rows| (live_rows, self.moment())))
             }
             None => Ok(false),
         }

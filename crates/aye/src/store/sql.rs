@@ -42,7 +42,7 @@ impl<'a> From<&'a [(&'a str, &'a dyn ToSql)]> for Params<'a> {
     }
 }
 
-/// What rows must fulfil, with the values that this is about.
+/// WHERE conditions and their parameters.
 #[derive(Default)]
 pub struct Conditions<'a> {
     all: Vec<&'a str>,
@@ -375,7 +375,7 @@ impl Connection {
     }
 
     /// Tells other hubs which of the rows that stand the group changed.
-    pub fn note_what_stood(&self, changed: &[Value]) -> Result<(), StoreError> {
+    pub fn log_row_changes(&self, changed: &[Value]) -> Result<(), StoreError> {
         match self {
             Self::Postgres(connection) if !changed.is_empty() => {
                 let sql = "INSERT INTO stood (n, i, rows_of, name, mac)
@@ -396,8 +396,8 @@ impl Connection {
         }
     }
 
-    /// Whether a group of so many changes, begun then, should take in no more. A disk is waited for once a group; a server
-    /// at every statement, while whoever is in the group waits for all of them.
+    /// True if a group of this size and age should be committed now. SQLite waits for its disk once per group; a server is
+    /// waited for at every statement.
     pub fn is_full_group(&self, changes: usize, begun: Instant) -> bool {
         match self {
             Self::Sqlite(_) => changes >= LARGEST_GROUP,

@@ -49,14 +49,14 @@ pub struct Ticket {
 
 /// How many tickets for one purpose there may be.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct TicketLimits {
     pub of_all: usize,
-    /// Of one caller, whose own oldest gives way.
+    /// Per caller; beyond it the caller's oldest ticket is dropped.
     pub of_one: usize,
 }
 
-impl Room {
-    /// For so many, of whomever.
+impl TicketLimits {
+    /// A limit on the total only.
     pub const fn of_all(most: usize) -> Self {
         Self { of_all: most, of_one: most + 1 }
     }
@@ -72,7 +72,7 @@ pub enum Kept {
 }
 
 impl Store {
-    pub async fn put_ticket(&self, ticket: Ticket, room: Room) -> Result<Kept, StoreError> {
+    pub async fn put_ticket(&self, ticket: Ticket, room: TicketLimits) -> Result<Kept, StoreError> {
         let key = self.key().clone();
         self.beside(move |connection| put(connection, &key, &ticket, room)).await
     }
@@ -116,7 +116,12 @@ impl Tx<'_> {
     }
 }
 
-fn put(connection: &Connection, key: &ChainKey, ticket: &Ticket, room: Room) -> Result<Kept, StoreError> {
+fn put(
+    connection: &Connection,
+    key: &ChainKey,
+    ticket: &Ticket,
+    room: TicketLimits,
+) -> Result<Kept, StoreError> {
     let (purpose, name) = (ticket.purpose.as_str(), sha256_hex(ticket.secret.as_bytes()));
     connection.execute("DELETE FROM tickets WHERE until <= now_ms()", params![])?;
     let sql = "DELETE FROM tickets WHERE purpose = ?1 AND by = ?2 AND name NOT IN

@@ -1,7 +1,7 @@
 use super::asks::{time, unreadable};
+use super::live_rows::REVOKED;
 use super::row_mac::TOKENS;
 use super::sql::{Row, params};
-use super::standing::REVOKED;
 use super::{Reader, StoreError, Tx};
 use crate::es256::PublicKey;
 use aye_core::digest::sha256_hex;
@@ -68,7 +68,7 @@ impl Tx<'_> {
         let mac =
             self.mac(&TOKENS, params![id, hash, role, agent, name, surface, created, expires, key, origin])?;
         let values = params![id, hash, role, agent, name, surface, kept, created, expires, key, origin, mac];
-        self.put_standing(("tokens", id), sql, values, Some(mac.clone()))
+        self.put_live_row(("tokens", id), sql, values, Some(mac.clone()))
     }
 
     /// Whether this very token is there. Another one of that name gives way: it comes from an earlier agent.key.
@@ -95,7 +95,7 @@ impl Tx<'_> {
         match self.connection.execute(sql, params![id])? {
             0 => Ok(()),
             _ => {
-                self.falls("tokens", id);
+                self.note_removed("tokens", id);
                 self.audit(at, "token.forgotten", "hub", None, None, json!({ "token": id }))
             }
         }
@@ -106,7 +106,7 @@ impl Tx<'_> {
         let sql = "UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
         let revoked = self.connection.execute(sql, params![id, at.as_millisecond()])? == 1;
         if revoked {
-            self.stands("tokens", id, Some(REVOKED.to_owned()));
+            self.note_live("tokens", id, Some(REVOKED.to_owned()));
             self.audit(at, "token.revoked", who, None, None, json!({ "token": id }))?;
         }
         Ok(revoked)
@@ -123,7 +123,7 @@ impl Tx<'_> {
 
 impl Reader {
     pub fn is_token_revoked(&self, id: &str) -> Result<bool, StoreError> {
-        let is_known = self.standing().is_some_and(|standing| standing.is_revoked(id));
+        let is_known = self.live_rows().is_some_and(|live_rows| live_rows.is_revoked(id));
         let sql = "SELECT 1 FROM tokens WHERE id = ?1 AND revoked_at IS NOT NULL";
         Ok(is_known || self.connection.exists(sql, params![id])?)
     }
@@ -150,7 +150,7 @@ impl Reader {
 
     /// Whether this token counts now, inside the change that asks.
     pub fn has_token(&self, id: &str) -> bool {
-        self.standing().is_some_and(|standing| standing.has_token(id))
+        self.live_rows().is_some_and(|live_rows| live_rows.has_token(id))
     }
 
     /// Every token, and when it was revoked.

@@ -2,10 +2,10 @@
 //! answers cost one fsync; each is told of its success only after that fsync.
 
 use super::following::Shared;
+use super::live_rows::{LiveRows, write_tag};
 use super::outbox::Change;
 use super::reader::BegunChange;
 use super::sql::{Connection, LARGEST_GROUP};
-use super::standing::{Standing, write_tag};
 use super::{Reader, StoreError, caught};
 use aye_core::trail::{Chain, ChainKey};
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 const QUEUE: usize = 1024;
 /// Changes that nobody waits for; whoever comes beyond them has to wait. Two groups: what a slow fsync holds up,
 /// and as many again.
-pub const MOST_UNAWAITED: usize = 2 * LARGEST_GROUP;
+pub const MOST_PENDING_RECORDS: usize = 2 * LARGEST_GROUP;
 
 /// How long changes that nobody waits for are gathered: a commit takes as much of a processor as several of them.
 const GATHERING: Duration = Duration::from_millis(4);
@@ -60,19 +60,19 @@ pub struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// To wake it while it gathers.
     awake: Thread,
-    unawaited: Arc<Semaphore>,
+    pending_records: Arc<Semaphore>,
     /// Whether the last commit succeeded.
-    well: Arc<AtomicBool>,
+    healthy: Arc<AtomicBool>,
 }
 
-/// A place in the writer's queue for a change that nobody waits for.
-pub struct Place {
+/// A reserved slot in the writer's queue, for a change that nobody waits for.
+pub struct QueueSlot {
     jobs: mpsc::OwnedPermit<Job>,
     counted: OwnedSemaphorePermit,
-    well: Arc<AtomicBool>,
+    healthy: Arc<AtomicBool>,
 }
 
-impl Place {
+impl QueueSlot {
     /// Hands `work` to the writer, after everything handed to it before. `ended` is called on the writer's
     /// thread once `work` is on disk, or is known not to get there.
     pub fn write<T, E>(
@@ -83,10 +83,10 @@ impl Place {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let Self { jobs, counted, well } = self;
+        let Self { jobs, counted, healthy } = self;
         let ended = move |result: Result<T, E>| {
             if result.is_err() {
-                well.store(false, Ordering::Relaxed);
+                healthy.store(false, Ordering::Relaxed);
             }
             ended(result);
             drop(counted);
@@ -98,34 +98,34 @@ impl Place {
 impl Writer {
     pub fn start(reader: Reader, shared: Arc<Shared>) -> Result<Self, std::io::Error> {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let well = Arc::new(AtomicBool::new(true));
-        let goes_well = well.clone();
+        let healthy = Arc::new(AtomicBool::new(true));
+        let is_healthy = healthy.clone();
         let thread = std::thread::Builder::new()
             .name("aye-writer".into())
-            .spawn(move || write_groups(&reader, &shared, receiver, &goes_well))?;
+            .spawn(move || write_groups(&reader, &shared, receiver, &is_healthy))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             awake: thread.thread().clone(),
             thread: Mutex::new(Some(thread)),
-            unawaited: Arc::new(Semaphore::new(MOST_UNAWAITED)),
-            well,
+            pending_records: Arc::new(Semaphore::new(MOST_PENDING_RECORDS)),
+            healthy,
         })
     }
 
-    /// None when it would not be sure to be written soon: the last change could not be, too many are under way,
-    /// or the writer is about to end.
-    pub fn place(&self) -> Option<Place> {
-        if !self.well.load(Ordering::Relaxed) {
+    /// None if a prompt write is not certain: the last commit failed, too many records are pending, or the writer is
+    /// stopping.
+    pub fn queue_slot(&self) -> Option<QueueSlot> {
+        if !self.healthy.load(Ordering::Relaxed) {
             return None;
         }
-        let counted = self.unawaited.clone().try_acquire_owned().ok()?;
+        let counted = self.pending_records.clone().try_acquire_owned().ok()?;
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let jobs = jobs.try_reserve_owned().ok()?;
-        Some(Place { jobs, counted, well: self.well.clone() })
+        Some(QueueSlot { jobs, counted, healthy: self.healthy.clone() })
     }
 
-    pub fn has_unawaited(&self) -> bool {
-        self.unawaited.available_permits() < MOST_UNAWAITED
+    pub fn has_pending_records(&self) -> bool {
+        self.pending_records.available_permits() < MOST_PENDING_RECORDS
     }
 
     pub async fn write<T, E>(
@@ -173,7 +173,7 @@ where
     })
 }
 
-fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>, well: &AtomicBool) {
+fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>, healthy: &AtomicBool) {
     let (connection, key) = (&reader.connection, &shared.key);
     // Not while the database was opened: what a migration changes at once may not fit.
     if let Err(error) = connection.undo_in_memory() {
@@ -190,7 +190,7 @@ fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>,
             Ok(begun) => begun,
             Err(error) => {
                 tracing::error!(%error, "a commit could not begin");
-                well.store(false, Ordering::Relaxed);
+                healthy.store(false, Ordering::Relaxed);
                 let (_, tell) = (first.run)(Err(error.clone()));
                 tell(Err(error));
                 continue;
@@ -200,10 +200,10 @@ fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>,
         let mut waiting = Vec::new();
         match run_group(&mut tx, first, &mut jobs, &mut waiting) {
             Ok(()) => {
-                shared.standing.keep();
+                shared.live_rows.keep();
                 // A commit of nothing says nothing of the disk.
                 if !tx.changes.is_empty() {
-                    well.store(true, Ordering::Relaxed);
+                    healthy.store(true, Ordering::Relaxed);
                 }
                 shared.head.advance(&tx.chain);
                 log_is_empty &= !tx.forgets;
@@ -217,8 +217,8 @@ fn write_groups(reader: &Reader, shared: &Shared, mut jobs: mpsc::Receiver<Job>,
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed; nothing of it was kept");
-                well.store(false, Ordering::Relaxed);
-                shared.standing.give_up(0);
+                healthy.store(false, Ordering::Relaxed);
+                shared.live_rows.give_up(0);
                 connection.roll_back();
                 drop(telling);
                 waiting.into_iter().for_each(|tell| tell(Err(error.clone())));
@@ -245,17 +245,17 @@ fn run_group(
         let is_full = tx.connection.is_full_group(waiting.len(), began);
         next = if is_full { None } else { jobs.try_recv().ok() };
     }
-    if let Some(standing) = tx.standing()
-        && (tx.chain.lines != begun || standing.changes() > 0)
+    if let Some(live_rows) = tx.live_rows()
+        && (tx.chain.lines != begun || live_rows.changes() > 0)
     {
-        write_tag(tx.connection, standing, &tx.chain)?;
+        write_tag(tx.connection, live_rows, &tx.chain)?;
     }
     tx.connection.commit()
 }
 
 fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreError> {
     let (chain, changes) = (tx.chain.clone(), tx.changes.len());
-    let stood = tx.standing().map_or(0, Standing::changes);
+    let stood = tx.live_rows().map_or(0, LiveRows::changes);
     let savepoint = tx.connection.run("SAVEPOINT job");
     let failed = savepoint.clone();
     let (keep, tell) = (job.run)(savepoint.map(|()| &mut *tx));
@@ -273,7 +273,7 @@ fn run_job(tx: &mut Tx, job: Job, waiting: &mut Vec<Tell>) -> Result<(), StoreEr
         }
         tx.chain = chain;
         tx.changes.truncate(changes);
-        tx.standing().into_iter().for_each(|standing| standing.give_up(stood));
+        tx.live_rows().into_iter().for_each(|live_rows| live_rows.give_up(stood));
     }
     waiting.push(match kept {
         Ok(()) => tell,

@@ -49,13 +49,13 @@ impl Requests {
     /// Whether the id is new.
     pub fn asked(&mut self, id: &str, session: &str, is_question: bool, call: Option<String>) -> bool {
         let (session, answer, refused_with_another) = (session.to_owned(), Given::None, false);
-        let standing = KnownRequest { session, is_question, call, answer, refused_with_another };
-        !self.all.contains_key(id) && self.all.insert(id.to_owned(), standing).is_none()
+        let request = KnownRequest { session, is_question, call, answer, refused_with_another };
+        !self.all.contains_key(id) && self.all.insert(id.to_owned(), request).is_none()
     }
 
     pub fn answered(&mut self, id: &str, answer: Value) {
-        if let Some(standing) = self.all.get_mut(id) {
-            standing.answer = Given::Ours(answer);
+        if let Some(request) = self.all.get_mut(id) {
+            request.answer = Given::Ours(answer);
         }
     }
 
@@ -66,22 +66,22 @@ impl Requests {
 
     /// Whether it asks questions, of each request that nobody has answered.
     pub fn open(&self) -> Vec<(String, bool)> {
-        let open = self.all.iter().filter(|(_, standing)| matches!(standing.answer, Given::None));
-        open.map(|(id, standing)| (id.clone(), standing.is_question)).collect()
+        let open = self.all.iter().filter(|(_, request)| matches!(request.answer, Given::None));
+        open.map(|(id, request)| (id.clone(), request.is_question)).collect()
     }
 
     pub fn reported(&mut self, id: &str, answer: &Value) -> ReportedAnswer {
-        let Some(standing) = self.all.get_mut(id) else { return ReportedAnswer::NeverAsked };
+        let Some(request) = self.all.get_mut(id) else { return ReportedAnswer::NeverAsked };
         let refused = *answer == REJECT;
-        let reported = match std::mem::replace(&mut standing.answer, Given::Told) {
+        let reported = match std::mem::replace(&mut request.answer, Given::Told) {
             Given::Ours(ours) if ours == *answer => ReportedAnswer::Ours,
-            Given::None | Given::Ours(_) if refused && standing.refused_with_another => {
+            Given::None | Given::Ours(_) if refused && request.refused_with_another => {
                 ReportedAnswer::RefusedWithAnother
             }
             Given::None | Given::Ours(_) | Given::Told => ReportedAnswer::NotOurs,
         };
-        if refused && !standing.is_question {
-            let session = standing.session.clone();
+        if refused && !request.is_question {
+            let session = request.session.clone();
             self.refuse_open(&session);
         }
         reported

@@ -6,7 +6,7 @@ use super::Credential;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::random::random_hex;
 pub use crate::store::Session;
-use crate::store::{Kept, Room, Ticket, TicketFor};
+use crate::store::{Kept, Ticket, TicketFor, TicketLimits};
 use aye_core::digest::hex;
 use aye_core::trail::ChainKey;
 use hmac::{Hmac, KeyInit, Mac};
@@ -136,7 +136,7 @@ impl Hub {
         let (secret, by, detail) = (challenge.to_owned(), String::new(), String::new());
         let ticket = Ticket { purpose: TicketFor::SignedByPage, secret, by, detail, lasts: CHALLENGE_LASTS };
         // Kept for a whole challenge's lifetime from now, which is longer than this one is still valid.
-        let kept = self.inner.store.put_ticket(ticket, Room::of_all(MOST_USED)).await?;
+        let kept = self.inner.store.put_ticket(ticket, TicketLimits::of_all(MOST_USED)).await?;
         Ok(kept == Kept::Yes)
     }
 

@@ -4,7 +4,7 @@ use super::{Session, random_token, record, sha256};
 use crate::es256::PublicKey;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::random::random_hex;
-use crate::store::{Kept, Room, Ticket, TicketFor};
+use crate::store::{Kept, Ticket, TicketFor, TicketLimits};
 use aye_core::{Role, Surface};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ impl Hub {
             return Ok(code);
         }
         // The oldest is dropped: each start of a hub makes a code, and must not be refused because of earlier starts.
-        let (secret, room) = (code.clone(), Room { of_all: MOST_CODES, of_one: MOST_CODES });
+        let (secret, room) = (code.clone(), TicketLimits { of_all: MOST_CODES, of_one: MOST_CODES });
         let (by, detail) = (String::new(), String::new());
         let ticket = Ticket { purpose: TicketFor::SignIn, secret, by, detail, lasts: CODE_LASTS };
         match self.inner.store.put_ticket(ticket, room).await? {

@@ -18,7 +18,7 @@ impl Stall {
             assert!(wait.recv().is_err());
             Ok::<_, Problem>(())
         };
-        desk.hub.inner.store.place().unwrap().write(work, drop);
+        desk.hub.inner.store.queue_slot().unwrap().write(work, drop);
         Self { _go: go }
     }
 }
@@ -134,7 +134,7 @@ async fn a_record_that_fails_is_counted_and_the_next_wait_until_one_succeeds() {
 async fn only_so_many_are_answered_before_they_are_written() {
     let desk = Desk::on_sqlite_with_policy(RULES, EARLY).await;
     let stall = Stall::of(&desk);
-    for i in 1..store::MOST_UNAWAITED {
+    for i in 1..store::MOST_PENDING_RECORDS {
         assert_eq!(decision(&desk.run(&format!("k{i}"), "cargo test").await), "allow");
     }
     let mut waits = Box::pin(desk.run("last", "cargo test"));

@@ -7,6 +7,7 @@ mod conversations;
 mod follow;
 mod forged;
 mod late;
+mod live_rows;
 mod memory;
 mod meters;
 mod model;
@@ -21,7 +22,6 @@ mod rolled_back;
 mod secrets;
 mod sessions;
 mod several;
-mod standing;
 mod unreadable;
 
 use super::*;

@@ -112,8 +112,8 @@ impl Database {
     /// A connection with our settings.
     pub fn connect(&self, purpose: Purpose) -> Result<Session, StoreError> {
         let mut client = self.client()?;
-        // A writer that stands still in the middle of a group gives way, and others wait a little longer than that; who reads
-        // may take its time. What a role or a database sets for its sessions must not end a hub's.
+        // The server aborts a writer that stalls inside a group; other writers wait a little longer than that. Limits that a role
+        // or a database sets for its sessions must not end a hub's.
         let idle = if purpose == Purpose::Write { IDLE_IN_GROUP } else { "60s" };
         let listen = match purpose {
             // Named apart, so that whoever operates the server can tell which connection stays idle.

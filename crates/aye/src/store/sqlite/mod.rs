@@ -142,7 +142,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     distrust_schema(connection)?;
-    // Room for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
+    // TicketLimits for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;

@@ -12,10 +12,10 @@ use std::collections::HashMap;
 
 pub struct Grants<'a> {
     db: &'a Reader,
-    told: HashMap<String, Told>,
+    told: HashMap<String, RecordedGrant>,
 }
 
-struct Told {
+struct RecordedGrant {
     grant: Grant,
     ended: Option<Timestamp>,
 }
@@ -33,7 +33,7 @@ impl<'a> Grants<'a> {
             if !is_as_made(&row, line) {
                 return Err(wrong(id, "it is not the one that was made"));
             }
-            let told = Told { grant: row.grant, ended: None };
+            let told = RecordedGrant { grant: row.grant, ended: None };
             return match self.told.insert(id.to_owned(), told) {
                 None => Ok(()),
                 Some(_) => Err(wrong(id, "it was made twice")),
@@ -47,7 +47,7 @@ impl<'a> Grants<'a> {
     /// What was allowed for a session ends with it.
     pub fn take_agent(&mut self, line: &Line) {
         if line.kind == "agent.ended" {
-            let of_agent = |told: &&mut Told| {
+            let of_agent = |told: &&mut RecordedGrant| {
                 told.grant.agent.as_ref().is_some_and(|agent| Some(agent.as_str()) == line.agent.as_deref())
             };
             for told in self.told.values_mut().filter(of_agent) {

@@ -159,7 +159,7 @@ pub(super) fn verify(
             return Err(VerifyError::Row { table, name });
         }
         let end = Chain { lines: verified.lines, head: verified.head.clone() };
-        if file.marks == RowMarks::Standing && !db.stands_as_left(&file.key, &end)? {
+        if file.marks == RowMarks::Standing && !db.live_rows_are_as_left(&file.key, &end)? {
             return Err(VerifyError::Standing);
         }
     }

@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
 pub struct Tokens {
-    told: HashMap<String, Told>,
+    told: HashMap<String, RecordedToken>,
 }
 
-struct Told {
+struct RecordedToken {
     agent: Option<String>,
     at: Timestamp,
     detail: Value,
@@ -20,7 +20,7 @@ struct Told {
     revoked: Option<Timestamp>,
 }
 
-impl Told {
+impl RecordedToken {
     /// Earlier versions said less of a token, and nothing when they forgot an agent's.
     fn is_of_an_earlier_version(&self) -> bool {
         self.detail.get("digest").is_none()
@@ -50,7 +50,7 @@ impl Tokens {
                 return Err(wrong(id, "it was revoked, and made again"));
             }
             // One that was there has given way: it came from an earlier agent.key.
-            let told = Told {
+            let told = RecordedToken {
                 agent: line.agent.clone(),
                 at: line.at,
                 kept: line.detail["kept"] == true,
@@ -76,7 +76,7 @@ impl Tokens {
     pub fn take_start(&self, line: &Line) -> Result<(), VerifyError> {
         let Some(operators) = line.detail["operators"].as_array() else { return Ok(()) };
         let said: HashSet<&str> = operators.iter().filter_map(Value::as_str).collect();
-        let acts = |told: &Told| told.detail["role"] == "operator" && told.revoked.is_none();
+        let acts = |told: &RecordedToken| told.detail["role"] == "operator" && told.revoked.is_none();
         if let Some(id) = said.iter().find(|id| !self.told.get(**id).is_some_and(acts)) {
             return Err(wrong(id, "a hub started with it, and it was not in force then"));
         }

@@ -1,10 +1,10 @@
-//! The rows that stand: agents and their processes, tokens, passkeys, grants and approvals in advance. A MAC shows who
-//! wrote a row; it does not show that a row is missing, or that an earlier state of it came back. So the hub also holds
-//! the newest MAC of each of these rows in memory, and goes by no other. A tag over all of them is in the database,
-//! bound to the newest line of the trail, so that the next start finds them as they were left, or knows that it does not.
+//! The rows in force: agents and their processes, tokens, passkeys, grants and approvals in advance. A row's own MAC shows
+//! who wrote it, but not that a row was deleted or that an earlier state of it was restored. So the hub keeps the newest MAC of
+//! each of these rows in memory and trusts no other. A tag over all of them is in the database, bound to the newest line of
+//! the trail, so that the next start can tell whether they are as the hub left them.
 //!
-//! On a server other hubs write them too. Each group says which rows it changed; whoever follows applies that, and the tag
-//! shows whether it was all.
+//! On a server other hubs write these rows too. Each group logs the rows it changed; other hubs apply that log, and the tag
+//! shows whether it was complete.
 
 use super::row_mac::{AGENTS, GRANTS, Marked, OUTLINES, PASSKEYS, TOKENS, in_words};
 use super::sql::{Connection, Params, Row, params};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Why what stands is not what the hub left.
+/// Why these rows differ from what the hub wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// Lines of the trail are missing.
@@ -27,17 +27,17 @@ pub enum Doubt {
     RowsWereChanged,
 }
 
-/// Of a row that is there and that the hub does not go by.
+/// The mark of a row that exists but is not trusted.
 const FOREIGN: &str = "";
 const PROCESSES: &str = "processes";
-/// Of a token that stays so that it is never handed out again.
+/// The mark of a revoked token, whose row is kept so that the token is never issued again.
 pub const REVOKED: &str = "revoked";
 
 /// Earlier states that are remembered for those who read a moment that has just passed.
 const MOST_EARLIER: usize = 10_000;
 
 /// The newest MACs, by table and name.
-pub struct Standing {
+pub struct LiveRows {
     key: ChainKey,
     rows: Mutex<Rows>,
     /// How many commits have changed them.
@@ -74,8 +74,8 @@ struct Replaced {
     group: u64,
 }
 
-/// The tables with MACs of which rows stand, which of them do, and what is gone by of the others: `revoked_at` is read
-/// after what counts.
+/// Each table: its MAC columns, the filter for rows in force, and the column that marks a row as revoked, which is read
+/// after the MAC columns.
 fn tables() -> [(&'static Marked, &'static str, &'static str); 5] {
     [
         (&AGENTS, "NULL", "TRUE"),
@@ -86,12 +86,12 @@ fn tables() -> [(&'static Marked, &'static str, &'static str); 5] {
     ]
 }
 
-impl Standing {
+impl LiveRows {
     /// As the rows are now, whoever left them so.
     pub fn read(connection: &Connection, key: &ChainKey) -> Result<Self, StoreError> {
-        let standing = Self { key: key.clone(), rows: Mutex::default(), version: AtomicU64::new(0) };
+        let live_rows = Self { key: key.clone(), rows: Mutex::default(), version: AtomicU64::new(0) };
         for (marked, revoked, which) in tables() {
-            standing.rows().tables.insert(marked.table, BTreeMap::new());
+            live_rows.rows().tables.insert(marked.table, BTreeMap::new());
             let sql = format!("SELECT {}, {revoked} FROM {} WHERE {which}", marked.selected(), marked.table);
             connection.all(&sql, params![], |row| {
                 let revoked = !matches!(row.value(marked.len() + 1)?, ValueRef::Null);
@@ -102,21 +102,21 @@ impl Standing {
                     None => None,
                 };
                 if mac.is_some() {
-                    standing.set(marked.table, &in_words(row.value(1)?), mac);
+                    live_rows.set(marked.table, &in_words(row.value(1)?), mac);
                 }
                 Ok(())
             })?;
         }
-        standing.rows().tables.insert(PROCESSES, BTreeMap::new());
+        live_rows.rows().tables.insert(PROCESSES, BTreeMap::new());
         connection.all("SELECT pid, started, agent FROM processes", params![], |row| {
             let (pid, started, agent): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            standing.set(PROCESSES, &format!("{pid} {started} {agent}"), Some(FOREIGN.to_owned()));
+            live_rows.set(PROCESSES, &format!("{pid} {started} {agent}"), Some(FOREIGN.to_owned()));
             Ok(())
         })?;
-        standing.keep();
+        live_rows.keep();
         // All are of one version, which need not be said of each.
-        standing.rows().agents_changed = HashMap::new();
-        Ok(standing)
+        live_rows.rows().agents_changed = HashMap::new();
+        Ok(live_rows)
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
@@ -200,7 +200,7 @@ impl Standing {
         Ok(tokens)
     }
 
-    /// These rows with what was changed in the groups after this one, if that makes them those that stood at this line.
+    /// These rows with the changes of the groups after this one; none if the tag at this line does not match them.
     pub fn catch_up(
         self,
         connection: &Connection,
@@ -213,14 +213,14 @@ impl Standing {
         Ok(is_as_left(connection, &self, chain)?.then_some(self))
     }
 
-    /// Where the log of changes does not go back so far, or was changed, the rows themselves must do.
+    /// Reads all rows: the log of changes is too short, or was altered.
     fn read_anew(&self, connection: &Connection, chain: &Chain) -> Result<(), StoreError> {
         let found = Self::read(connection, &self.key)?;
         if !is_as_left(connection, &found, chain)? {
             let what = "what it says of agents, grants, tokens or passkeys is not what the hubs left";
             return Err(StoreError::Schema(what.to_owned()));
         }
-        tracing::info!("what stands was read anew");
+        tracing::info!("all rows in force were read again");
         self.replace(found);
         Ok(())
     }
@@ -357,24 +357,24 @@ fn known_table(name: &str) -> Option<&'static str> {
     tables().iter().map(|(marked, ..)| marked.table).chain([PROCESSES]).find(|table| *table == name)
 }
 
-/// Whether the database says that its rows stand as they do. `chain` is the trail as it was when that was written.
-pub fn is_as_left(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<bool, StoreError> {
+/// Whether the tag in the database matches these rows. `chain` is the trail as it was when the tag was written.
+pub fn is_as_left(connection: &Connection, live_rows: &LiveRows, chain: &Chain) -> Result<bool, StoreError> {
     let sql = "SELECT tag FROM standing";
     let said: Option<String> = connection.first(sql, params![], |row| row.get(0))?;
-    Ok(said.is_some_and(|said| said == standing.tag(chain)))
+    Ok(said.is_some_and(|said| said == live_rows.tag(chain)))
 }
 
-/// Says that they stand as they do, as of this line.
-pub fn write_tag(connection: &Connection, standing: &Standing, chain: &Chain) -> Result<(), StoreError> {
+/// Writes the tag over these rows, bound to this line of the trail.
+pub fn write_tag(connection: &Connection, live_rows: &LiveRows, chain: &Chain) -> Result<(), StoreError> {
     let sql =
         "INSERT INTO standing (one, tag) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET tag = excluded.tag";
-    one(connection.execute(sql, params![standing.tag(chain)])?, "standing", "1")?;
-    connection.note_what_stood(&standing.changed())
+    one(connection.execute(sql, params![live_rows.tag(chain)])?, "standing", "1")?;
+    connection.log_row_changes(&live_rows.changed())
 }
 
 impl Tx<'_> {
-    /// Writes a row that stands, with this MAC.
-    pub(super) fn put_standing<'p>(
+    /// Writes a row that is in force, with this MAC.
+    pub(super) fn put_live_row<'p>(
         &self,
         (table, name): (&'static str, &str),
         sql: &str,
@@ -382,21 +382,21 @@ impl Tx<'_> {
         mac: Option<String>,
     ) -> Result<(), StoreError> {
         one(self.connection.execute(sql, params)?, table, name)?;
-        self.stands(table, name, mac);
+        self.note_live(table, name, mac);
         Ok(())
     }
 
-    /// From here on the hub goes by this state of the row, or, without a MAC, by none.
-    pub(super) fn stands(&self, table: &'static str, name: &str, mac: Option<String>) {
-        if let Some(standing) = self.standing() {
-            standing.set(table, name, Some(mac.unwrap_or_else(|| FOREIGN.to_owned())));
+    /// Records this MAC as the row's newest. Without one, the row is not trusted.
+    pub(super) fn note_live(&self, table: &'static str, name: &str, mac: Option<String>) {
+        if let Some(live_rows) = self.live_rows() {
+            live_rows.set(table, name, Some(mac.unwrap_or_else(|| FOREIGN.to_owned())));
         }
     }
 
-    /// From here on there is no such row.
-    pub(super) fn falls(&self, table: &'static str, name: &str) {
-        if let Some(standing) = self.standing() {
-            standing.set(table, name, None);
+    /// Records that the row is gone.
+    pub(super) fn note_removed(&self, table: &'static str, name: &str) {
+        if let Some(live_rows) = self.live_rows() {
+            live_rows.set(table, name, None);
         }
     }
 }
@@ -404,11 +404,11 @@ impl Tx<'_> {
 impl Reader {
     /// The agent of the first of these processes that has one, by process id and start time.
     pub fn agent_of_processes(&self, processes: &[(u32, u64)]) -> Result<Option<AgentId>, StoreError> {
-        let Some(standing) = self.standing() else { return Ok(None) };
+        let Some(live_rows) = self.live_rows() else { return Ok(None) };
         let sql = "SELECT report <> 'ended', created_at FROM agents WHERE id = ?1";
         for process in processes {
             let mut found = None;
-            for agent in standing.agents_of(*process) {
+            for agent in live_rows.agents_of(*process) {
                 // One whose row is gone is still an agent, and one that has not ended comes first.
                 let read = |row: &Row| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
                 let rank = self.connection.first(sql, params![agent.as_str()], read)?.unwrap_or_default();
