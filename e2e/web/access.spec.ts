@@ -145,7 +145,7 @@ test('fingers have room, and fields are large enough not to be zoomed into', asy
     ['#/', '[aria-label=Inbox]'],
     ...scene.open.map((ask): [string, string] => [`#/asks/${ask.id}`, `[data-ask="${ask.id}"]`]),
     ['#/agents', '[aria-label=Agents]'],
-    ['#/agents/notes', '.conversation details'],
+    ['#/agents/notes', '[aria-label=Conversation] article'],
     ['#/history', 'main li'],
     ['#/settings', 'main li'],
     ['#/start', 'form'],
