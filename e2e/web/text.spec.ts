@@ -4,6 +4,7 @@ import { expect, test } from '@playwright/test';
 import { feedbackOf } from '../../web/src/cards/plan';
 import { Conversation } from '../../web/src/lib/conversation';
 import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
+import { Kept, type Numbered } from '../../web/src/lib/kept';
 import { inline, markdown, type Block, type Inline } from '../../web/src/lib/markdown';
 import { segments } from '../../web/src/lib/segments';
 import { oneLine, piecesAs, visible } from '../../web/src/lib/visible';
@@ -134,6 +135,20 @@ test('a text that streams is put together from what comes, whatever was missed o
   talk.take(3, { type: 'text', id: 't', text: 'a🦀bcdef' }, 1);
   talk.add({ id: 't', from: 0, text: 'late' }, 1);
   expect(shown(talk)).toBe('tool|words');
+});
+
+test('of a text that streams, only the last version is kept', () => {
+  const known = new Kept();
+  const text = (seq: number, text: string, partial: boolean): Numbered => ({ seq, event: { type: 'text', id: 't', text, ...(partial ? { partial } : {}) } });
+  const tool = { seq: 2, event: { type: 'tool', id: 't', name: 'Bash', input: {} } };
+  known.add(text(1, 'a', true));
+  known.add(tool);
+  known.add(text(3, 'ab', true));
+  expect(known.events).toEqual([tool, text(3, 'ab', true)]);
+  known.add(text(4, 'abc', false));
+  // Another text of the same name does not take the place of one that is complete.
+  known.add(text(5, 'x', true));
+  expect(known.events).toEqual([tool, text(4, 'abc', false), text(5, 'x', true)]);
 });
 
 test('joiners are part of the writing in prose, and nowhere else', () => {

@@ -4,6 +4,7 @@
  * word than a short one.
  */
 
+import { after, characters } from './characters';
 import { markdown, type Block } from './markdown';
 import type { AgentEvent, Json, TextPiece } from './types';
 
@@ -104,10 +105,8 @@ export class Conversation {
     if (piece.id === this.#complete) return;
     const words = this.#begun(piece.id);
     if (piece.from > words.characters) return;
-    const characters = [...piece.text];
-    const fresh = characters.slice(words.characters - piece.from);
-    if (!fresh.length) return;
-    this.#extend(words, fresh.length === characters.length ? piece.text : fresh.join(''), now);
+    const fresh = after(piece.text, words.characters - piece.from);
+    if (fresh) this.#extend(words, fresh, now);
   }
 
   #begun(id: string): Words {
@@ -117,7 +116,7 @@ export class Conversation {
 
   #extend(words: Words, added: string, now: number): void {
     words.text += added;
-    words.characters += [...added].length;
+    words.characters += characters(added);
     words.tail += added;
     this.speakingSince = now;
     this.#advance(words);

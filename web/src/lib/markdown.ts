@@ -139,6 +139,9 @@ function cells(line: string): Inline[][] {
   return inner.split('|').map((cell) => inline(cell.trim()));
 }
 
+/** What begins no span, is no escape and ends no line. */
+const ORDINARY = /[^\\`[*_~\n]+/y;
+
 export function inline(text: string, depth = 0): Inline[] {
   if (text.length > LONGEST_INLINE || depth > DEEPEST) return [{ is: 'text', text }];
   const out: Inline[] = [];
@@ -152,6 +155,14 @@ export function inline(text: string, depth = 0): Inline[] {
     out.push(node);
   };
   while (i < text.length) {
+    // Most of a text is taken as it is, many characters at once: it may stream in by thousands of lines a second.
+    ORDINARY.lastIndex = i;
+    const run = ORDINARY.exec(text)?.[0];
+    if (run) {
+      plain += run;
+      i += run.length;
+      continue;
+    }
     const c = text[i] ?? '';
     const node = spanAt(text, i, depth, endless);
     if (node) {
@@ -160,7 +171,7 @@ export function inline(text: string, depth = 0): Inline[] {
     } else if (c === '\\' && /[\\`*_{}[\]()#+\-.!~|<>]/.test(text[i + 1] ?? '')) {
       plain += text[i + 1];
       i += 2;
-    } else if (c === '\n' && /(\\| {2,})$/.test(plain)) {
+    } else if (c === '\n' && (plain.endsWith('\\') || plain.endsWith('  '))) {
       plain = plain.replace(/(\\| {2,})$/, '');
       push({ is: 'break' });
       i += 1;

@@ -3,6 +3,7 @@
 
 use super::App;
 use super::caller::Caller;
+use super::changes::JoinedPieces;
 use super::json::{Failure, Params};
 use super::socket::{Gone, Handshake, Socket};
 use super::{changes, compat};
@@ -13,6 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use aye_core::{Ask, Invalid};
+use futures_util::FutureExt;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -35,13 +37,16 @@ pub async fn upgrade(
     let handshake = Handshake::read(&mut request.into_parts().0)?;
     let reply = handshake.reply();
     let tasks = app.tasks.clone();
-    tasks.spawn(async move {
-        if let Some(socket) = handshake.socket().await {
-            let _attending = app.hub.attend(caller.credential.role);
-            let page_until = caller.page_until;
-            Connection { app, caller, socket, page_until }.run(params.after).await;
+    tasks.spawn(
+        async move {
+            if let Some(socket) = handshake.socket().await {
+                let _attending = app.hub.attend(caller.credential.role);
+                let page_until = caller.page_until;
+                Connection { app, caller, socket, page_until }.run(params.after).await;
+            }
         }
-    });
+        .boxed(),
+    );
     Ok(reply)
 }
 
@@ -136,18 +141,36 @@ impl Connection {
     /// Sends this change, and all that are there by then.
     async fn pass_on(&mut self, first: Followed, changes: &mut Follower) -> Result<(), CloseReason> {
         let mut next = Some(first);
+        let mut pieces: Option<JoinedPieces> = None;
         while let Some(followed) = next {
             self.may_go_on()?;
+            if let Followed::Piece(piece) = &followed {
+                if !pieces.as_mut().is_some_and(|pieces| pieces.join(piece)) {
+                    self.queue_pieces(pieces.replace(JoinedPieces::begin(piece))).await?;
+                }
+            } else {
+                self.queue_pieces(pieces.take()).await?;
+            }
             match followed {
                 Followed::Change(change) => {
                     self.socket.queue(changes::text(&change).ok_or(CloseReason::Failed)?).await?;
                 }
-                Followed::Piece(piece) => self.socket.queue(changes::piece(&piece)).await?,
                 Followed::Lost => self.send_snapshot(changes).await?,
+                Followed::Piece(_) => {}
             }
+            // However fast changes come and are read, other connections get their turn.
+            tokio::task::coop::consume_budget().await;
             next = changes.next_if_any().await.map_err(|_| CloseReason::Failed)?;
         }
+        self.queue_pieces(pieces).await?;
         Ok(self.socket.flush().await?)
+    }
+
+    async fn queue_pieces(&mut self, pieces: Option<JoinedPieces>) -> Result<(), CloseReason> {
+        match pieces {
+            Some(pieces) => Ok(self.socket.queue(pieces.text()).await?),
+            None => Ok(()),
+        }
     }
 
     /// However much there is to send, a token that was revoked gets no more of it.
