@@ -2,10 +2,10 @@
 
 use super::stage::Stage;
 use super::{asks, picked, question, which_database};
-use crate::support::printed;
+use crate::support::{Hub, aye, eventually, printed};
 use serde_json::json;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
@@ -141,4 +141,43 @@ fn a_session_that_starts_later_is_found() {
     stage.start_session(&[]);
     stage.confirmed(picked("y"));
     assert!(stage.model.told("toolu_1").contains("\"One?\"=\"y\""));
+}
+
+/// As it is in a new folder for settings on a slow machine: the program says that it runs long before it writes down
+/// what it asks.
+#[test]
+fn a_transcript_is_followed_even_if_its_folders_come_after_the_session_is_known() {
+    let hub = Hub::start();
+    let dir = tempfile::tempdir().unwrap();
+    let (config, sessions) = (dir.path().join("config"), dir.path().join("config/sessions"));
+    fs::create_dir_all(&config).unwrap();
+    let mut watch = aye(&hub.home);
+    watch.arg("watch").arg("--config-dir").arg(&config).stdout(Stdio::null()).stdin(Stdio::null());
+    let _watch = Ended(watch.spawn().unwrap());
+    let program = Ended(Command::new("sleep").arg("600").spawn().unwrap());
+    fs::create_dir(&sessions).unwrap();
+    let session = json!({"pid": program.0.id(), "sessionId": "late", "cwd": "/work", "kind": "interactive"});
+    fs::write(sessions.join("1.json"), session.to_string()).unwrap();
+    let list = |path: &str| hub.get(path, &hub.operator()).body;
+    eventually("the session to be known", || list("/api/agents")["agents"].get(0).map(drop));
+
+    let folder = config.join("projects/-work");
+    fs::create_dir_all(&folder).unwrap();
+    let input = json!({"questions": [question("One?", false, &["x", "y"])]});
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "AskUserQuestion", "input": input});
+    let line =
+        json!({"type": "assistant", "sessionId": "late", "cwd": "/work", "message": {"content": [call]}});
+    fs::write(folder.join("late.jsonl"), format!("{line}\n")).unwrap();
+    let ask = eventually("its question", || list("/api/asks?state=open")["asks"].get(0).cloned());
+    assert_eq!(ask["tool_use_id"], "toolu_1");
+}
+
+/// Whatever becomes of the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }

@@ -108,6 +108,11 @@ impl ConfigDir {
         self.0.join("projects")
     }
 
+    /// Where something may turn up that is not there yet: its own folders, and sessions and workspaces in them.
+    pub fn folders(&self) -> [PathBuf; 3] {
+        [self.0.clone(), self.sessions(), self.projects()]
+    }
+
     /// The folder with the transcripts of a workspace.
     pub fn transcripts_of(&self, workspace: &Path) -> PathBuf {
         // The program is written in JavaScript, whose characters are units of UTF-16.

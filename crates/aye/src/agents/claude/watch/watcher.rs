@@ -17,6 +17,7 @@ use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::{AgentId, AgentKind, Reach};
+use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -86,7 +87,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let (sender, mut lists) = watch::channel(None);
     let mut calling = JoinSet::new();
-    calling.spawn(known::poll(home.clone(), sender, told.clone()));
+    calling.spawn(known::poll(home.clone(), sender, told.clone()).boxed());
     let changes = Changes::new().context("the system does not tell which files change")?;
     let (screens, mut shown) = mpsc::channel(64);
     let mut watcher = Watcher {
@@ -143,21 +144,29 @@ impl Watcher {
         }
     }
 
-    /// A session's file, or the folder of one that had none yet.
+    /// A session's file, or a folder that was not there yet.
     async fn other_file(&mut self, path: &Path) {
-        let config = self.watch.configs.iter().find(|config| path.parent() == Some(&config.sessions()));
+        let configs = &self.watch.configs;
+        let config = configs.iter().find(|config| path.parent() == Some(&config.sessions()));
         match config.map(|config| config.session_at(path)) {
             Some(Some(session)) => self.saw(session),
             Some(None) => self.look_around().await,
-            None => {
-                let begun = self.transcripts.iter().find(|(transcript, _)| transcript.parent() == Some(path));
-                if let Some((transcript, session)) =
-                    begun.map(|(path, session)| (path.clone(), session.clone()))
-                {
-                    self.follow_folder(&transcript);
-                    self.read(&session).await;
-                }
+            None if configs.iter().any(|config| config.folders().iter().any(|folder| folder == path)) => {
+                self.look_around().await;
             }
+            None => self.follow_transcripts().await,
+        }
+    }
+
+    /// Folders of transcripts that were not there before. What is in them by now was told by nobody.
+    async fn follow_transcripts(&mut self) {
+        let folders = self.transcripts.keys().filter_map(|transcript| transcript.parent());
+        let begun: Vec<_> = folders.filter(|folder| self.changes.follow_once(folder)).collect();
+        let is_there = |transcript: &Path| begun.iter().any(|folder| transcript.parent() == Some(folder));
+        let sessions = self.transcripts.iter().filter(|(transcript, _)| is_there(transcript));
+        let sessions: Vec<_> = sessions.map(|(_, session)| session.clone()).collect();
+        for session in sessions {
+            self.read(&session).await;
         }
     }
 
@@ -197,9 +206,9 @@ impl Watcher {
         let now = SystemTime::now();
         let mut found: Vec<Session> = Vec::new();
         for config in self.watch.configs.clone() {
-            for folder in [config.sessions(), config.projects()] {
-                // Not there before the first session; looked for again.
-                drop(self.changes.follow_once(&folder));
+            for folder in config.folders() {
+                // Not all are there before the first session.
+                self.changes.follow_once(&folder);
             }
             found.extend(config.live(now));
         }
@@ -219,6 +228,7 @@ impl Watcher {
             watched.sign_of_life();
         }
         self.let_go_of_moved();
+        self.follow_transcripts().await;
         self.adopt_and_leave().await;
     }
 
@@ -320,19 +330,11 @@ impl Watcher {
         }
         watched.take(News { opened: open, closed: Vec::new() }, &self.places);
         watched.update(session);
-        let transcript = watched.transcript.path().to_owned();
         self.watched.insert(id.clone(), watched);
-        self.follow_folder(&transcript);
+        self.follow_transcripts().await;
         // What was written before the folder was followed.
         self.read(&id).await;
         Ok(())
-    }
-
-    fn follow_folder(&mut self, transcript: &Path) {
-        let folder = transcript.parent().unwrap_or(transcript);
-        if let Err(error) = self.changes.follow_once(folder) {
-            tracing::debug!(%error, "a session has no transcript yet");
-        }
     }
 
     async fn leave(&mut self, id: &str, why: &'static str) {
