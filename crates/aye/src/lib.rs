@@ -16,6 +16,7 @@ pub mod cli;
 pub mod config;
 pub mod es256;
 pub mod home;
+pub mod local_stream;
 pub mod own_folder;
 pub mod processes;
 pub mod random;

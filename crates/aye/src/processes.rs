@@ -1,5 +1,5 @@
 //! What the system tells of a process: `/proc/PID/stat`. Whether a process is alive is decided here by its id and start
-//! time, and in `hub/alive.rs` by a pidfd, where many are looked at.
+//! time, and in `hub/alive.rs` by a pidfd, where many are looked at or one again and again.
 
 use anyhow::Context;
 use aye_core::digest::sha256_hex;
@@ -56,7 +56,7 @@ pub fn require_program(program: &Path, variable: Option<&str>) -> anyhow::Result
 /// Some fifty numbers of up to twenty digits, and a name of a few characters.
 const LONGEST_STAT: usize = 4096;
 
-/// As few calls of the system as possible: this is read for every request of an agent.
+/// As few calls of the system as possible: this is read for every request of an agent that is not held by a pidfd.
 fn read_whole(path: &str, line: &mut [u8]) -> io::Result<usize> {
     let (mut file, mut length) = (File::open(path)?, 0);
     loop {

@@ -1,9 +1,11 @@
 //! HTTP to one place: a Unix socket of our own, or TCP with or without TLS. Connections are kept and used again.
 
+use crate::local_stream::LocalStream;
 use crate::own_folder::{self, Links, NotOurs};
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -59,6 +61,11 @@ pub enum Upgrade {
     Done(HeaderMap, Upgraded),
     Refused(StatusCode, Bytes),
 }
+
+/// Boxed, so that HTTP is compiled once and not for each kind of it.
+pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket for S {}
 
 /// An open connection, and the task that drives it, which ends with it.
 struct Connection {
@@ -197,25 +204,26 @@ async fn read_body(reply: Response<Incoming>, most: usize) -> Result<Bytes, Tran
     Ok(body.to_bytes())
 }
 
-async fn talk<S>(stream: S) -> Result<Connection, TransportError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn talk(stream: impl Socket) -> Result<Connection, TransportError> {
+    let stream: Box<dyn Socket> = Box::new(stream);
     let shaken = handshake(TokioIo::new(stream)).await;
     let (sender, connection) =
         shaken.map_err(|error| TransportError::Unreachable(io::Error::other(error)))?;
     let mut driver = JoinSet::new();
-    driver.spawn(async move {
-        // Whoever waits for a reply on it is told as well.
-        if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection ended");
+    driver.spawn(
+        async move {
+            // Whoever waits for a reply on it is told as well.
+            if let Err(error) = connection.with_upgrades().await {
+                tracing::debug!(%error, "a connection ended");
+            }
         }
-    });
+        .boxed(),
+    );
     Ok(Connection { sender, _driver: driver })
 }
 
 /// A token is sent there next, so the socket must belong to this user and lie in a private folder.
-async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, NotOurs> {
+async fn connect_to_our_own(socket: &Path, links: Links) -> Result<LocalStream, NotOurs> {
     let at = || socket.display().to_string();
     let unreadable = |error| NotOurs::Unreadable(at(), error);
     own_folder::check(socket.parent().unwrap_or(socket), links)?;
@@ -226,7 +234,7 @@ async fn connect_to_our_own(socket: &Path, links: Links) -> Result<UnixStream, N
     let stream = UnixStream::connect(socket).await.map_err(unreadable)?;
     let peer = stream.peer_cred().map_err(unreadable)?.uid();
     match peer == own_folder::our_id() {
-        true => Ok(stream),
+        true => stream.try_into().map_err(unreadable),
         false => Err(NotOurs::Listener(at(), peer)),
     }
 }

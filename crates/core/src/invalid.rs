@@ -29,8 +29,12 @@ fn join(parent: &str, field: &str) -> String {
     }
 }
 
-/// Decodes strictly; the error names the field that does not fit.
+/// Decodes strictly; the error names the field that does not fit. Little is wrong, so where it is is looked for only then.
 pub fn decode<T: DeserializeOwned>(value: Value) -> Result<T, Invalid> {
+    T::deserialize(&value).or_else(|_| decode_step_by_step(value))
+}
+
+fn decode_step_by_step<T: DeserializeOwned>(value: Value) -> Result<T, Invalid> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = match error.path().to_string() {
             root if root == "." => String::new(),
@@ -74,5 +78,6 @@ mod tests {
         assert_eq!(field(json!({"inner": [{"size": 1, "colour": 2}]})), "inner[0].colour");
         assert_eq!(field(json!({})), "inner");
         assert_eq!(field(json!([])), "");
+        assert!(decode::<Outer>(json!({"inner": [{"size": 1}]})).is_ok());
     }
 }

@@ -3,8 +3,10 @@
 use crate::client::{AgentClient, CallError, Try, reporter_name};
 use crate::protocol::{AskReceipt, ConversationEvent, NewReport, Registration, ReportNumber, Withdraw};
 use aye_core::{AskId, Key, Receipt};
+use futures_util::FutureExt;
 use hyper::StatusCode;
 use serde_json::json;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -54,29 +56,45 @@ pub const TOO_LATE: (Receipt, &str) =
 /// A queue of reports, and the task that works through it.
 pub fn start(client: AgentClient, tasks: &mut JoinSet<()>) -> mpsc::Sender<HubReport> {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    tasks.spawn(send_all(client, receiver));
+    tasks.spawn(send_all(client, receiver).boxed());
     sender
 }
 
 async fn send_all(client: AgentClient, mut reports: mpsc::Receiver<HubReport>) {
-    let mut came = Vec::with_capacity(QUEUE);
     let mut reporter = Reporter { client, gathered: NewReport::default(), name: reporter_name(), made: 0 };
-    while reports.recv_many(&mut came, MOST_TOGETHER).await > 0 {
-        let urgent = |report: &HubReport| {
-            let awaited = matches!(report, HubReport::Receipt { awaited: true, .. });
-            awaited
-                || matches!(report, HubReport::Register(_) | HubReport::Withdraw { .. } | HubReport::Ended)
-        };
-        if !came.iter().any(urgent) && came.len() < MOST_TOGETHER {
-            sleep(GATHERING).await;
-            let more = std::iter::from_fn(|| reports.try_recv().ok());
-            let room = MOST_TOGETHER.saturating_sub(came.len());
-            came.extend(more.take(room));
+    loop {
+        let came = next_reports(&mut reports, GATHERING).await;
+        if came.is_empty() {
+            return;
         }
-        for report in came.drain(..) {
+        for report in came {
             reporter.take(report).await;
         }
         reporter.tell_gathered().await;
+    }
+}
+
+/// What is told together, once there is something urgent, enough, or nothing more for a while; empty at the end.
+async fn next_reports(reports: &mut mpsc::Receiver<HubReport>, gathering: Duration) -> Vec<HubReport> {
+    let mut came = Vec::new();
+    let mut seen = reports.recv_many(&mut came, MOST_TOGETHER).await;
+    let mut gathered = pin!(sleep(gathering));
+    while 0 < seen && came.len() < MOST_TOGETHER && !came[came.len() - seen..].iter().any(is_urgent) {
+        let room = MOST_TOGETHER - came.len();
+        seen = tokio::select! {
+            biased;
+            () = &mut gathered => return came,
+            more = reports.recv_many(&mut came, room) => more,
+        };
+    }
+    came
+}
+
+fn is_urgent(report: &HubReport) -> bool {
+    match report {
+        HubReport::Receipt { awaited, .. } => *awaited,
+        HubReport::Register(_) | HubReport::Withdraw { .. } | HubReport::Ended => true,
+        HubReport::Event(_) => false,
     }
 }
 
@@ -149,6 +167,38 @@ fn heard(told: Result<(), CallError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::timeout;
+
+    fn receipt(awaited: bool) -> HubReport {
+        let ask = "one".try_into().unwrap();
+        HubReport::Receipt { ask, receipt: Receipt::Delivered, evidence: String::new(), awaited }
+    }
+
+    #[tokio::test]
+    async fn reports_gather_until_one_is_urgent_or_they_are_enough() {
+        const SHORT: Duration = Duration::from_millis(1);
+        const FOREVER: Duration = Duration::from_secs(3600);
+        let (sender, mut reports) = mpsc::channel(QUEUE);
+        sender.send(receipt(false)).await.unwrap();
+        assert_eq!(next_reports(&mut reports, SHORT).await.len(), 1);
+
+        let later = async {
+            sender.send(receipt(false)).await.unwrap();
+            tokio::task::yield_now().await;
+            sender.send(receipt(true)).await.unwrap();
+        };
+        let both = async { tokio::join!(next_reports(&mut reports, FOREVER), later) };
+        let (came, ()) = timeout(Duration::from_secs(10), both).await.expect("a person waits for the second");
+        assert_eq!(came.len(), 2);
+
+        for _ in 0..=MOST_TOGETHER {
+            sender.send(receipt(false)).await.unwrap();
+        }
+        assert_eq!(next_reports(&mut reports, FOREVER).await.len(), MOST_TOGETHER);
+        drop(sender);
+        assert_eq!(next_reports(&mut reports, FOREVER).await.len(), 1);
+        assert!(next_reports(&mut reports, FOREVER).await.is_empty());
+    }
 
     #[test]
     fn an_outcome_that_was_shown_before_its_delivery_was_reported_has_one_receipt() {

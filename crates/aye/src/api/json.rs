@@ -12,11 +12,14 @@ use aye_core::invalid::decode;
 use aye_core::{Ask, Invalid, Proof, Refused, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::time::Duration;
 
 pub const ORDINARY: usize = 256 * 1024;
 pub const LARGE: usize = 4 * 1024 * 1024;
 const SLOWEST_BODY: Duration = Duration::from_secs(30);
+/// Longer bodies are parsed on another thread: a request that comes meanwhile would wait for that, even if a core is free.
+const QUICKLY_READ: usize = 4 * 1024;
 
 /// A request's body, decoded; `LIMIT` is how many bytes it may have.
 pub struct Body<T, const LIMIT: usize = ORDINARY>(pub T);
@@ -25,28 +28,34 @@ impl<T: DeserializeOwned, S: Sync, const LIMIT: usize> FromRequest<S> for Body<T
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        let revoked = request.extensions().get::<Caller>().map(|caller| caller.credential.revoked.clone());
-        let revoked = revoked.unwrap_or_default();
-        let read = tokio::select! {
-            biased;
-            () = revoked.cancelled() => {
-                return Err(Failure::new(StatusCode::UNAUTHORIZED, "the token was revoked"));
-            }
-            read = tokio::time::timeout(SLOWEST_BODY, to_bytes(request.into_body(), LIMIT)) => read,
-        };
-        let bytes = read
-            .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))?
-            .map_err(|_| {
-                Failure::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    format!("the body may have at most {LIMIT} bytes"),
-                )
-            })?;
-        let value = aye_core::json::parse(&bytes).map_err(|error| {
-            Failure::new(StatusCode::BAD_REQUEST, format!("not acceptable JSON: {error}"))
-        })?;
-        Ok(Self(decode(value)?))
+        Ok(Self(decode(content(request, LIMIT).await?)?))
     }
+}
+
+/// What a request's body says, if it has no more bytes than that.
+async fn content(request: Request, most: usize) -> Result<Value, Failure> {
+    let revoked = request.extensions().get::<Caller>().map(|caller| caller.credential.revoked.clone());
+    let revoked = revoked.unwrap_or_default();
+    let read = tokio::select! {
+        biased;
+        () = revoked.cancelled() => {
+            return Err(Failure::new(StatusCode::UNAUTHORIZED, "the token was revoked"));
+        }
+        read = tokio::time::timeout(SLOWEST_BODY, to_bytes(request.into_body(), most)) => read,
+    };
+    let bytes = read
+        .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))?
+        .map_err(|_| {
+            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body may have at most {most} bytes"))
+        })?;
+    let parsed = match bytes.len() <= QUICKLY_READ {
+        true => aye_core::json::parse(&bytes),
+        false => {
+            let parsing = tokio::task::spawn_blocking(move || aye_core::json::parse(&bytes));
+            parsing.await.map_err(|_| Problem::Fault("the body could not be read"))?
+        }
+    };
+    parsed.map_err(|error| Failure::new(StatusCode::BAD_REQUEST, format!("not acceptable JSON: {error}")))
 }
 
 /// The query of a request.

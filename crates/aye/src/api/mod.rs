@@ -17,6 +17,7 @@ mod metrics;
 mod page;
 mod passkeys;
 mod policy;
+mod poll_again;
 mod replies;
 mod serve;
 mod sessions;

@@ -4,6 +4,7 @@ use super::App;
 use super::limits::CallSlot;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
+use futures_util::FutureExt;
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -28,13 +29,16 @@ pub fn end_when_revoked(
     let Some(Cut(cut)) = cut.filter(|_| !short) else { return response };
     let (sent, stop) = (CancellationToken::new(), app.stop.clone());
     let whole = sent.clone();
-    app.tasks.spawn(async move {
-        tokio::select! {
-            () = revoked.cancelled() => cut.cancel(),
-            () = whole.cancelled() => {}
-            () = stop.cancelled() => {}
+    app.tasks.spawn(
+        async move {
+            tokio::select! {
+                () = revoked.cancelled() => cut.cancel(),
+                () = whole.cancelled() => {}
+                () = stop.cancelled() => {}
+            }
         }
-    });
+        .boxed(),
+    );
     response
         .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _slot: slot }))
 }

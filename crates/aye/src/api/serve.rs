@@ -3,18 +3,21 @@
 use super::caller::Peer;
 use super::limits::ConnectionSlot;
 use super::listeners::Listeners;
+use super::poll_again::PollAgain;
 use super::replies::Cut;
 use super::{App, router};
 use crate::hub::this_process;
+use crate::local_stream::LocalStream;
+use crate::transport::Socket;
 use axum::Router;
 use axum::http::Request;
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -29,7 +32,7 @@ pub async fn serve(app: App, listeners: Listeners) {
     let router = router(app.clone());
     for listener in listeners.tcp {
         let (app, router, tls) = (app.clone(), router.clone(), listeners.tls.clone());
-        app.tasks.clone().spawn(accept_tcp(app, router, listener, tls));
+        app.tasks.clone().spawn(accept_tcp(app, router, listener, tls).boxed());
     }
     accept_unix(app, router, listeners.unix).await;
 }
@@ -40,34 +43,40 @@ async fn accept_tcp(app: App, router: Router, listener: TcpListener, tls: Option
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
-        app.tasks.clone().spawn(async move {
-            let _slot = slot;
-            let peer = Peer::Tcp(address);
-            match tls {
-                None => converse(stream, peer, router, &app).await,
-                Some(tls) => {
-                    if let Some(stream) = shake_hands(stream, tls, &app).await {
-                        converse(stream, peer, router, &app).await;
+        app.tasks.clone().spawn(
+            async move {
+                let _slot = slot;
+                let peer = Peer::Tcp(address);
+                match tls {
+                    None => converse(Box::new(stream), peer, router, &app).await,
+                    Some(tls) => {
+                        if let Some(stream) = shake_hands(stream, tls, &app).await {
+                            converse(Box::new(stream), peer, router, &app).await;
+                        }
                     }
                 }
             }
-        });
+            .boxed(),
+        );
     }
 }
 
 async fn accept_unix(app: App, router: Router, listener: UnixListener) {
     let accept = || async {
         let (stream, _) = listener.accept().await?;
-        Ok((stream.peer_cred()?, stream))
+        Ok((stream.peer_cred()?, LocalStream::try_from(stream)?))
     };
     while let Some((slot, (peer, stream))) = next(&app, false, accept).await {
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
         let peer = Peer::Unix { uid: peer.uid(), process: pid.and_then(this_process) };
         let (app, router) = (app.clone(), router.clone());
-        app.tasks.clone().spawn(async move {
-            let _slot = slot;
-            converse(stream, peer, router, &app).await;
-        });
+        app.tasks.clone().spawn(
+            async move {
+                let _slot = slot;
+                converse(Box::new(stream), peer, router, &app).await;
+            }
+            .boxed(),
+        );
     }
 }
 
@@ -119,10 +128,7 @@ fn slowest(app: &App) -> Duration {
     if app.limits.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
 }
 
-async fn converse<S>(stream: S, peer: Peer, router: Router, app: &App)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn converse(stream: Box<dyn Socket>, peer: Peer, router: Router, app: &App) {
     let Cut(cut) = Cut::default();
     let own = cut.clone();
     let service = tower::service_fn(move |mut request: Request<Incoming>| {
@@ -136,12 +142,12 @@ where
         .header_read_timeout(slowest(app))
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();
-    tokio::pin!(connection);
+    let mut connection = PollAgain::new(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         () = cut.cancelled() => return,
         () = app.stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
+            connection.inner().graceful_shutdown();
             connection.await
         }
     };

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::middleware::{self, Next};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use aye_core::Role;
 use schemars::generate::SchemaSettings;
@@ -71,8 +71,7 @@ impl Table {
         handler: H,
     ) {
         let Call { method, path, about, .. } = call;
-        let (app, needs) = (self.app.clone(), needs.into());
-        let check = move |request: Request, next: Next| authorize(app.clone(), needs, request, next);
+        let needs = needs.into();
         let filter = match method {
             Method::GET => MethodFilter::GET,
             Method::POST => MethodFilter::POST,
@@ -80,12 +79,19 @@ impl Table {
             // There are no others.
             _ => MethodFilter::DELETE,
         };
-        let guarded = on(filter, handler).route_layer(middleware::from_fn(check));
-        self.router = std::mem::take(&mut self.router).route(path, guarded);
+        self.route(path, needs, on(filter, handler));
         let query = is_there(Q::json_schema(&mut self.schemas));
         let takes = is_there(self.schemas.subschema_for::<B>());
         let gives = is_there(self.schemas.subschema_for::<R>());
         self.calls.push(Described { method, path, about, needs, query, takes, gives, frames: None });
+    }
+
+    /// Without the types of a call, so that its guard is compiled once.
+    fn route(&mut self, path: &str, needs: Needs, route: MethodRouter<App>) {
+        let app = self.app.clone();
+        let check = move |request: Request, next: Next| authorize(app.clone(), needs, request, next);
+        let guarded = route.route_layer(middleware::from_fn(check));
+        self.router = std::mem::take(&mut self.router).route(path, guarded);
     }
 
     /// What goes over the WebSocket that a call opens. OpenAPI does not cover WebSockets, so this is an extension (`x-`).

@@ -10,6 +10,7 @@ use crate::surfaces::terminal::style::{HEAD, paint};
 use anyhow::Context;
 use aye_core::AgentId;
 use clap::Args;
+use futures_util::FutureExt;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
@@ -43,13 +44,13 @@ impl Claude {
         let OwnTerminal { program, mut command, given } = OwnTerminal::of(home, DEFAULT_KIND)?;
         let hook = HookCommand::of_this_program()?.line()?;
         command.args(settings::arguments(given, &hook)?);
-        match runtime.block_on(within(PATIENCE, credential(home))) {
+        match runtime.block_on(within(PATIENCE, credential(home)).boxed_local()) {
             Ok(Some(token)) => drop(command.env("AYE_TOKEN", token)),
             Ok(None) => {}
             Err(error) => say_without_hub(&error),
         }
         if supervise::IS_KNOWN {
-            let code = runtime.block_on(supervise::supervise(&command))?;
+            let code = runtime.block_on(supervise::supervise(&command).boxed_local())?;
             return Ok(ExitCode::from(code));
         }
         // The runtime's threads and descriptors must not go into the other program.

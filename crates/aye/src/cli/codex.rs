@@ -6,6 +6,7 @@ use crate::agents::supervise::supervise;
 use crate::home::Home;
 use crate::surfaces::terminal::style::{HEAD, paint};
 use clap::Args;
+use futures_util::FutureExt;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ impl Codex {
         let (files, to_follow) = mpsc::channel(MOST_FILES);
         let address = server.address.clone();
         let inputs = |inputs: mpsc::Sender<_>, tasks: &mut JoinSet<()>| {
-            tasks.spawn(rollout::follow(to_follow, inputs.clone()));
+            tasks.spawn(rollout::follow(to_follow, inputs.clone()).boxed());
             address.join(inputs, tasks)
         };
         let protocol = |terminal| JoinedCodex::new(terminal, files);

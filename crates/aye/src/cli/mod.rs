@@ -45,11 +45,14 @@ use anstyle::AnsiColor;
 use aye_core::visible::{visible, visible_json};
 use clap::builder::Styles;
 use clap::{Parser, Subcommand};
+use futures_util::FutureExt;
+use hook::Hook;
 use not_joined::NotJoined;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -135,7 +138,7 @@ enum Command {
         command: Vec<OsString>,
     },
     #[command(hide = true)]
-    Hook(hook::Hook),
+    Hook(Hook),
     #[command(hide = true)]
     Gemini(NotJoined),
     #[command(hide = true)]
@@ -161,8 +164,16 @@ pub const INTERRUPTED: u8 = 130;
 pub fn run() -> ExitCode {
     // Whatever this program creates is its owner's alone.
     let usual = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let command = match Arguments::try_parse() {
-        Ok(arguments) => arguments.command,
+    // Claude Code starts one at every step, and those that wait keep in memory whatever they touched of the program: not the
+    // description of all commands.
+    let is_hook = std::env::args_os().skip(1).eq(["hook"]);
+    let parsed = if is_hook {
+        Ok(Command::Hook(Hook::default()))
+    } else {
+        Arguments::try_parse().map(|it| it.command)
+    };
+    let command = match parsed {
+        Ok(command) => command,
         Err(shown) => return show(&shown),
     };
     let is_answer = matches!(command, Command::Answer(_));
@@ -187,11 +198,10 @@ fn show(shown: &clap::Error) -> ExitCode {
 
 fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
     let home = Home::from_env()?;
-    let small = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     match command {
         Command::Up(up) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            let done = runtime.block_on(up.run(home));
+            let done = runtime.block_on(up.run(home).boxed_local());
             // A call to a database that does not answer would keep the process.
             runtime.shutdown_background();
             done
@@ -203,11 +213,11 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         }
         Command::Codex(codex) => {
             rustix::process::umask(usual);
-            small()?.block_on(codex.run(&home))
+            wait(codex.run(&home))
         }
         Command::OpenCode(opencode) => {
             rustix::process::umask(usual);
-            small()?.block_on(opencode.run(&home))
+            wait(opencode.run(&home))
         }
         Command::Hooks(hooks) => {
             rustix::process::umask(usual);
@@ -216,31 +226,31 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Hook(hook) => hook.run(&home, small()?),
         Command::Run(run) => {
             rustix::process::umask(usual);
-            small()?.block_on(run.run(&home))
+            wait(run.run(&home))
         }
-        Command::Ask(ask) => small()?.block_on(ask.run(&home)),
+        Command::Ask(ask) => wait(ask.run(&home)),
         Command::Mcp(mcp) => {
             let runtime = small()?;
-            let done = runtime.block_on(mcp.run(&home));
+            let done = runtime.block_on(mcp.run(&home).boxed_local());
             // A read of standard input that nobody waits for any more would keep the process.
             runtime.shutdown_background();
             done
         }
-        Command::List(list) => small()?.block_on(list.run(&home)),
-        Command::Show(show) => small()?.block_on(show.run(&home)),
-        Command::Answer(answer) => small()?.block_on(answer.run(&home)),
-        Command::Agents(agents) => small()?.block_on(agents.run(&home)),
-        Command::Attach(attach) => small()?.block_on(attach.run(&home)),
-        Command::Send(send) => small()?.block_on(send.run(&home)),
-        Command::Interrupt(interrupt) => small()?.block_on(interrupt.run(&home)),
-        Command::Stop(stop) => small()?.block_on(stop.run(&home)),
-        Command::Token(token) => small()?.block_on(token.run(&home)),
-        Command::Passkey(passkey) => small()?.block_on(passkey.run(&home)),
-        Command::Policy(policy) => small()?.block_on(policy.run(&home)),
-        Command::Outline(outline) => small()?.block_on(outline.run(&home)),
-        Command::Open(open) => small()?.block_on(open.run(&home)),
-        Command::Doctor(doctor) => small()?.block_on(doctor.run(&home)),
-        Command::Watch(watch) => small()?.block_on(watch.run(&home)),
+        Command::List(list) => wait(list.run(&home)),
+        Command::Show(show) => wait(show.run(&home)),
+        Command::Answer(answer) => wait(answer.run(&home)),
+        Command::Agents(agents) => wait(agents.run(&home)),
+        Command::Attach(attach) => wait(attach.run(&home)),
+        Command::Send(send) => wait(send.run(&home)),
+        Command::Interrupt(interrupt) => wait(interrupt.run(&home)),
+        Command::Stop(stop) => wait(stop.run(&home)),
+        Command::Token(token) => wait(token.run(&home)),
+        Command::Passkey(passkey) => wait(passkey.run(&home)),
+        Command::Policy(policy) => wait(policy.run(&home)),
+        Command::Outline(outline) => wait(outline.run(&home)),
+        Command::Open(open) => wait(open.run(&home)),
+        Command::Doctor(doctor) => wait(doctor.run(&home)),
+        Command::Watch(watch) => wait(watch.run(&home)),
         Command::Pending(pending) => pending.run(),
         Command::Log(log) => log.run(&home),
         Command::Verify(verify) => verify.run(&home),
@@ -254,8 +264,8 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             Some((program, arguments)) => {
                 // What the agent creates is not ours either.
                 rustix::process::umask(usual);
-                let code = small()?.block_on(process::run_in_own_session(program, arguments, with_parent))?;
-                Ok(ExitCode::from(code))
+                let run = process::run_in_own_session(program, arguments, with_parent);
+                wait(async { Ok(ExitCode::from(run.await?)) })
             }
             None => anyhow::bail!("name the program"),
         },
@@ -267,6 +277,14 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
             }
         }
     }
+}
+
+fn small() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn wait(work: impl Future<Output = Done>) -> Done {
+    small()?.block_on(work.boxed_local())
 }
 
 /// Only `aye answer` tells apart how the hub refused.

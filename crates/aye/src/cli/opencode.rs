@@ -8,6 +8,7 @@ use crate::random::random_hex;
 use crate::url::HubUrl;
 use anyhow::Context;
 use clap::Args;
+use futures_util::FutureExt;
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ impl OpenCode {
         let server = Server::at(url, &password)?;
         let terminal = Terminal { kind: KIND.to_owned(), cwd, places: home.places() };
         let inputs = |inputs, tasks: &mut tokio::task::JoinSet<()>| {
-            tasks.spawn(follow(server.clone(), inputs));
+            tasks.spawn(follow(server.clone(), inputs).boxed());
             server
         };
         Ok(ExitCode::from(run_joined(home, terminal, &command, JoinedOpenCode::new, inputs).await?))

@@ -14,6 +14,7 @@ use crate::surfaces::terminal::style::{DIM, HEAD, paint};
 use crate::telemetry;
 use crate::webauthn::Pages;
 use clap::Args;
+use futures_util::FutureExt;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -83,17 +84,17 @@ impl Up {
         let hosts = AllowedHosts::of(listening, checked.tls.is_some(), checked.public);
         let app = App::new(hub.clone(), hosts, url, stop.clone(), tasks.clone());
         let link = app.sign_in_link().await?;
-        tasks.spawn(serve(app, listeners));
+        tasks.spawn(serve(app, listeners).boxed());
         self.greet(&address, &link)?;
         if !self.no_open && std::io::stdout().is_terminal() {
-            tasks.spawn(browser::open(hub.clone(), home.clone(), link, stop.clone()));
+            tasks.spawn(browser::open(hub.clone(), home.clone(), link, stop.clone()).boxed());
         }
         if std::io::stdout().is_terminal() {
-            tasks.spawn(notices::run(hub.clone(), stop.clone()));
+            tasks.spawn(notices::run(hub.clone(), stop.clone()).boxed());
         }
-        tasks.spawn(telegram.run(hub.clone(), stop.clone()));
+        tasks.spawn(telegram.run(hub.clone(), stop.clone()).boxed());
         if self.demo {
-            tasks.spawn(demo::run(home.clone(), stop.clone()));
+            tasks.spawn(demo::run(home.clone(), stop.clone()).boxed());
         }
 
         let why = signals.wait().await;

@@ -8,6 +8,7 @@ use anyhow::Context;
 use aye_core::Tool;
 use aye_core::visible::one_line;
 use clap::Args;
+use futures_util::FutureExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::sync::mpsc;
@@ -42,7 +43,7 @@ impl Watch {
         }
         let (told, account) = mpsc::channel(256);
         let mut printer = JoinSet::new();
-        printer.spawn(print(account));
+        printer.spawn(print(account).boxed());
         run(home, WatchConfig { configs, agents_dir: self.agents_dir }, told, Signals::listen()?).await?;
         Ok(ExitCode::SUCCESS)
     }

@@ -6,6 +6,7 @@ use crate::store::AgentRow;
 use aye_core::{AgentId, Reach};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// By its number and its start.
 type Name = (u32, u64);
@@ -55,23 +56,51 @@ impl Processes {
     }
 
     /// Whether they have ended, of those that are held.
-    #[cfg(target_os = "linux")]
     fn ended(&self) -> HashMap<Name, bool> {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let held = || self.descriptors.iter().filter_map(|(name, held)| Some((name, held.as_ref()?)));
-        let mut polled: Vec<_> = held().map(|(_, held)| PollFd::new(held, PollFlags::IN)).collect();
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if let Err(error) = poll(&mut polled, Some(&at_once)) {
-            tracing::debug!(%error, "the agents' processes are looked at one by one");
-            return HashMap::new();
-        }
-        held().zip(polled).map(|((name, _), polled)| (*name, !polled.revents().is_empty())).collect()
+        let held = || self.descriptors.iter().filter_map(|(name, held)| Some((*name, held.as_ref()?)));
+        let ended = have_ended(held().map(|(_, held)| held)).unwrap_or_default();
+        held().map(|(name, _)| name).zip(ended).collect()
     }
+}
 
-    #[cfg(not(target_os = "linux"))]
-    fn ended(&self) -> HashMap<Name, bool> {
-        HashMap::new()
+/// Those that are held because somebody asks about them again and again. Beyond this many, all are held anew.
+const MOST_HELD: usize = 64;
+
+/// Processes of agents that ask: once one is held, one call of the system tells that it is there.
+#[derive(Default)]
+pub struct AskingProcesses(Mutex<HashMap<Name, Arc<OwnedFd>>>);
+
+impl AskingProcesses {
+    pub fn is_alive(&self, process: Name) -> bool {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&process).cloned();
+        if let Some([ended]) = held.and_then(|held| have_ended([&*held].into_iter())).as_deref() {
+            return !ended;
+        }
+        let Some(held) = hold(process) else { return Process::from(process).is_alive() };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST_HELD {
+            all.clear();
+        }
+        all.insert(process, Arc::new(held));
+        true
     }
+}
+
+/// Whether the processes have ended that these descriptors hold, in one call; none if the system does not tell.
+#[cfg(target_os = "linux")]
+fn have_ended<'a>(held: impl Iterator<Item = &'a OwnedFd>) -> Option<Vec<bool>> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut polled: Vec<_> = held.map(|held| PollFd::new(held, PollFlags::IN)).collect();
+    if let Err(error) = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        tracing::debug!(%error, "the agents' processes are looked at one by one");
+        return None;
+    }
+    Some(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn have_ended<'a>(_: impl Iterator<Item = &'a OwnedFd>) -> Option<Vec<bool>> {
+    None
 }
 
 /// A descriptor of this very process, and not of a later one with its number.
@@ -133,5 +162,31 @@ mod tests {
         assert_eq!(processes.look().gone.len(), 2);
         processes.renew(3, Vec::new());
         assert!(processes.look().gone.is_empty() && processes.descriptors.is_empty());
+    }
+
+    #[test]
+    fn a_process_that_asks_is_held_and_its_end_is_seen_at_once() {
+        let ((mut child, it), asking) = (started(), AskingProcesses::default());
+        let held = || asking.0.lock().unwrap().len();
+        assert!(asking.is_alive(it) && asking.is_alive(it));
+        assert_eq!(held(), 1);
+        assert!(!asking.is_alive((it.0, it.1 + 1)), "another one with its number");
+        assert_eq!(held(), 1);
+        child.kill().unwrap();
+        // Not taken notice of by its parent yet, and ended all the same.
+        aye_testkit::patience::eventually("the end", || (!asking.is_alive(it)).then_some(()));
+        child.wait().unwrap();
+        assert!(!asking.is_alive(it));
+    }
+
+    #[test]
+    fn no_more_processes_are_held_than_fit() {
+        let me = Process::myself();
+        let (me, asking) = ((me.pid, me.started.unwrap()), AskingProcesses::default());
+        for n in 0..MOST_HELD as u64 {
+            asking.0.lock().unwrap().insert((me.0, n), Arc::new(hold(me).unwrap()));
+        }
+        assert!(asking.is_alive(me));
+        assert_eq!(asking.0.lock().unwrap().len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! What is decided without asking a person: by a rule, by a grant, or because an outline is awaited.
 
 use super::Problem;
+use super::alive::AskingProcesses;
 use super::change::{apply, publish_agent};
 use super::folder::AgentFolder;
 use crate::processes::host;
@@ -21,6 +22,7 @@ const QUICKLY_READ: usize = 1024;
 pub struct Lookup {
     pub policy: Arc<Policy>,
     pub places: Arc<aye_policy::OwnPlaces>,
+    pub processes: Arc<AskingProcesses>,
 }
 
 impl Lookup {
@@ -38,7 +40,7 @@ impl Lookup {
     /// `told` is the folder that was named with the ask.
     pub fn read(&self, body: &Body, agent: &AgentRow, told: Option<&str>) -> PolicyReading {
         let profile = &agent.profile;
-        let folder = AgentFolder::of(profile, told);
+        let folder = AgentFolder::of(profile, told, &self.processes);
         let (tool, input) = tool_and_input(body);
         let call = ToolCall {
             agent_kind: &profile.kind,

@@ -2,7 +2,7 @@
 
 use super::conversations::Piece;
 use crate::store::{Change, Large, Subject};
-use aye_core::Receipt;
+use aye_core::{Ask, By, Receipt, State};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{broadcast, oneshot};
@@ -37,8 +37,7 @@ impl Feed {
         for change in changes {
             match &change.subject {
                 Subject::Ask(ask) => {
-                    let (state, receipt) = (ask.state.name(), ask.state.receipt().map(Receipt::as_str));
-                    tracing::info!(ask = %ask.id, kind = %ask.body.kind(), agent = %ask.agent, state, receipt, "ask");
+                    log(ask);
                     if !ask.state.is_open() {
                         self.wake(ask.id.as_str());
                     }
@@ -82,6 +81,22 @@ impl Feed {
     }
 }
 
+fn log(ask: &Ask) {
+    let (kind, state, receipt) =
+        (ask.body.kind(), ask.state.name(), ask.state.receipt().map(Receipt::as_str));
+    match is_routine(&ask.state) {
+        true => tracing::debug!(ask = %ask.id, %kind, agent = %ask.agent, state, receipt, "ask"),
+        false => tracing::info!(ask = %ask.id, %kind, agent = %ask.agent, state, receipt, "ask"),
+    }
+}
+
+/// True if what a rule decided got where it should. That it was decided was logged before, and this comes with every call
+/// of an agent.
+fn is_routine(state: &State) -> bool {
+    let by_rule = matches!(state.by(), Some(By::Rule { .. }));
+    by_rule && matches!(state.receipt(), Some(Receipt::Delivered | Receipt::Confirmed))
+}
+
 /// Somebody who waits for a subject, and is forgotten when they stop.
 pub struct Waiter<'a> {
     feed: &'a Feed,
@@ -112,6 +127,32 @@ impl Drop for Waiter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aye_core::lifecycle::Delivery;
+    use aye_core::{Answer, Scope, Surface, Verdict};
+    use jiff::Timestamp;
+
+    #[test]
+    fn only_that_a_rules_decision_got_there_is_routine() {
+        let is_routine = |by: &By, receipt| {
+            let delivery = Delivery { receipt, evidence: None };
+            let answer = Answer::Permission(Verdict::Allow { scope: Scope::Once, input: None });
+            is_routine(&State::Answered {
+                answer,
+                by: by.clone(),
+                key: None,
+                at: Timestamp::UNIX_EPOCH,
+                delivery,
+            })
+        };
+        let rule = By::Rule { rule: "r".try_into().unwrap() };
+        let person = By::Person { name: "p".try_into().unwrap(), surface: Surface::Web };
+        for receipt in [Receipt::Delivered, Receipt::Confirmed] {
+            assert!(is_routine(&rule, receipt) && !is_routine(&person, receipt));
+        }
+        for receipt in [Receipt::Pending, Receipt::Undelivered, Receipt::Disputed, Receipt::Unknown] {
+            assert!(!is_routine(&rule, receipt), "{receipt:?}");
+        }
+    }
 
     #[tokio::test]
     async fn whoever_waits_is_woken_and_whoever_stops_waiting_is_forgotten() {

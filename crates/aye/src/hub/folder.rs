@@ -1,7 +1,8 @@
 //! How far an agent's word for its folder goes. Rules and grants that are bound to a folder follow what the system
 //! tells of the agent's process; where it tells nothing, they follow the first folder the agent named and no later one.
 
-use crate::processes::{Process, folder_of};
+use super::alive::AskingProcesses;
+use crate::processes::folder_of;
 use crate::store::Profile;
 use aye_policy::Folder;
 
@@ -16,8 +17,8 @@ pub struct AgentFolder {
 
 impl AgentFolder {
     /// `told` is the folder that was named with an ask.
-    pub fn of(agent: &Profile, told: Option<&str>) -> Self {
-        let seen = agent.process.and_then(folder_of_process);
+    pub fn of(agent: &Profile, told: Option<&str>, processes: &AskingProcesses) -> Self {
+        let seen = agent.process.and_then(|process| folder_of_process(process, processes));
         let folder = seen.clone().unwrap_or_else(|| agent.first_cwd.clone());
         let fits = told.is_none_or(|told| told == agent.cwd) && is_within(&agent.cwd, &folder);
         Self { folder: fits.then_some(folder), seen }
@@ -43,10 +44,10 @@ impl AgentFolder {
     }
 }
 
-/// Of this very process, not of another that got its number.
-fn folder_of_process(process: (u32, u64)) -> Option<String> {
+/// Of this very process, not of another that got its number: whoever is alive afterwards had it before.
+fn folder_of_process(process: (u32, u64), processes: &AskingProcesses) -> Option<String> {
     let folder = folder_of(process.0)?;
-    Process::from(process).is_alive().then(|| folder.to_string_lossy().into_owned())
+    processes.is_alive(process).then(|| folder.to_string_lossy().into_owned())
 }
 
 /// An agent goes to folders below its own, and its process stays.
@@ -67,24 +68,25 @@ mod tests {
         Profile { cwd: cwd.into(), first_cwd: first_cwd.into(), ..row.profile }
     }
 
+    fn of(agent: &Profile, told: Option<&str>) -> AgentFolder {
+        AgentFolder::of(agent, told, &AskingProcesses::default())
+    }
+
     #[test]
     fn without_a_process_the_first_word_counts_and_no_later_one() {
-        let told = AgentFolder::of(&profile("/src/web", "/src/web"), None);
+        let told = of(&profile("/src/web", "/src/web"), None);
         assert_eq!((told.folder(), told.is_checked()), (Folder::Known("/src/web"), false));
-        assert_eq!(
-            AgentFolder::of(&profile("/src/web/sub", "/src/web"), None).folder(),
-            Folder::Known("/src/web")
-        );
+        assert_eq!(of(&profile("/src/web/sub", "/src/web"), None).folder(), Folder::Known("/src/web"));
         for elsewhere in ["/work", "/src", "/src/webs", "/src/web/../../work", "/src/web//x", ""] {
-            assert_eq!(AgentFolder::of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
+            assert_eq!(of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
         }
     }
 
     #[test]
     fn a_folder_named_with_an_ask_must_be_the_one_that_is_registered() {
         let agent = profile("/src/web", "/src/web");
-        assert_eq!(AgentFolder::of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
-        assert_eq!(AgentFolder::of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
+        assert_eq!(of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
+        assert_eq!(of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
     }
 
     #[cfg(target_os = "linux")]
@@ -94,12 +96,12 @@ mod tests {
         let here = here.to_str().unwrap();
         let me = std::process::id();
         let process = super::super::this_process(me);
-        let at = |cwd: &str| AgentFolder::of(&Profile { process, ..profile(cwd, cwd) }, None);
+        let at = |cwd: &str| of(&Profile { process, ..profile(cwd, cwd) }, None);
         assert_eq!((at(here).folder(), at(here).is_checked()), (Folder::Known(here), true));
         assert_eq!(at(&format!("{here}/below")).folder(), Folder::Known(here));
         assert_eq!((at("/work").folder(), at("/work").is_checked()), (Folder::Disputed, false));
         // The same number under another start is another process.
         let gone = Profile { process: Some((me, 1)), ..profile("/work", "/work") };
-        assert!(!AgentFolder::of(&gone, None).is_checked());
+        assert!(!of(&gone, None).is_checked());
     }
 }

@@ -65,7 +65,7 @@ pub use raise::{Raise, Raised};
 use crate::home::Home;
 use crate::random::random_hex;
 use crate::store::{self, CatchUp, Reader, Store, Tx};
-use alive::Processes;
+use alive::{AskingProcesses, Processes};
 use anyhow::Context;
 use askers::Askers;
 use attendance::Attendance;
@@ -73,6 +73,7 @@ use aye_core::{Agent, Ask, AskId};
 use claims::Claims;
 use credentials::{Credentials, InForce};
 use feed::Feed;
+use futures_util::FutureExt;
 use life::Life;
 use meters::Meters;
 use own_files::OwnFiles;
@@ -99,6 +100,7 @@ struct Inner {
     clock: Clock,
     life: Arc<Life>,
     processes: tokio::sync::Mutex<Processes>,
+    asking: Arc<AskingProcesses>,
     credentials: Credentials,
     policy: PolicyInForce,
     own_files: OwnFiles,
@@ -151,6 +153,7 @@ impl Hub {
             clock,
             life,
             processes: tokio::sync::Mutex::default(),
+            asking: Arc::default(),
             credentials,
             policy,
             own_files,
@@ -183,9 +186,9 @@ impl Hub {
 
     /// Starts what the hub does by itself: deadlines, agents that fall silent, a policy that changes.
     pub fn start_timers(&self, tasks: &TaskTracker, stop: CancellationToken) {
-        tasks.spawn(timers::run(self.clone(), stop.clone()));
-        tasks.spawn(self.clone().keep_texts(stop.clone()));
-        tasks.spawn(self.clone().watch_policy(stop));
+        tasks.spawn(timers::run(self.clone(), stop.clone()).boxed());
+        tasks.spawn(self.clone().keep_texts(stop.clone()).boxed());
+        tasks.spawn(self.clone().watch_policy(stop).boxed());
     }
 
     /// Writes what is under way and closes the store.

@@ -66,6 +66,7 @@ pub async fn on_another_thread<T: Send + 'static>(
     fault: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "{fault}");
         Problem::Fault(fault)

@@ -166,7 +166,8 @@ impl Hub {
     /// Runs at once if all is known and it is quick, or on a reader's thread, or, if evaluating the policy may take long,
     /// on one of its own.
     async fn prepare(&self, raise: Raise, id: AskId, now: Timestamp) -> Result<Prepared, Problem> {
-        let lookup = Lookup { policy: self.policy(), places: self.inner.policy.places() };
+        let (policy, places) = (self.policy(), self.inner.policy.places());
+        let lookup = Lookup { policy, places, processes: self.inner.asking.clone() };
         let quick = lookup.is_quick(&raise.body);
         let is_ours = |(agent, _): &(Option<AgentRow>, bool)| agent.as_ref().is_none_or(|agent| agent.ours);
         // Asked for before anything is read: it may be of an earlier commit, never of a later one.

@@ -11,6 +11,7 @@ pub use distinct::DistinctIds;
 
 use crate::protocol::Resolution;
 use aye_core::{AskId, AskState, Body, Can};
+use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
@@ -102,7 +103,7 @@ impl<A: AskBackend> Server<A> {
             Err(error) => {
                 // Nobody has a ticket for it, so no answer would reach anybody. The hub may be away.
                 let asks = self.asks.clone();
-                self.tasks.spawn(async move { asks.withdraw(&ask).await });
+                self.tasks.spawn(async move { asks.withdraw(&ask).await }.boxed());
                 Err(error)
             }
         }
@@ -127,7 +128,7 @@ impl<A: AskBackend> Server<A> {
     fn deliver(&self, ask: A::Ask, resolution: &Resolution<Value>) -> CallToolResult {
         if resolution.state != AskState::Withdrawn {
             let asks = self.asks.clone();
-            self.tasks.spawn(async move { asks.delivered(&ask).await });
+            self.tasks.spawn(async move { asks.delivered(&ask).await }.boxed());
         }
         result::of(resolution)
     }
@@ -202,10 +203,12 @@ impl<A: AskBackend> ServerHandler for Server<A> {
         let (server, call, arguments) = (self.clone(), McpCall::of(context), request.arguments);
         let told = match &*request.name {
             AskHuman::TOOL => {
-                self.tasks.spawn(async move { server.ask_human(read(arguments)?, call).await }).await
+                self.tasks.spawn(async move { server.ask_human(read(arguments)?, call).await }.boxed()).await
             }
             CheckAnswer::TOOL => {
-                self.tasks.spawn(async move { server.check_answer(read(arguments)?, call).await }).await
+                self.tasks
+                    .spawn(async move { server.check_answer(read(arguments)?, call).await }.boxed())
+                    .await
             }
             other => return Err(ErrorData::invalid_params(format!("there is no tool {other:?}"), None)),
         };

@@ -19,7 +19,7 @@ impl Store {
         work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let beside = self.server.as_ref().map(|server| server.beside.clone()).ok_or(StoreError::Closed)?;
-        let run = tokio::task::spawn_blocking(move || {
+        let run: Box<dyn FnOnce() -> Result<T, StoreError> + Send> = Box::new(move || {
             let connection = beside.lock().unwrap_or_else(PoisonError::into_inner);
             caught(|| {
                 connection.make_ready()?;
@@ -32,7 +32,7 @@ impl Store {
                 }
             })
         });
-        run.await.map_err(|_| StoreError::Closed)?
+        tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Closed)?
     }
 
     /// Forgets all but the newest changes: who is further behind begins with a snapshot.

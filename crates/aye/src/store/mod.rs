@@ -75,10 +75,13 @@ use keying::Begun;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use writer::Writer;
 
 const READERS: usize = 4;
+
+type Look = Box<dyn FnOnce(&Reader) -> Result<(), StoreError> + Send>;
+
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     #[error("the disk is full: nothing was changed. Free some space and try again")]
@@ -347,9 +350,16 @@ impl Store {
     where
         T: Send + 'static,
     {
+        let (found, mut read) = oneshot::channel();
+        self.look(Box::new(move |reader| work(reader).map(|value| drop(found.send(value))))).await?;
+        read.try_recv().map_err(|_| StoreError::Closed)
+    }
+
+    /// Compiled once for all that is read.
+    async fn look(&self, work: Look) -> Result<(), StoreError> {
         let permit = self.readers.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.readers.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let looked = tokio::task::spawn_blocking(move || {
             // Goes with the connection: a caller that leaves early must not let another in without one.
             let _permit = permit;
             let idle = || readers.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -358,11 +368,11 @@ impl Store {
             idle().push(reader);
             result
         });
-        let read = read.await.map_err(|_| StoreError::Closed)?;
+        let looked = looked.await.map_err(|_| StoreError::Closed)?;
         if let Some(presence) = self.presence() {
-            presence.was_read(read.as_ref().err());
+            presence.was_read(looked.as_ref().err());
         }
-        read
+        looked
     }
 
     /// Writes what is queued and ends the writer. The readers go first: the last to close tidies up,
@@ -408,10 +418,15 @@ pub fn open_to_look(home: &Home) -> Result<Option<Reader>, OpenError> {
 
 /// Runs a caller's closure. If it panics, what it did is rolled back, and the connection and whoever shares it go on.
 fn caught<T, E: From<StoreError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+    let (mut work, mut done) = (Some(work), None);
+    catch(&mut || done = work.take().map(|work| work()));
+    done.unwrap_or_else(|| Err(StoreError::Panicked.into()))
+}
+
+fn catch(work: &mut dyn FnMut()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
         tracing::error!("a database operation panicked; nothing of it is kept");
-        Err(StoreError::Panicked.into())
-    })
+    }
 }
 
 /// A change that reached the one row that it was for.

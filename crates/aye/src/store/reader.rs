@@ -5,7 +5,7 @@ use super::ask_names::AskNames;
 use super::following::{Shared, Telling};
 use super::live_rows::{self, LiveRows};
 use super::row_mac::{self, Marked, pass_by};
-use super::sql::{Connection, Row};
+use super::sql::{Connection, Moment, Row};
 use super::verify::{self, Against, Verified, VerifyError};
 use super::{StoreError, audit};
 use crate::home::RowMarks;
@@ -158,29 +158,35 @@ impl Reader {
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
+        let (_moment, group) = self.begin_moment()?;
+        let Some(Known { moment, .. }) = &self.known else { return work(self) };
+        moment.set(group);
+        let result = work(self);
+        // Inside a group, only the newest rows count.
+        moment.set(None);
+        result
+    }
+
+    /// A moment that is not of before what is known, and the newest group in it.
+    fn begin_moment(&self) -> Result<(Moment<'_>, Option<u64>), StoreError> {
         let Some(Known { shared, moment, .. }) = &self.known else {
-            let _moment = self.connection.moment()?;
-            return work(self);
+            return Ok((self.connection.moment()?, None));
         };
         moment.set(None);
         // Asked for before the moment: both may be of a later commit, never of an earlier one.
         let (learned, newest) = (shared.following.learned(), shared.head.newest());
-        let _moment = self.connection.moment()?;
+        let begun = self.connection.moment()?;
         self.check_schema()?;
         let (group, has_line) = self.connection.look_at_head(&newest)?;
         if !has_line || group.is_some_and(|group| group < learned) {
-            return Err(StoreError::RolledBack { line: newest.lines }.into());
+            return Err(StoreError::RolledBack { line: newest.lines });
         }
         if let Some(group) = group
             && shared.following.is_behind(group)
         {
             shared.following.follow(self, shared, group)?;
         }
-        moment.set(group);
-        let result = work(self);
-        // Inside a group, only the newest rows count.
-        moment.set(None);
-        result
+        Ok((begun, group))
     }
 
     /// With a trigger, a view or a column of their own, somebody could have the hub read or keep something else than

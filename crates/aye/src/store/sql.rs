@@ -223,20 +223,44 @@ impl Connection {
         params: impl Into<Params<'p>>,
         mut each: impl FnMut(&Row) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
+        let mut failed = None;
+        self.visit(sql, params.into(), &mut |row| match each(row) {
+            Ok(flow) => flow,
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Compiled once for all that is read.
+    fn visit(
+        &self,
+        sql: &str,
+        params: Params,
+        each: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql).map_err(StoreError::from)?;
-                bind(&mut statement, params.into())?;
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
                 let mut rows = statement.raw_query();
-                while let Some(row) = rows.next().map_err(StoreError::from)? {
-                    if each(&Row::Sqlite(row))?.is_break() {
+                while let Some(row) = rows.next()? {
+                    if each(&Row::Sqlite(row)).is_break() {
                         break;
                     }
                 }
-                Ok(())
             }
-            Self::Postgres(connection) => connection.each(sql, params.into(), each),
+            Self::Postgres(connection) => {
+                for row in connection.rows(sql, params)? {
+                    if each(&Row::Postgres(&row)).is_break() {
+                        break;
+                    }
+                }
+            }
         }
+        Ok(())
     }
 
     /// What all of the rows hold, or an error.

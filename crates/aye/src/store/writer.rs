@@ -20,8 +20,9 @@ const QUEUE: usize = 1024;
 /// and as many again.
 pub const MOST_PENDING_RECORDS: usize = 2 * LARGEST_GROUP;
 
-/// How long changes that nobody waits for are gathered: a commit takes as much of a processor as several of them.
-const GATHERING: Duration = Duration::from_millis(4);
+/// How long changes that nobody waits for are gathered: a commit takes as much of a processor as several of them. The
+/// next report of an agent that works comes within this time, and commits them as well.
+const GATHERING: Duration = Duration::from_millis(10);
 
 /// What a change may use while it runs inside a commit.
 pub struct Tx<'a> {

@@ -23,6 +23,7 @@ use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
 use aye_core::Body;
 use calls::{Calls, Request};
+use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -78,7 +79,7 @@ impl AgentProtocol for Codex {
         // In a resumed session Codex sends no notification of what the model is told, so the rollout file is followed.
         if self.start.resume.is_some() {
             let (files, to_follow) = mpsc::channel(1);
-            tasks.spawn(rollout::follow(to_follow, inputs.clone()));
+            tasks.spawn(rollout::follow(to_follow, inputs.clone()).boxed());
             self.rollouts = Some(files);
         }
         Ok(pipes.by_lines(inputs, tasks))

@@ -9,7 +9,7 @@ use crate::processes::Process;
 use crate::random::random_hex;
 use anyhow::Context;
 use aye_core::digest::sha256_hex;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::ffi::OsString;
@@ -70,7 +70,9 @@ impl Server {
         let address = address.context("its server does not say where it listens")??;
         let mut reading = JoinSet::new();
         // A pipe that nobody reads would hold it up.
-        reading.spawn(async move { while let Ok(Some(_)) = next_line(&mut errors, LONGEST_LINE).await {} });
+        reading.spawn(
+            async move { while let Ok(Some(_)) = next_line(&mut errors, LONGEST_LINE).await {} }.boxed(),
+        );
         Ok(Self { address: Address { address, token }, process, _errors: reading })
     }
 
@@ -125,7 +127,7 @@ impl Address {
     /// Another client of the server, for as long as anybody wants to know what it says.
     pub fn join(self, inputs: mpsc::Sender<Input>, tasks: &mut JoinSet<()>) -> ToServer {
         let (outgoing, messages) = mpsc::channel(1);
-        tasks.spawn(self.stay(inputs, messages));
+        tasks.spawn(self.stay(inputs, messages).boxed());
         ToServer(outgoing)
     }
 

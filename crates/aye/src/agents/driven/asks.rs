@@ -4,6 +4,7 @@ use crate::agents::before;
 use crate::client::{AgentClient, Waits};
 use crate::protocol::{AllowedAsk, NewAsk, RaiseReply, Resolution};
 use aye_core::{AgentId, AskId, AskView, Body, Can, Key};
+use futures_util::FutureExt;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -84,7 +85,7 @@ pub async fn raise_asks<E: From<AskNews> + Send + 'static>(
         }
         // Followed only after `Raised` was sent, so that `Resolved` never comes first.
         if let Some((ask, request)) = to_follow {
-            followed.spawn(follow(client.clone(), ask, body, request, events.clone()));
+            followed.spawn(follow(client.clone(), ask, body, request, events.clone()).boxed());
         }
     }
     while followed.join_next().await.is_some() {}

@@ -88,8 +88,8 @@ pub struct Driver<P: AgentProtocol> {
     run: String,
     /// What the agent waits for, by its request id.
     waiting: HashMap<String, WaitingRequest<P::Request>>,
-    /// Requests that are over and their asks, the last of them at the end: an id that is used again gets no old answer.
-    over: VecDeque<(String, Option<AskId>)>,
+    /// Requests that are over and their asks: an id that is used again gets no old answer.
+    over: OverRequests,
     /// Requests that somebody else answered before the hub had recorded them, and the evidence of it.
     unrecorded: HashMap<String, &'static str>,
     /// Outcomes that the agent has still to show, by the call that shows them.
@@ -116,6 +116,27 @@ struct WaitingRequest<R> {
     outlives_turn: bool,
 }
 
+/// The last requests that are over, by id.
+#[derive(Default)]
+struct OverRequests {
+    asks: HashMap<String, Option<AskId>>,
+    /// The first to be forgotten first.
+    order: VecDeque<String>,
+}
+
+impl OverRequests {
+    fn remember(&mut self, request: String, ask: Option<AskId>) {
+        if self.order.len() == REMEMBERED
+            && let Some(first) = self.order.pop_front()
+        {
+            self.asks.remove(&first);
+        }
+        if self.asks.insert(request.clone(), ask).is_none() {
+            self.order.push_back(request);
+        }
+    }
+}
+
 type Effects<P> = Vec<Effect<<P as AgentProtocol>::Message>>;
 
 impl<P: AgentProtocol> Driver<P> {
@@ -124,7 +145,7 @@ impl<P: AgentProtocol> Driver<P> {
             protocol,
             run,
             waiting: HashMap::new(),
-            over: VecDeque::new(),
+            over: OverRequests::default(),
             unrecorded: HashMap::new(),
             unshown: HashMap::new(),
             activity: Activity::default(),
@@ -275,7 +296,7 @@ impl<P: AgentProtocol> Driver<P> {
             let words = format!("The agent used the request id {id} twice; the second request was ignored.");
             return vec![trouble(words)];
         }
-        if self.over.iter().any(|(over, _)| *over == id) {
+        if self.over.asks.contains_key(&id) {
             let why = format!("request id {id} was already answered; use a new id");
             return vec![Effect::Write(self.protocol.fault(&id, &why)), trouble(why)];
         }
@@ -305,10 +326,7 @@ impl<P: AgentProtocol> Driver<P> {
     /// What waited under this request, which is now over.
     fn finish(&mut self, request: &str) -> Option<WaitingRequest<P::Request>> {
         let waiting = self.waiting.remove(request)?;
-        if self.over.len() == REMEMBERED {
-            self.over.pop_front();
-        }
-        self.over.push_back((request.to_owned(), waiting.ask.clone()));
+        self.over.remember(request.to_owned(), waiting.ask.clone());
         Some(waiting)
     }
 
@@ -321,8 +339,7 @@ impl<P: AgentProtocol> Driver<P> {
                 Vec::new()
             }
             None => {
-                let over = self.over.iter().rfind(|(over, _)| *over == id);
-                let Some(ask) = over.and_then(|(_, ask)| ask.clone()) else { return Vec::new() };
+                let Some(ask) = self.over.asks.get(&id).cloned().flatten() else { return Vec::new() };
                 // What the call shows from now on is not about our answer.
                 self.unshown.retain(|_, unshown| *unshown != ask);
                 not_confirmed(ask, Receipt::Disputed, evidence.to_owned()).into()

@@ -7,6 +7,7 @@ use crate::agents::supervise::{FORCE, supervise};
 use crate::config::Stdin;
 use crate::processes::require_program;
 use anyhow::Context;
+use futures_util::FutureExt;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -74,7 +75,7 @@ pub struct Pipes {
 impl Pipes {
     /// For agents that read and write a message a line.
     pub fn by_lines(self, inputs: mpsc::Sender<Line>, tasks: &mut JoinSet<()>) -> Input {
-        tasks.spawn(read_lines(self.output, LONGEST, inputs));
+        tasks.spawn(read_lines(self.output, LONGEST, inputs).boxed());
         self.input
     }
 }

@@ -20,6 +20,7 @@ use crate::protocol::{Image, Registration};
 use crate::shutdown::Signals;
 use anyhow::Context;
 use aye_core::{AgentId, AgentKind, AskId, Reach, Receipt};
+use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
@@ -135,7 +136,7 @@ pub async fn start<P: AgentProtocol>(
     let (mut tasks, mut reporter) = (JoinSet::new(), JoinSet::new());
     let (from_agent, inputs) = mpsc::channel(UNREAD);
     let (to_error_lines, error_lines) = mpsc::channel(UNREAD);
-    tasks.spawn(read_lines(errors, LONGEST_ERROR_LINE, to_error_lines));
+    tasks.spawn(read_lines(errors, LONGEST_ERROR_LINE, to_error_lines).boxed());
     let reached = timeout(LONGEST_START, protocol.connect(pipes, from_agent, &mut tasks)).await;
     let writer = reached.context("the agent started but did not respond within a minute")??;
     let profile = Registration {
@@ -154,9 +155,9 @@ pub async fn start<P: AgentProtocol>(
     let (asks, to_raise) = mpsc::channel(QUEUE);
     let reports = reports::start(client.clone(), &mut reporter);
     let not_awaited = |error: io::Error| (Receipt::Undelivered, error.to_string());
-    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited));
-    tasks.spawn(take_commands(home.clone(), client.clone(), events.clone()));
-    tasks.spawn(raise_asks(client, to_raise, events.clone()));
+    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited).boxed());
+    tasks.spawn(take_commands(home.clone(), client.clone(), events.clone()).boxed());
+    tasks.spawn(raise_asks(client, to_raise, events.clone()).boxed());
     let run_loop = RunLoop {
         cwd: run.cwd,
         driver: Driver::new(protocol, run.id.to_string()),

@@ -12,6 +12,7 @@ use crate::home::Home;
 use crate::processes::host;
 use crate::protocol::Registration;
 use aye_core::{AgentId, AgentKind, Reach, ReportedState};
+use futures_util::FutureExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -65,8 +66,8 @@ pub async fn follow<P: JoinedProtocol, W: Writer<P::Message>>(
     let writer = inputs(says, &mut tasks);
     // What the agent no longer waits for was answered in its terminal.
     let not_awaited = |_| (TERMINAL_WAS_FIRST.0, TERMINAL_WAS_FIRST.1.to_owned());
-    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited));
-    tasks.spawn(raise_asks(client, to_raise, tell));
+    tasks.spawn(write_agent(writer, to_agent, reports.clone(), not_awaited).boxed());
+    tasks.spawn(raise_asks(client, to_raise, tell).boxed());
     let mut joined = Joined {
         ledger: Ledger::new(protocol, session.agent.to_string()),
         session,

@@ -7,6 +7,7 @@ use crate::transport::Transport;
 use crate::url::HubUrl;
 use anyhow::Context;
 use data_encoding::BASE64;
+use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -87,14 +88,14 @@ pub async fn connect(
         }
     };
     // Whatever else it prints would fill the pipe.
-    tasks.spawn(async move { drop(tokio::io::copy(&mut output, &mut tokio::io::sink()).await) });
+    tasks.spawn(async move { drop(tokio::io::copy(&mut output, &mut tokio::io::sink()).await) }.boxed());
     let url = HubUrl::try_from(url).map_err(anyhow::Error::msg).context("OpenCode named no address")?;
     let is_here = url.address().0.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     anyhow::ensure!(is_here, "OpenCode listens on {url}, which other machines may reach");
     let server = Server::at(url, password)?;
     let events = server.events().await?;
     let replies = inputs.downgrade();
-    tasks.spawn(follow(events, inputs));
+    tasks.spawn(follow(events, inputs).boxed());
     Ok(HttpWriter { server, replies })
 }
 

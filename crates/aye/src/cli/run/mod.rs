@@ -18,6 +18,7 @@ use crate::surfaces::terminal::style::{DIM, paint};
 use anyhow::Context;
 use aye_core::{Agent, AgentId, AgentState, Reach};
 use clap::{Args, ValueEnum};
+use futures_util::FutureExt;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
@@ -287,7 +288,7 @@ async fn drive<P: AgentProtocol>(
         let (paper, all_printed) = Printer::start()?;
         let running = driven::start(home, agent, told).await?;
         let beginning = Beginning { asked: None, working: true };
-        printer.spawn(conversation::show(account, None, paper, beginning));
+        printer.spawn(conversation::show(account, None, paper, beginning).boxed());
         let speaks = running.speaks();
         let mut ending = std::pin::pin!(running.to_its_end(&mut signals));
         // An agent that ends before it says anything was never there: its log says why.
@@ -301,10 +302,10 @@ async fn drive<P: AgentProtocol>(
                 announcement.make()?;
                 ending.await
             }
-        }?;
+        };
         printer.join_next().await;
         drop(all_printed.await);
-        return Ok(ended_as(status));
+        return Ok(ended_as(status?));
     }
     let client = Client::for_person(home);
     let keyboard = keyboard.filter(|_| client.is_ok());
@@ -321,21 +322,19 @@ async fn drive<P: AgentProtocol>(
     let in_terminal = person.is_some();
     let mut attending = JoinSet::new();
     if let Some(person) = &person {
-        attending.spawn(conversation::attend(person.client.clone()));
+        attending.spawn(conversation::attend(person.client.clone()).boxed());
     }
-    printer.spawn(conversation::show(
-        account,
-        person,
-        paper,
-        Beginning { asked: Some(prompt), working: true },
-    ));
-    let status = running.to_its_end(&mut signals).await?;
+    printer.spawn(
+        conversation::show(account, person, paper, Beginning { asked: Some(prompt), working: true }).boxed(),
+    );
+    let status = running.to_its_end(&mut signals).await;
     printer.join_next().await;
     // The same signals throughout: one that came in between would be heard by nobody.
     tokio::select! {
         _ = all_printed => {}
         _ = signals.wait() => {}
     }
+    let status = status?;
     if in_terminal {
         say(&format!("{}\n", paint(DIM, format_args!("Go on later: aye run --resume {id}"))))?;
     }

@@ -45,6 +45,9 @@ struct Link {
     newest: Option<u64>,
 }
 
+/// Looks whether a piece of work is done. The runtime's own code is compiled once for all of them.
+type PollWork<'a> = &'a mut dyn FnMut(&mut Context, &mut Option<u64>) -> Poll<()>;
+
 type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 
 impl Client {
@@ -79,10 +82,13 @@ impl Client {
         work: impl AsyncFnOnce(&mut tokio_postgres::Client) -> Result<T, E>,
     ) -> Result<T, E> {
         let Self { client, link } = self;
-        let mut work = pin!(work(client));
-        match link.drive(within, |context, _| work.as_mut().poll(context)) {
-            Some(done) => done,
-            None => {
+        let (mut work, mut done) = (pin!(work(client)), None);
+        let ended = link
+            .drive(within, &mut |context, _| work.as_mut().poll(context).map(|result| done = Some(result)));
+        match (done, ended) {
+            (Some(done), _) => done,
+            (None, Some(Err(why))) => Err(why.into()),
+            (None, Some(Ok(())) | None) => {
                 let why = format!("it has not answered for {} seconds", within.as_secs());
                 Err(StoreError::Away(why).into())
             }
@@ -91,11 +97,12 @@ impl Client {
 
     /// Waits for a notification, but no longer than this. Returns the number of the newest group that was heard of.
     pub fn wait_for_news(&mut self, within: Duration) -> Result<Option<u64>, StoreError> {
-        let heard = self.link.listen(within, |_, newest| match newest.take() {
-            Some(group) => Poll::Ready(Ok(group)),
-            None => Poll::Pending,
+        let mut heard = None;
+        let ended = self.link.listen(within, &mut |_, newest| {
+            heard = newest.take();
+            if heard.is_some() { Poll::Ready(()) } else { Poll::Pending }
         });
-        heard.transpose()
+        ended.transpose().map(|_| heard)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -105,11 +112,7 @@ impl Client {
 
 impl Link {
     /// The same as `listen`, except that a connection that is too slow is closed.
-    fn drive<T, E: From<StoreError>>(
-        &mut self,
-        within: Duration,
-        poll: impl FnMut(&mut Context, &mut Option<u64>) -> Poll<Result<T, E>>,
-    ) -> Option<Result<T, E>> {
+    fn drive(&mut self, within: Duration, poll: PollWork) -> Option<Result<(), StoreError>> {
         let done = self.listen(within, poll);
         if done.is_none() {
             self.messages = Box::pin(stream::empty());
@@ -118,11 +121,7 @@ impl Link {
     }
 
     /// Passes on what the server sends until `poll` is ready, or the connection has ended; none if neither came in time.
-    fn listen<T, E: From<StoreError>>(
-        &mut self,
-        within: Duration,
-        mut poll: impl FnMut(&mut Context, &mut Option<u64>) -> Poll<Result<T, E>>,
-    ) -> Option<Result<T, E>> {
+    fn listen(&mut self, within: Duration, poll: PollWork) -> Option<Result<(), StoreError>> {
         let Self { runtime, messages, newest } = self;
         let mut ended = None;
         let done = poll_fn(|context| {
@@ -139,8 +138,8 @@ impl Link {
             }
             // What came before the end of the connection still counts.
             match (poll(context, newest), &ended) {
-                (Poll::Pending, Some(why)) => Poll::Ready(Err(E::from(why.clone()))),
-                (done, _) => done,
+                (Poll::Pending, Some(why)) => Poll::Ready(Err(why.clone())),
+                (done, _) => done.map(Ok),
             }
         });
         let done = runtime.block_on(async { timeout(within, done).await });
@@ -154,8 +153,7 @@ impl Link {
 impl Drop for Link {
     /// The server is told that the connection ends.
     fn drop(&mut self) {
-        let until_ended = |_: &mut Context, _: &mut Option<u64>| Poll::<Result<(), StoreError>>::Pending;
-        if self.listen(ENDS_WITHIN, until_ended).is_none() {
+        if self.listen(ENDS_WITHIN, &mut |_, _| Poll::Pending).is_none() {
             tracing::debug!("a connection to the database was cut off instead of ended");
         }
     }

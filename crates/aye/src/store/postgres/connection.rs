@@ -1,7 +1,7 @@
 //! One connection to PostgreSQL. It is made again when it broke, at the beginning of the next transaction.
 
 use super::super::StoreError;
-use super::super::sql::{Params, Row};
+use super::super::sql::Params;
 use super::client::{ANSWERS_WITHIN, Client, READS_WITHIN, WORKS_WITHIN, lost};
 use super::values::{Param, translated};
 use super::{CHANNEL, Database, Purpose, check_oldest};
@@ -9,7 +9,6 @@ use crate::random::random_hex;
 use aye_core::trail::Chain;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -110,24 +109,13 @@ impl Postgres {
         usize::try_from(changed).map_err(|error| StoreError::Unreadable(error.to_string()))
     }
 
-    /// All rows are fetched before the first is looked at, so that `each` may ask for others.
-    pub fn each<E: From<StoreError>>(
-        &self,
-        sql: &str,
-        params: Params,
-        mut each: impl FnMut(&Row) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
+    /// All rows are fetched before the first is looked at, so that whoever looks may ask for others.
+    pub fn rows(&self, sql: &str, params: Params) -> Result<Vec<tokio_postgres::Row>, StoreError> {
         let values = Param::all(params)?;
         let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let statement = self.prepared(sql, params)?;
         let rows = self.with(async |client| Ok(client.query(&statement, &values).await?));
-        let rows = rows.inspect_err(|error| self.forget_statements(error))?;
-        for row in rows {
-            if each(&Row::Postgres(&row))?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+        rows.inspect_err(|error| self.forget_statements(error))
     }
 
     /// Statements without parameters and without rows.

@@ -14,6 +14,7 @@ use super::settings::Settings;
 use super::wire::BotUser;
 use crate::hub::{Change, Followed, Hub, Memo, Problem, Subject};
 use aye_core::{AgentId, AskId, Surface};
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -146,11 +147,14 @@ impl BotLoop {
             return;
         }
         let bot = self.bot.clone();
-        self.side_calls.spawn(async move {
-            if let Err(error) = bot.set_commands(&MENU).await {
-                tracing::warn!(%error, "the bot's menu could not be set; its commands work all the same");
+        self.side_calls.spawn(
+            async move {
+                if let Err(error) = bot.set_commands(&MENU).await {
+                    tracing::warn!(%error, "the bot's menu could not be set; its commands work all the same");
+                }
             }
-        });
+            .boxed(),
+        );
     }
 
     /// Records the results of calls under way, so that nothing is sent twice after a restart.

@@ -8,6 +8,7 @@ use super::memory::{Content, SentMessage, SideKind};
 use super::queue::{ChatQueue, Job, Priority};
 use super::results::is_blocked;
 use crate::hub::Problem;
+use futures_util::FutureExt;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -179,15 +180,20 @@ impl BotLoop {
             self.being_made.push((began, call.purpose.clone()));
         }
         let bot = self.bot.clone();
-        self.calls.spawn(async move {
-            let result = match &call.op {
-                Op::Send(outgoing) => bot.send(chat, outgoing).await,
-                Op::Edit(message, outgoing) => bot.edit(chat, *message, outgoing).await.map(|()| *message),
-                Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
-                Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
-            };
-            Finished { chat, job, priority, purpose: call.purpose, began, result }
-        });
+        self.calls.spawn(
+            async move {
+                let result = match &call.op {
+                    Op::Send(outgoing) => bot.send(chat, outgoing).await,
+                    Op::Edit(message, outgoing) => {
+                        bot.edit(chat, *message, outgoing).await.map(|()| *message)
+                    }
+                    Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
+                    Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
+                };
+                Finished { chat, job, priority, purpose: call.purpose, began, result }
+            }
+            .boxed(),
+        );
     }
 
     pub(super) async fn finish(&mut self, finished: Option<Finished>) {

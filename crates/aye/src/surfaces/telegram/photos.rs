@@ -8,6 +8,7 @@ use super::wire::{Message, PhotoSize};
 use crate::config::DEFAULT_KIND;
 use crate::hub::{Image, Memo, Problem};
 use aye_core::{AgentId, Surface};
+use futures_util::FutureExt;
 use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -110,11 +111,14 @@ impl BotLoop {
 
     fn fetch_photo(&mut self, photo: Photo) {
         let bot = self.bot.clone();
-        self.photos.spawn(async move {
-            let fetched = bot.fetch(&photo.file, Image::LARGEST).await.map_err(|error| error.to_string());
-            let read = |bytes: Bytes| Image::read(&bytes).ok_or_else(|| NO_PICTURE.to_owned());
-            Fetched { photo, image: fetched.and_then(read) }
-        });
+        self.photos.spawn(
+            async move {
+                let fetched = bot.fetch(&photo.file, Image::LARGEST).await.map_err(|error| error.to_string());
+                let read = |bytes: Bytes| Image::read(&bytes).ok_or_else(|| NO_PICTURE.to_owned());
+                Fetched { photo, image: fetched.and_then(read) }
+            }
+            .boxed(),
+        );
     }
 
     pub(super) async fn photo_fetched(&mut self, fetched: Option<Fetched>) {

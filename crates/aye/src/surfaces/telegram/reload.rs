@@ -7,6 +7,7 @@ use super::{lease, poll};
 use crate::config::{Config, WatchedFiles};
 use crate::home::Home;
 use crate::hub::Hub;
+use futures_util::FutureExt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -57,7 +58,7 @@ impl Telegram {
             let (running, over) = (stop.child_token(), stop.clone());
             let mut bot = JoinSet::new();
             if let Some(settings) = self.settings.clone() {
-                bot.spawn(lease::run(settings, hub.clone(), running.clone(), run_bot));
+                bot.spawn(lease::run(settings, hub.clone(), running.clone(), run_bot).boxed());
             }
             let changed = tokio::select! {
                 () = over.cancelled() => None,
@@ -105,6 +106,6 @@ async fn run_bot(settings: Settings, hub: Hub, stop: CancellationToken) {
     // One batch at a time: the next is asked for once this one is on disk.
     let (news, arriving) = mpsc::channel(1);
     let mut poller = JoinSet::new();
-    poller.spawn(poll::run(bot.clone(), hub.clone(), settings.pace, news));
+    poller.spawn(poll::run(bot.clone(), hub.clone(), settings.pace, news).boxed());
     BotLoop::new(hub, settings, bot).run(arriving, stop).await;
 }

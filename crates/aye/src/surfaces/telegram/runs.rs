@@ -15,6 +15,7 @@ use super::render::button;
 use crate::hub::{Command, EventPage, Image, Memo, NewRun, Problem};
 use crate::protocol::ConversationEvent;
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -137,10 +138,13 @@ impl BotLoop {
             return Err(problem);
         }
         let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
-        self.starts.spawn(async move {
-            let run = NewRun { cwd, prompt, image, mode: None, agent: kind, resume, assertion: None };
-            Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
-        });
+        self.starts.spawn(
+            async move {
+                let run = NewRun { cwd, prompt, image, mode: None, agent: kind, resume, assertion: None };
+                Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
+            }
+            .boxed(),
+        );
         Ok(())
     }
 

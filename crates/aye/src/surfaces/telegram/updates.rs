@@ -16,6 +16,7 @@ use crate::hub::{AnswerCall, Command, Problem};
 use crate::protocol::PlanApproval;
 use crate::surfaces::form::{Draft, FormStep, NO_LONGER};
 use aye_core::{AnswerKey, Ask, Digest, Surface};
+use futures_util::FutureExt;
 use serde_json::Value;
 
 /// The longest notice Telegram shows.
@@ -85,20 +86,23 @@ impl BotLoop {
     fn answer_press(&mut self, query: &CallbackQuery, notice: Notice) {
         let (bot, query, pace) = (self.bot.clone(), query.id.clone(), self.settings.pace);
         let words = label(&notice.words, NOTICE);
-        self.side_calls.spawn(async move {
-            for _ in 0..TRIES {
-                let wait = match bot.answer_press(&query, &words, notice.alert).await {
-                    Err(ApiError::TooMany { retry_after }) => retry_after as f64,
-                    Err(error) if error.is_unsure() => 1.0,
-                    // The press is recorded; only the spinner on the button stays.
-                    Err(error) => {
-                        return tracing::debug!(%error, "somebody who pressed a button could not be told");
-                    }
-                    Ok(()) => return,
-                };
-                tokio::time::sleep(pace.seconds(wait)).await;
+        self.side_calls.spawn(
+            async move {
+                for _ in 0..TRIES {
+                    let wait = match bot.answer_press(&query, &words, notice.alert).await {
+                        Err(ApiError::TooMany { retry_after }) => retry_after as f64,
+                        Err(error) if error.is_unsure() => 1.0,
+                        // The press is recorded; only the spinner on the button stays.
+                        Err(error) => {
+                            return tracing::debug!(%error, "somebody who pressed a button could not be told");
+                        }
+                        Ok(()) => return,
+                    };
+                    tokio::time::sleep(pace.seconds(wait)).await;
+                }
             }
-        });
+            .boxed(),
+        );
     }
 
     async fn pressed(&mut self, update: i64, query: &CallbackQuery) -> Result<Notice, Problem> {

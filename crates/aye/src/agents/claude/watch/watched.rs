@@ -21,6 +21,7 @@ use crate::client::{AgentClient, CallError, Try};
 use crate::processes::Process;
 use crate::protocol::{ConversationEvent, Registration};
 use aye_core::{AgentId, Body, Key};
+use futures_util::FutureExt;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ impl Watched {
             (true, Some(looking)) => self.looking = Some(looking),
             (true, None) => {
                 let look = look(self.session.id.clone(), self.session.process, self.screens.clone());
-                self.looking = Some(self.tasks.spawn(look));
+                self.looking = Some(self.tasks.spawn(look.boxed()));
             }
             (false, looking) => drop(looking.map(|looking| looking.abort())),
         }
@@ -183,7 +184,7 @@ impl Watched {
         let (key, place) =
             (waits::key(&self.session.id, since), waits::place(&self.session, pane.as_deref()));
         let (over, is_over) = watch::channel(false);
-        self.tasks.spawn(WaitsInTerminal { client, key, body, place, notes }.follow(is_over));
+        self.tasks.spawn(WaitsInTerminal { client, key, body, place, notes }.follow(is_over).boxed());
         self.waits_over = Some(over);
         Some(WatchEvent::Waits { agent: self.agent.clone() })
     }
@@ -281,7 +282,7 @@ impl Watched {
         self.endings.insert(made.tool_use_id.clone(), call);
         // Our own transcript is read by whoever has us.
         if transcript != self.transcript.path() {
-            self.tasks.spawn(until_closed(transcript.clone(), made.tool_use_id.clone(), sender));
+            self.tasks.spawn(until_closed(transcript.clone(), made.tool_use_id.clone(), sender).boxed());
         }
         let follower = WatchedAsk {
             client: self.client.clone(),
@@ -296,7 +297,7 @@ impl Watched {
             asking,
             notes: self.notes.clone(),
         };
-        self.tasks.spawn(follower.follow(ending));
+        self.tasks.spawn(follower.follow(ending).boxed());
     }
 
     /// Takes back what is open, because its session goes on without us.
