@@ -11,16 +11,12 @@ use aye_core::{AgentId, AskId, Body, Can, Delivery, Key, Receipt};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Before a hub that is away is called again.
 const SHORT_PAUSE: Duration = Duration::from_millis(200);
-
-/// How long the reply to a raise is looked for without sleeping: what a rule decides takes no longer as a rule.
-const AWAKE: Duration = Duration::from_micros(300);
 
 /// Whether another call of the same agent is its sign of life while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +30,6 @@ pub enum Withdrawn {
     TakenBack,
     /// An answer was recorded first, and it waits for a receipt.
     TooLate,
-}
-
-/// Keeps the runtime looking for news so long. Whatever else wants to run on this core runs first.
-async fn stay_awake(during: Duration) {
-    let until = std::time::Instant::now() + during;
-    while std::time::Instant::now() < until {
-        std::thread::yield_now();
-        tokio::task::yield_now().await;
-    }
 }
 
 /// A name under which whoever reports can number its reports. Without one, events may be recorded twice.
@@ -82,16 +69,9 @@ impl AgentClient {
         }
     }
 
-    /// The same; what a rule allowed at once is told in brief. For a moment the reply is looked for without sleeping: most
-    /// come within it, and a thread that sleeps takes as long to wake up as the hub takes to decide.
+    /// The same; what a rule allowed at once is told in brief.
     pub async fn raise_briefly(&self, ask: &NewAsk) -> Result<RaiseReply, CallError> {
-        let mut raising = pin!(self.raise_with(ask, RaiseQuery { brief: true }));
-        tokio::select! {
-            biased;
-            reply = &mut raising => return reply,
-            () = stay_awake(AWAKE) => {}
-        }
-        raising.await
+        self.raise_with(ask, RaiseQuery { brief: true }).await
     }
 
     async fn raise_with(&self, ask: &NewAsk, query: RaiseQuery) -> Result<RaiseReply, CallError> {

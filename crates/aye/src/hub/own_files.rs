@@ -9,7 +9,7 @@ mod disk;
 use aye_core::visible::one_line;
 use aye_policy::{Name, Names};
 use disk::{Disk, Id, Seen};
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -175,8 +175,8 @@ struct Places {
 struct Marks<'a> {
     disk: &'a Disk,
     places: &'a Places,
-    ours: HashSet<Id>,
-    above: HashSet<Id>,
+    ours: Vec<Id>,
+    above: Vec<Id>,
     /// The folder in which every process has one.
     processes: Option<Id>,
 }
@@ -222,11 +222,11 @@ impl Places {
 
     /// The files may have been replaced since the last look.
     fn marks<'a>(&'a self, disk: &'a Disk) -> Marks<'a> {
-        let mut ours = HashSet::new();
+        let mut ours = Vec::with_capacity(2 * self.ours.len());
         for place in &self.ours {
             // A link to us is ours as well: whoever changes it moves us.
             let Ok(found) = disk.look(place) else { continue };
-            ours.insert(found.id);
+            ours.push(found.id);
             if found.is_link {
                 ours.extend(disk.look_through(place).map(|found| found.id));
             }

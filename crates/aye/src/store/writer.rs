@@ -11,7 +11,7 @@ use aye_core::trail::{Chain, ChainKey};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, Thread, park_timeout, yield_now};
+use std::thread::{JoinHandle, Thread, park_timeout};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -237,12 +237,7 @@ fn run_group(
     let begun = tx.chain.lines;
     let (mut next, began) = (Some(first), Instant::now());
     while let Some(job) = next {
-        let is_awaited = job.awaited;
         run_job(tx, job, waiting)?;
-        // An agent has its answer already and goes on: with few cores, its next request would queue behind this.
-        if !is_awaited {
-            yield_now();
-        }
         let is_full = tx.connection.is_full_group(waiting.len(), began);
         next = if is_full { None } else { jobs.try_recv().ok() };
     }

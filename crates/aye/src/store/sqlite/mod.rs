@@ -33,6 +33,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0016_standing.sql"),
     include_str!("migrations/0017_secrets.sql"),
     include_str!("migrations/0018_reporters.sql"),
+    include_str!("migrations/0019_checks.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 pub const LAST_UNKEYED_SCHEMA: usize = 4;
@@ -142,7 +143,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     distrust_schema(connection)?;
-    // TicketLimits for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
+    // Enough for what is open and the inner pages of every index; SQLite's own 2 MB are read again for each change.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
     // Pages that change again and again are then copied home once for many commits.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
