@@ -115,6 +115,31 @@ async fn the_database_itself_refuses_to_rewrite_history() {
 }
 
 #[tokio::test]
+async fn the_database_itself_refuses_words_that_it_does_not_know_and_makes_no_table_of_those_it_knows() {
+    let dir = new_home_on_sqlite(BY_HAND);
+    open(&dir).close().await;
+    let database = Connection::open(dir.path().join("aye.db")).unwrap();
+    let ask = |kind: &str, state: &str| {
+        format!(
+            "INSERT INTO asks (id, agent, key, cwd, kind, body, digest, created_at, state)
+             VALUES ('i', 'a', 'k', '/', '{kind}', '{{}}', 'd', 1, '{state}')"
+        )
+    };
+    let change =
+        |kind: &str| format!("INSERT INTO outbox (type, subject, detail) VALUES ('{kind}', 's', '')");
+    for unknown in [ask("bribe", "open"), ask("plan", "forged"), change("rumour")] {
+        let refused = database.execute_batch(&unknown).unwrap_err().to_string();
+        assert!(refused.contains("CHECK constraint failed"), "{unknown}: {refused}");
+    }
+    for known in [ask("plan", "open"), change("notice")] {
+        let mut explained = database.prepare(&format!("EXPLAIN {known}")).unwrap();
+        let steps = explained.query_map([], |row| row.get::<_, String>("opcode")).unwrap();
+        let steps: Vec<_> = steps.map(Result::unwrap).collect();
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{known}: {steps:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_program_is_left_alone() {
     let dir = new_home_on_sqlite(BY_HAND);
     open(&dir).close().await;

@@ -335,6 +335,18 @@ async fn conversations_of_an_older_database_are_taken_over() {
         DROP INDEX agents_by_tmux; ALTER TABLE agents DROP COLUMN tmux;
         CREATE INDEX outbox_events ON outbox (subject, seq) WHERE type = 'event'";
     database.execute_batch(older).unwrap();
+    database.execute_batch("PRAGMA writable_schema = ON").unwrap();
+    for (table, column, words) in [
+        ("asks", "kind", &["question", "permission", "plan"][..]),
+        ("asks", "state", &["open", "answered", "expired", "withdrawn"]),
+        ("outbox", "type", &["ask", "agent", "event", "notice"]),
+    ] {
+        let now: Vec<_> = words.iter().map(|word| format!("{column} = '{word}'")).collect();
+        let then = format!("{column} IN ('{}')", words.join("', '"));
+        let sql = "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE type = 'table' AND name = ?3";
+        database.execute(sql, [&now.join(" OR "), &then, table]).unwrap();
+    }
+    database.execute_batch("PRAGMA writable_schema = RESET").unwrap();
     let event = |event: Value| {
         let sql = "INSERT INTO outbox (type, subject, detail) VALUES ('event', 'a', ?1)";
         database.execute(sql, [event.to_string()]).unwrap();
