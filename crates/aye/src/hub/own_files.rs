@@ -225,13 +225,15 @@ impl Places {
         let mut ours = Vec::with_capacity(2 * self.ours.len());
         for place in &self.ours {
             // A link to us is ours as well: whoever changes it moves us.
-            let Ok(found) = disk.look(place) else { continue };
+            let Ok(found) = disk.look_at_own(place) else { continue };
             ours.push(found.id);
             if found.is_link {
                 ours.extend(disk.look_through(place).map(|found| found.id));
             }
         }
-        let seen = |path: &Path| disk.look_through(path).ok().map(|found| found.id);
+        let seen = |path: &Path| {
+            disk.look_at_own(path).and_then(|_| disk.look_through(path)).ok().map(|found| found.id)
+        };
         let above = self.above.iter().filter_map(|folder| seen(folder)).collect();
         Marks { disk, places: self, ours, above, processes: seen(Path::new("/proc")) }
     }
