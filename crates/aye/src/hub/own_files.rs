@@ -45,7 +45,7 @@ struct LookupRequest {
     reply: oneshot::Sender<Option<String>>,
 }
 
-/// A look that never waits for a file system; `None` if it would have to.
+/// A look that waits for no file system but the hub's own; `None` if it would have to.
 type LookAtOnce = Box<dyn Fn(&Names, &[String]) -> Option<Option<String>> + Send + Sync>;
 
 /// The threads that look. They end when this is dropped; one that hangs is left to the system.
@@ -238,7 +238,7 @@ impl Places {
         Marks { disk, places: self, ours, above, processes: seen(Path::new("/proc")) }
     }
 
-    /// Without waiting for any file system; none if that is not possible.
+    /// Without waiting for any file system but our own; none if that is not possible.
     fn why_asked_at_once(&self, names: &Names, folders: &[String]) -> Option<Option<String>> {
         let disk = Disk::in_memory();
         let why = self.why_asked(&disk, names, folders);

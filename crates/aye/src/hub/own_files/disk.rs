@@ -23,6 +23,10 @@ pub struct Seen {
 }
 
 impl Seen {
+    fn at(path: &Path) -> io::Result<Self> {
+        fs::symlink_metadata(path).map(|found| Self::of(&found))
+    }
+
     fn of(found: &Metadata) -> Self {
         Self {
             id: (found.dev(), found.ino()),
@@ -69,7 +73,7 @@ impl Disk {
     /// The same for what the hub could not work without: the way to its own folder. If that hangs, so does the hub, and a look
     /// that may wait takes a third of the calls.
     pub fn look_at_own(&self, path: &Path) -> io::Result<Seen> {
-        self.look_once(path, |path| fs::symlink_metadata(path).map(|found| Seen::of(&found)))
+        self.look_once(path, Seen::at)
     }
 
     fn look_once(&self, path: &Path, look: impl FnOnce(&Path) -> io::Result<Seen>) -> io::Result<Seen> {
@@ -85,7 +89,7 @@ impl Disk {
     /// The same, of which nothing is remembered.
     pub fn look_anew(&self, path: &Path) -> io::Result<Seen> {
         match self.may_wait {
-            true => fs::symlink_metadata(path).map(|found| Seen::of(&found)),
+            true => Seen::at(path),
             false => self.note(in_memory::look(path, false)),
         }
     }

@@ -1,5 +1,5 @@
--- For `IN` with more than two words SQLite makes a table of them, anew for every row that it checks, which took a tenth of
--- the time of writing an ask. The same checks without it; the rows stay as they are.
+-- For `IN` with more than two words SQLite makes a table of them, anew for every row that it checks, which takes about
+-- 2 µs. The same checks without it; the rows stay as they are.
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema SET sql = replace(
     replace(
