@@ -1,8 +1,8 @@
 # The real agents that tests are told with: sourced by scripts/test and scripts/drift.
 # Each line: kind, the version that the tests are written for, its package, its program, and what is installed beside it.
 agents="
-claude 2.1.325 @anthropic-ai/claude-code claude
-codex 0.166.0 @openai/codex codex
+claude 2.1.327 @anthropic-ai/claude-code claude
+codex 0.169.0 @openai/codex codex
 opencode 1.18.33 opencode-ai opencode
 gemini 0.61.0 @google/gemini-cli gemini
 qwen 0.24.4 @qwen-code/qwen-code qwen

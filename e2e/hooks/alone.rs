@@ -66,7 +66,7 @@ fn a_session_that_ends_ends_its_agent_and_takes_its_asks_along() {
     stage.sees(DIALOG);
     stage.press(&["Escape"]);
     stage.ended(&ask);
-    stage.sees("User declined");
+    stage.sees("eclined to answer");
     stage.type_line("/exit");
     stage.agent_is("ended");
     crate::support::eventually("the notes to go", || {

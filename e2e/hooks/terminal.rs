@@ -35,7 +35,7 @@ fn escape_in_the_terminal_withdraws_the_ask_as_declined() {
     assert_eq!((&ended["state"], &ended["answer"]), (&json!("withdrawn"), &json!({"skip": true})));
     stage.no_hook_waits();
     stage.agent_is("idle");
-    stage.sees("User declined");
+    stage.sees("eclined to answer");
     stage.type_line("go on then");
     assert!(stage.model.told("toolu_q").contains("doesn't want to proceed"));
 }

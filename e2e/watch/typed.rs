@@ -93,7 +93,7 @@ fn an_option_with_a_preview_is_chosen_with_notes_and_without() {
 fn a_question_is_declined() {
     let stage = Stage::asking(vec![which_database("toolu_1")]);
     stage.confirmed(json!({"skip": true}));
-    stage.sees("User declined to answer");
+    stage.sees("eclined to answer");
     stage.press(&["go on", "Enter"]);
     assert_eq!(stage.model.result_of("toolu_1")["is_error"], true);
 }

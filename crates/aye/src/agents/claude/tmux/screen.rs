@@ -301,13 +301,13 @@ fn beside_preview(line: &str) -> (&str, Option<&str>) {
 
 fn review(lines: &[&str], questions: &[Question], answers: &[Vec<String>]) -> Result<(), Differs> {
     let title = lines.iter().rposition(|line| *line == "Review your answers").ok_or(OTHER_DIALOG)?;
-    let lines = &lines[title + 1..];
-    let end = lines.iter().position(|line| *line == "Ready to submit your answers?").ok_or(OTHER_DIALOG)?;
-    let (shown, below) = (squeezed(&lines[..end].concat()), &lines[end + 1..]);
-    let below: Vec<_> = below.iter().filter(|line| !line.is_empty()).collect();
-    if below != [&"❯ 1. Submit answers", &"  2. Cancel"] {
+    let page: Vec<_> = lines[title + 1..].iter().filter(|line| !line.is_empty()).copied().collect();
+    let Some(shown) = page.strip_suffix(&["❯ 1. Submit answers", "  2. Cancel"]) else {
         return Err(OTHER_DIALOG);
-    }
+    };
+    // Claude Code 2.1.327 no longer prints this line.
+    let shown = shown.strip_suffix(&["Ready to submit your answers?"]).unwrap_or(shown);
+    let shown = squeezed(&shown.concat());
     match answers.len() == questions.len() && tells(&shown, questions, answers) {
         true => Ok(()),
         false => Err(OTHER_ANSWERS),

@@ -149,6 +149,10 @@ fn the_review_page_must_say_what_is_meant_and_nothing_else() {
         ],
     };
     assert_eq!(compare(&review(body), &two(), &page), Ok(()));
+    let since_327 = |body: &str| review(body).replace("Ready to submit your answers?\n", "");
+    assert_eq!(compare(&since_327(body), &two(), &page), Ok(()));
+    let warned_since_327 = format!("⚠ Some questions are unanswered\n{body}");
+    assert_eq!(compare(&since_327(&warned_since_327), &two(), &page), Err(OTHER_ANSWERS));
     assert_eq!(compare(&review(&body.replace("Offline", "Online")), &two(), &page), Err(OTHER_ANSWERS));
     assert_eq!(compare(&review(&body.replace("-SQLite", "SQLite")), &two(), &page), Err(OTHER_ANSWERS));
     let warned = format!("⚠ You have not answered all questions\n{body}");
