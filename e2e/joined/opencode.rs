@@ -5,8 +5,9 @@ use super::{once, sqlite};
 use crate::agents::{OPENCODE, child_of};
 use crate::support::eventually;
 use aye_testkit::model::{Model, tool};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// What its screen shows above a permission.
 const PERMISSION: &str = "Permission required";
@@ -212,4 +213,47 @@ fn leaving_plan_mode_is_a_question_that_can_be_answered_from_elsewhere() {
     assert!(stage.model.told("call_1").contains("User approved"));
     stage.terminal.no_longer_sees(QUESTION);
     stage.confirmed(&ask);
+}
+
+/// Another user, who listens on the port that OpenCode is told to take before OpenCode does, and writes down what comes.
+const SQUATTER: &str = r#"
+import os, socket, sys, time
+heard, port, mine = open(sys.argv[1], "ab", 0), None, sys.argv[2]
+os.setgid(65534); os.setuid(65534)
+def told(pid):
+    try: words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+    except OSError: return None
+    return int(words[words.index(b"--port") + 1]) if b"--port" in words and mine.encode() in words else None
+while port is None:
+    port = next((port for port in map(told, filter(str.isdigit, os.listdir("/proc"))) if port), None)
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", port)); listener.listen()
+heard.write(b"listening\n")
+for _ in range(3):
+    connection, _ = listener.accept()
+    heard.write(b"accepted\n")
+    heard.write(connection.recv(4096))
+    connection.close()
+heard.write(b"done\n")
+"#;
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn another_user_who_takes_opencodes_port_first_is_sent_nothing() {
+    if !getuid().is_root() {
+        println!("not root, so nobody else can be played here");
+        return;
+    }
+    let stage = stage(vec![]);
+    let heard = stage.work().join("heard");
+    let prompt = format!("a prompt to be known by: {}", stage.work().display());
+    let squatter = Command::new("python3").args(["-c", SQUATTER]).arg(&heard).arg(&prompt).spawn();
+    let mut squatter = squatter.unwrap();
+    eventually("the other user to look", || heard.exists().then_some(()));
+    stage.start(&["--prompt", &prompt], |_, _| {});
+    let read = || std::fs::read(&heard).unwrap_or_default();
+    let ended = eventually("the other user to have had three connections", || squatter.try_wait().unwrap());
+    assert!(ended.success());
+    assert_eq!(String::from_utf8_lossy(&read()), "listening\naccepted\naccepted\naccepted\ndone\n");
 }

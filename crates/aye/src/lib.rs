@@ -21,6 +21,7 @@ pub mod own_folder;
 pub mod processes;
 pub mod random;
 pub mod shutdown;
+pub mod tcp_peer;
 pub mod telemetry;
 pub mod tls;
 pub mod transport;

@@ -2,6 +2,7 @@
 
 use crate::local_stream::LocalStream;
 use crate::own_folder::{self, Links, NotOurs};
+use crate::tcp_peer::require_descendant;
 use crate::tls;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -52,8 +53,18 @@ pub struct Transport {
 }
 
 enum Endpoint {
-    Unix { socket: PathBuf, links: Links },
-    Tcp { url: HubUrl, tls: Option<(TlsConnector, ServerName<'static>)> },
+    Unix {
+        socket: PathBuf,
+        links: Links,
+    },
+    Tcp {
+        url: HubUrl,
+        tls: Option<(TlsConnector, ServerName<'static>)>,
+    },
+    /// A program that this process started, at an address of this machine.
+    Descendant {
+        url: HubUrl,
+    },
 }
 
 /// What came of asking for another protocol.
@@ -93,6 +104,14 @@ impl Transport {
         Ok(Self { endpoint: Endpoint::Tcp { url, tls }, host, kept: Mutex::default() })
     }
 
+    /// To a program that this process started. Every connection is refused before the first byte unless such a program
+    /// accepted it: somebody else may listen on its port before it does, or after it has ended.
+    pub fn to_descendant(url: HubUrl) -> anyhow::Result<Self> {
+        let host = HeaderValue::from_str(&url.authority()).context("it names no host")?;
+        anyhow::ensure!(!url.is_tls(), "a program on this machine is reached without TLS");
+        Ok(Self { endpoint: Endpoint::Descendant { url }, host, kept: Mutex::default() })
+    }
+
     /// Whether the system tells at once when the other end is gone; of a network it may never.
     pub fn is_local(&self) -> bool {
         matches!(self.endpoint, Endpoint::Unix { .. })
@@ -102,7 +121,7 @@ impl Transport {
     pub fn at(&self) -> String {
         match &self.endpoint {
             Endpoint::Unix { socket, .. } => socket.display().to_string(),
-            Endpoint::Tcp { url, .. } => url.to_string(),
+            Endpoint::Tcp { url, .. } | Endpoint::Descendant { url } => url.to_string(),
         }
     }
 
@@ -181,10 +200,14 @@ impl Transport {
                 })?)
                 .await;
             }
-            Endpoint::Tcp { url, tls } => (url, tls),
+            Endpoint::Tcp { url, tls } => (url, tls.as_ref()),
+            Endpoint::Descendant { url } => (url, None),
         };
         let stream = TcpStream::connect(url.address()).await.map_err(TransportError::Unreachable)?;
         stream.set_nodelay(true).map_err(TransportError::Unreachable)?;
+        if matches!(self.endpoint, Endpoint::Descendant { .. }) {
+            require_descendant(&stream).await.map_err(TransportError::Unreachable)?;
+        }
         let Some((connector, name)) = tls else { return talk(stream).await };
         let shaken = connector.connect(name.clone(), stream).await;
         talk(shaken.map_err(|source| match source.kind() {

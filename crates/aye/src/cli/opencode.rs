@@ -5,6 +5,9 @@ use crate::agents::opencode::{JoinedOpenCode, Server, USER, follow};
 use crate::agents::supervise::supervise;
 use crate::home::Home;
 use crate::random::random_hex;
+use crate::surfaces::terminal::style::{HEAD, paint};
+use crate::tcp_peer;
+use crate::transport::Transport;
 use crate::url::HubUrl;
 use anyhow::Context;
 use clap::Args;
@@ -52,13 +55,18 @@ impl OpenCode {
                 "aye opencode chooses where OpenCode listens: leave out {taken}, or start opencode itself"
             );
         }
+        if !tcp_peer::IS_KNOWN {
+            let why = "OpenCode cannot be joined on this system, which does not tell who listens on its port; its requests stay in this terminal";
+            anstream::eprintln!("{} {why}", paint(HEAD, "aye:"));
+            return Ok(ExitCode::from(supervise(command.args(given)).await?));
+        }
         claude::look_for_hub(home).await;
         let (port, _reserved) = reserve_port()?;
         let password = random_hex::<32>()?;
         command.args(["--port", &port.to_string(), "--hostname", "127.0.0.1"]).args(given);
         command.env("OPENCODE_SERVER_USERNAME", USER).env("OPENCODE_SERVER_PASSWORD", &password);
         let url = HubUrl::try_from(format!("http://127.0.0.1:{port}")).map_err(anyhow::Error::msg)?;
-        let server = Server::at(url, &password)?;
+        let server = Server::at(Transport::to_descendant(url)?, &password)?;
         let terminal = Terminal { kind: KIND.to_owned(), cwd, places: home.places() };
         let inputs = |inputs, tasks: &mut tokio::task::JoinSet<()>| {
             tasks.spawn(follow(server.clone(), inputs).boxed());
@@ -89,13 +97,13 @@ fn folder_of_session(given: &[OsString]) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// A port for OpenCode, which takes seconds until it listens there and would wait for ever on one that is taken. As long
-/// as the socket is there, the system gives the port to nobody else. Other systems than Linux do not let two sockets
-/// have it, so there it is only free for now.
-fn reserve_port() -> anyhow::Result<(u16, Option<TcpSocket>)> {
+/// as the socket is there, the system gives the port to nobody who wants any port. Whoever names it gets it, other users as
+/// well, so [`Transport::to_descendant`] checks who accepted each connection.
+fn reserve_port() -> anyhow::Result<(u16, TcpSocket)> {
     let socket = TcpSocket::new_v4().context("there is no free port")?;
     socket.set_reuseaddr(true)?;
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).context("there is no free port")?;
-    Ok((socket.local_addr()?.port(), cfg!(target_os = "linux").then_some(socket)))
+    Ok((socket.local_addr()?.port(), socket))
 }
 
 #[cfg(test)]

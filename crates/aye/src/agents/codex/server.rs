@@ -7,6 +7,7 @@ use crate::agents::driven::process::{OWN_SESSION, WITH_PARENT};
 use crate::agents::lines::{LONGEST, Line, next_line};
 use crate::processes::Process;
 use crate::random::random_hex;
+use crate::tcp_peer::{self, require_descendant};
 use anyhow::Context;
 use aye_core::digest::sha256_hex;
 use futures_util::{FutureExt, SinkExt, StreamExt};
@@ -148,6 +149,10 @@ impl Address {
 
     async fn connect(&self) -> anyhow::Result<WebSocketStream<TcpStream>> {
         let stream = TcpStream::connect(&self.address).await?;
+        // Once the server has ended, anybody may listen there.
+        if tcp_peer::IS_KNOWN {
+            require_descendant(&stream).await?;
+        }
         let mut request = format!("ws://{}/", self.address).into_client_request()?;
         let bearer = HeaderValue::try_from(format!("Bearer {}", self.token))?;
         request.headers_mut().insert(AUTHORIZATION, bearer);

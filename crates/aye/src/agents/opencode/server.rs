@@ -3,6 +3,7 @@
 
 use crate::agents::driven::{Pipes, Writer};
 use crate::agents::lines::{LONGEST, Line, next_line};
+use crate::tcp_peer;
 use crate::transport::Transport;
 use crate::url::HubUrl;
 use anyhow::Context;
@@ -92,7 +93,12 @@ pub async fn connect(
     let url = HubUrl::try_from(url).map_err(anyhow::Error::msg).context("OpenCode named no address")?;
     let is_here = url.address().0.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     anyhow::ensure!(is_here, "OpenCode listens on {url}, which other machines may reach");
-    let server = Server::at(url, password)?;
+    let transport = match tcp_peer::IS_KNOWN {
+        true => Transport::to_descendant(url)?,
+        // It listened before it named its address, and its password is worth nothing once it has ended.
+        false => Transport::tcp(url)?,
+    };
+    let server = Server::at(transport, password)?;
     let events = server.events().await?;
     let replies = inputs.downgrade();
     tasks.spawn(follow(events, inputs).boxed());
@@ -152,11 +158,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn at(url: HubUrl, password: &str) -> anyhow::Result<Self> {
+    pub fn at(transport: Transport, password: &str) -> anyhow::Result<Self> {
         let basic = format!("Basic {}", BASE64.encode(format!("{USER}:{password}").as_bytes()));
         let mut authorization = HeaderValue::from_str(&basic)?;
         authorization.set_sensitive(true);
-        Ok(Self { transport: Arc::new(Transport::tcp(url)?), authorization })
+        Ok(Self { transport: Arc::new(transport), authorization })
     }
 
     /// What happens from now on.
