@@ -21,11 +21,14 @@ const MOST: usize = 256;
 const FRAME_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
      frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
-/// Previews that were asked for and not fetched yet.
+/// Previews that were asked for and not fetched yet. Only where they are found is kept: their text may be megabytes long.
 #[derive(Default)]
 pub struct Previews {
-    waiting: Mutex<HashMap<String, (Instant, String)>>,
+    waiting: Mutex<HashMap<String, (Instant, Place)>>,
 }
+
+/// An ask, and the numbers of its question and option.
+type Place = (AskId, [usize; 2]);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,12 +50,13 @@ pub async fn make(
     PathId(id): PathId<AskId>,
     Body(which): Body<Which>,
 ) -> Result<Reply<Address>, Failure> {
-    let html = find(&app, &id, &which).await?;
+    find(&app, &id, &which).await?;
+    let place = [which.question, which.option];
     let ticket = random_hex::<32>().map_err(|_| Failure::from(NO_RANDOMNESS))?;
     let path = format!("/preview/{ticket}");
     match app.hub.is_one_of_several() {
-        true => app.hub.keep_preview(&ticket, &id, [which.question, which.option]).await?,
-        false => app.previews.put(ticket, html, Instant::now()),
+        true => app.hub.keep_preview(&ticket, &id, place).await?,
+        false => app.previews.put(ticket, (id, place), Instant::now()),
     }
     Ok(Reply(StatusCode::CREATED, Address { path }))
 }
@@ -64,17 +68,14 @@ async fn find(app: &App, id: &AskId, which: &Which) -> Result<String, Failure> {
     offer.preview.ok_or_else(nothing)
 }
 
-/// A preview that any of the hubs may have been asked for.
-async fn find_kept(app: &App, ticket: &str) -> Result<String, Failure> {
-    let (id, [question, option]) = app.hub.take_preview(ticket).await?.ok_or_else(nothing)?;
-    find(app, &id, &Which { question, option }).await
-}
-
 pub async fn show(State(app): State<App>, PathId(ticket): PathId<String>) -> Result<Response, Failure> {
-    let html = match app.hub.is_one_of_several() {
-        true => find_kept(&app, &ticket).await?,
-        false => app.previews.take(&ticket, Instant::now()).ok_or_else(nothing)?,
+    // Any of several hubs may have been asked for it.
+    let place = match app.hub.is_one_of_several() {
+        true => app.hub.take_preview(&ticket).await?,
+        false => app.previews.take(&ticket, Instant::now()),
     };
+    let (id, [question, option]) = place.ok_or_else(nothing)?;
+    let html = find(&app, &id, &Which { question, option }).await?;
     let page = format!("<!doctype html><meta charset=\"utf-8\"><title>Preview</title>{html}");
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
@@ -89,7 +90,7 @@ fn nothing() -> Failure {
 }
 
 impl Previews {
-    fn put(&self, ticket: String, html: String, now: Instant) {
+    fn put(&self, ticket: String, place: Place, now: Instant) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|_, (since, _)| now.duration_since(*since) < LASTS);
         if waiting.len() >= MOST
@@ -98,13 +99,13 @@ impl Previews {
         {
             waiting.remove(&oldest);
         }
-        waiting.insert(ticket, (now, html));
+        waiting.insert(ticket, (now, place));
     }
 
-    fn take(&self, ticket: &str, now: Instant) -> Option<String> {
+    fn take(&self, ticket: &str, now: Instant) -> Option<Place> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, html) = waiting.remove(ticket)?;
-        (now.duration_since(since) < LASTS).then_some(html)
+        let (since, place) = waiting.remove(ticket)?;
+        (now.duration_since(since) < LASTS).then_some(place)
     }
 }
 
@@ -115,13 +116,14 @@ mod tests {
     #[test]
     fn a_preview_is_shown_once_and_soon_and_few_wait() {
         let (previews, now) = (Previews::default(), Instant::now());
-        previews.put("a".into(), "<b>".into(), now);
-        assert_eq!(previews.take("a", now).as_deref(), Some("<b>"));
+        let place = || (AskId::from_random(1), [0, 1]);
+        previews.put("a".into(), place(), now);
+        assert_eq!(previews.take("a", now), Some(place()));
         assert_eq!(previews.take("a", now), None);
-        previews.put("late".into(), String::new(), now);
+        previews.put("late".into(), place(), now);
         assert_eq!(previews.take("late", now + LASTS), None);
         for i in 0..2 * MOST {
-            previews.put(i.to_string(), String::new(), now);
+            previews.put(i.to_string(), place(), now);
         }
         assert_eq!(previews.waiting.lock().unwrap().len(), MOST);
     }
