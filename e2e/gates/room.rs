@@ -1,12 +1,15 @@
 //! However much an agent waits, people get in.
 
-use crate::support::{Hub, PATIENCE, eventually, yes_or_no};
+use crate::support::{Hub, PATIENCE, aye, eventually, yes_or_no};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 
 /// As many calls of one token may be under way.
 const MOST: usize = 512;
+/// As many WebSockets of one token may be open.
+const MOST_SOCKETS: usize = 256;
 
 fn waiting(hub: &Hub, token: &str, ask: &str) -> TcpStream {
     let mut stream = hub.connect();
@@ -62,5 +65,65 @@ fn an_agent_that_waits_as_often_as_it_can_keeps_nobody_out() {
         let mut reply = [0; 12];
         stream.read_exact(&mut reply).unwrap();
         assert_eq!(&reply, b"HTTP/1.1 200");
+    }
+}
+
+#[test]
+fn a_token_has_a_few_hundred_sockets_and_everybody_else_gets_in() {
+    let hub = Hub::start();
+    let viewer = hub.token("viewer");
+    let bearer = format!("Bearer {viewer}");
+    let open = || hub.try_follow("", &[("Authorization", &bearer)]);
+    let mut held: Vec<_> =
+        (0..MOST_SOCKETS).map(|_| open().unwrap_or_else(|status| panic!("{status}"))).collect();
+    assert_eq!(open().err(), Some(503));
+    assert_eq!(hub.get("/api/asks?state=open", &viewer).status, 200, "its calls are counted apart");
+    let other = hub.token("viewer");
+    drop(hub.follow("", &other));
+    assert_eq!(hub.call_unix("GET", "/api/asks?state=open", &hub.operator(), json!(null)).status, 200);
+    drop(held.pop());
+    eventually("room for another", || open().ok());
+}
+
+/// A socket keeps its connection's slot, so descriptors never run out: viewers are refused before, and operators are not.
+#[test]
+fn sockets_of_many_tokens_leave_descriptors_for_operators() {
+    let dir = tempfile::Builder::new().prefix("aye").tempdir().unwrap();
+    let home = dir.path().join("home");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 512 && exec \"$0\" up --no-open --listen 127.0.0.1:0"]);
+    limited.arg(env!("CARGO_BIN_EXE_aye"));
+    limited.envs(aye(&home).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.env_remove("AYE_URL").env_remove("AYE_TOKEN").env_remove("AYE_DATABASE_URL");
+    let hub = Hub::start_with(limited, home);
+    let (viewers, operator) = ([hub.token("viewer"), hub.token("viewer")], hub.token("operator"));
+    let mut held = Vec::new();
+    let refused = viewers.iter().cycle().take(512).find_map(|token| {
+        match hub.try_follow("", &[("Authorization", &format!("Bearer {token}"))]) {
+            Ok(follower) => {
+                held.push(follower);
+                None
+            }
+            Err(status) => Some(status),
+        }
+    });
+    assert_eq!((refused, held.len() > 150), (Some(503), true), "{} are open", held.len());
+    let mut follower = hub.follow("", &operator);
+    assert_eq!(follower.next()["type"], "snapshot");
+    assert_eq!(hub.get("/api/asks?state=open", &operator).status, 200);
+    assert!(hub.aye(&["list"]).status.success());
+}
+
+#[test]
+fn a_body_that_nobody_reads_does_not_hold_its_connection() {
+    let hub = Hub::start();
+    let head = format!("Host: {}\r\nContent-Type: application/json\r\nContent-Length: 100000", hub.address);
+    for (path, token) in
+        [("/api/asks/x/seen", hub.token("operator")), ("/api/asks/x/seen", "wrong".to_owned())]
+    {
+        let mut stream = hub.connect();
+        write!(stream, "POST {path} HTTP/1.1\r\n{head}\r\nAuthorization: Bearer {token}\r\n\r\n{{").unwrap();
+        // To its end: the hub closes the connection after its reply.
+        assert!(reply_on(stream).starts_with("HTTP/1.1 4"));
     }
 }

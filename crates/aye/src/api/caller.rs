@@ -2,6 +2,7 @@
 
 use super::App;
 use super::json::Failure;
+use super::limits::Connection;
 use super::replies::{Cut, end_when_revoked};
 use super::table::Needs;
 use crate::hub::Credential;
@@ -11,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use aye_core::{AgentId, By, Role, Surface};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -125,14 +127,15 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
                     Err(problem) => return Failure::from(problem).into_response(),
                 }
             }
-            let slot = match app.limits.admit(&caller.credential) {
-                Ok(slot) => slot,
-                Err(full) => return full.into_response(),
-            };
+            if let Some(connection) = request.extensions().get::<Arc<Connection>>()
+                && let Err(full) = app.limits.admit(&caller.credential, connection)
+            {
+                return full.into_response();
+            }
             let (revoked, cut) =
                 (caller.credential.revoked.clone(), request.extensions().get::<Cut>().cloned());
             request.extensions_mut().insert(caller);
-            end_when_revoked(&app, next.run(request).await, revoked, cut, slot)
+            end_when_revoked(&app, next.run(request).await, revoked, cut)
         }
         Ok(None) => next.run(request).await,
         Err(failure) => failure.into_response(),

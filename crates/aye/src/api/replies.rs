@@ -1,7 +1,6 @@
 //! Replies that take a while to be sent: they end when the token they were asked for with is revoked.
 
 use super::App;
-use super::limits::CallSlot;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use futures_util::FutureExt;
@@ -23,7 +22,6 @@ pub fn end_when_revoked(
     response: Response,
     revoked: CancellationToken,
     cut: Option<Cut>,
-    slot: CallSlot,
 ) -> Response {
     let short = response.body().size_hint().exact().is_some_and(|size| size <= SHORT);
     let Some(Cut(cut)) = cut.filter(|_| !short) else { return response };
@@ -39,8 +37,7 @@ pub fn end_when_revoked(
         }
         .boxed(),
     );
-    response
-        .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _slot: slot }))
+    response.map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard() }))
 }
 
 /// A body that is handed on piece by piece, so that it is known how long it is being sent.
@@ -48,7 +45,6 @@ struct InPieces {
     body: Body,
     rest: Bytes,
     _sent: DropGuard,
-    _slot: CallSlot,
 }
 
 impl HttpBody for InPieces {

@@ -1,7 +1,7 @@
 //! Connections, on the listen address and on the Unix socket. Every one has an owner that ends it.
 
 use super::caller::Peer;
-use super::limits::ConnectionSlot;
+use super::limits::{Connection, ConnectionSlot};
 use super::listeners::Listeners;
 use super::poll_again::PollAgain;
 use super::replies::Cut;
@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
@@ -45,13 +46,12 @@ async fn accept_tcp(app: App, router: Router, listener: TcpListener, tls: Option
         let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
         app.tasks.clone().spawn(
             async move {
-                let _slot = slot;
                 let peer = Peer::Tcp(address);
                 match tls {
-                    None => converse(Box::new(stream), peer, router, &app).await,
+                    None => converse(Box::new(stream), peer, slot, router, &app).await,
                     Some(tls) => {
                         if let Some(stream) = shake_hands(stream, tls, &app).await {
-                            converse(Box::new(stream), peer, router, &app).await;
+                            converse(Box::new(stream), peer, slot, router, &app).await;
                         }
                     }
                 }
@@ -70,13 +70,9 @@ async fn accept_unix(app: App, router: Router, listener: UnixListener) {
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
         let peer = Peer::Unix { uid: peer.uid(), process: pid.and_then(this_process) };
         let (app, router) = (app.clone(), router.clone());
-        app.tasks.clone().spawn(
-            async move {
-                let _slot = slot;
-                converse(Box::new(stream), peer, router, &app).await;
-            }
-            .boxed(),
-        );
+        app.tasks
+            .clone()
+            .spawn(async move { converse(Box::new(stream), peer, slot, router, &app).await }.boxed());
     }
 }
 
@@ -128,12 +124,13 @@ fn slowest(app: &App) -> Duration {
     if app.limits.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
 }
 
-async fn converse(stream: Box<dyn Socket>, peer: Peer, router: Router, app: &App) {
+async fn converse(stream: Box<dyn Socket>, peer: Peer, slot: ConnectionSlot, router: Router, app: &App) {
     let Cut(cut) = Cut::default();
-    let own = cut.clone();
+    let (own, counted) = (cut.clone(), Arc::new(Connection::new(slot)));
     let service = tower::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(Cut(own.clone()));
+        request.extensions_mut().insert(counted.clone());
         let mut router = router.clone();
         tower::Service::call(&mut router, request)
     });

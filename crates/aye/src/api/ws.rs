@@ -5,6 +5,7 @@ use super::App;
 use super::caller::Caller;
 use super::changes::JoinedPieces;
 use super::json::{Failure, Params};
+use super::limits::Connection as Counted;
 use super::socket::{Gone, Handshake, Socket};
 use super::{changes, compat};
 use crate::hub::{AnswerCall, Followed, Follower};
@@ -12,10 +13,11 @@ use crate::protocol::{AnswerFrame, ClientFrame, FollowQuery, ResponseFrame, Resu
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use aye_core::{Ask, Invalid};
 use futures_util::FutureExt;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_tungstenite::tungstenite::Message;
@@ -34,11 +36,18 @@ pub async fn upgrade(
     Params(params): Params<FollowQuery>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let handshake = Handshake::read(&mut request.into_parts().0)?;
+    let mut parts = request.into_parts().0;
+    let handshake = Handshake::read(&mut parts)?;
+    let counted = parts.extensions.remove::<Arc<Counted>>();
+    if let Some(Err(full)) = counted.as_ref().map(|it| it.becomes_socket(&caller.credential)) {
+        return Ok(full.into_response());
+    }
     let reply = handshake.reply();
     let tasks = app.tasks.clone();
     tasks.spawn(
         async move {
+            // The server is done with the connection once it is upgraded; its slot is not free before the socket ends.
+            let _counted = counted;
             if let Some(socket) = handshake.socket().await {
                 let _attending = app.hub.attend(caller.credential.role);
                 let page_until = caller.page_until;

@@ -15,6 +15,8 @@ type Tokens = HashMap<String, (Vec<u8>, Credential)>;
 const LOCKS: usize = 64;
 /// Concurrent calls of one token: a run waits for each of its requests, and it has at most 500.
 const MOST_CALLS: usize = 512;
+/// Open WebSockets of one token: every page and every terminal that follows has one.
+const MOST_SOCKETS: usize = 256;
 
 pub struct InForce {
     /// By id, each with the hash of its token.
@@ -112,6 +114,7 @@ fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
         expires_at: row.expires_at,
         revoked: CancellationToken::new(),
         calls: Arc::new(Semaphore::new(MOST_CALLS)),
+        sockets: Arc::new(Semaphore::new(MOST_SOCKETS)),
     };
     (row.id, (row.hash, credential))
 }

@@ -45,6 +45,15 @@ pub struct Credential {
     pub revoked: CancellationToken,
     /// Limits its concurrent calls.
     pub calls: Arc<Semaphore>,
+    /// Limits its WebSockets, which are counted apart.
+    pub sockets: Arc<Semaphore>,
+}
+
+impl Credential {
+    /// Tells whether this is the token that the hub itself made for its owner.
+    pub fn is_owners(&self) -> bool {
+        self.id.starts_with(OWNER)
+    }
 }
 
 pub struct Credentials {
@@ -92,7 +101,7 @@ impl Credentials {
 
     /// Whoever removed `operator.token` meant the one that was in it: it must not live on elsewhere.
     async fn revoke_owners(&self, store: &Store, now: Timestamp) -> Result<(), Problem> {
-        self.revoke_all(store, now, |credential| credential.id.starts_with(OWNER)).await
+        self.revoke_all(store, now, Credential::is_owners).await
     }
 
     /// Those that an earlier version began have no key: their browsers sign in once more.
