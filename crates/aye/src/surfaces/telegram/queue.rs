@@ -17,7 +17,7 @@ const MOST_A_MINUTE: usize = 19;
 const MOST_UNASKED_A_MINUTE: usize = 14;
 const LONGEST_PAUSE: f64 = 60.0;
 /// For a chat that blocks the bot. A message from there ends the pause.
-const LONGEST_BLOCKED: f64 = 900.0;
+pub const LONGEST_BLOCKED: f64 = 900.0;
 const MOST_WORDS: usize = 50;
 /// A call that takes longer than this no longer holds up what people wait for.
 const STUCK: f64 = 1.5;
@@ -26,12 +26,25 @@ const MOST_UNDER_WAY: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Something said once, in reply to a person.
-    Words { page: RichText, reply_to: Option<i64>, plain: bool },
+    Words(Words),
     /// Bring the messages of this ask up to date.
     Ask(AskId),
     /// Bring this message up to date.
     Message(String),
+}
+
+/// Something said once, in reply to a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    pub page: RichText,
+    pub reply_to: Option<i64>,
+    /// The forum topic it belongs to.
+    pub topic: Option<i64>,
+    pub loud: bool,
+    /// Without markup, because Telegram did not accept it.
+    pub plain: bool,
+    /// How often it was refused for a reason that may pass.
+    pub refusals: u32,
 }
 
 /// The lowest goes first.
@@ -47,7 +60,7 @@ impl Job {
     /// The priority unless a person waits for it.
     pub fn priority(&self) -> Priority {
         match self {
-            Job::Words { .. } => Priority::Reaction,
+            Job::Words(_) => Priority::Reaction,
             Job::Ask(_) => Priority::Announcement,
             Job::Message(_) => Priority::Progress,
         }
@@ -112,8 +125,8 @@ impl ChatQueue {
             }
             return;
         }
-        let words = |queued: &&QueuedJob| matches!(queued.job, Job::Words { .. });
-        if matches!(job, Job::Words { .. }) && self.jobs.iter().filter(words).count() >= MOST_WORDS {
+        let words = |queued: &&QueuedJob| matches!(queued.job, Job::Words(_));
+        if matches!(job, Job::Words(_)) && self.jobs.iter().filter(words).count() >= MOST_WORDS {
             tracing::warn!("too much waits to be said in a chat; a reply is left out");
             return;
         }
@@ -152,7 +165,7 @@ impl ChatQueue {
         let asks = self.jobs.iter().filter(|queued| queued.priority == Priority::Announcement);
         asks.filter_map(|queued| match &queued.job {
             Job::Ask(ask) => Some(ask.clone()),
-            Job::Words { .. } | Job::Message(_) => None,
+            Job::Words(_) | Job::Message(_) => None,
         })
         .collect()
     }
@@ -219,7 +232,13 @@ impl ChatQueue {
         self.paused = Some(now + self.pace.seconds(pause));
     }
 
-    /// A call succeeded or somebody wrote from the chat, so pauses end.
+    /// Somebody wrote from the chat: nothing waits for a later time.
+    pub fn hurry(&mut self) {
+        self.reopen();
+        self.jobs.iter_mut().for_each(|queued| queued.at = None);
+    }
+
+    /// A call succeeded, so pauses end.
     pub fn reopen(&mut self) {
         self.failures = 0;
         self.paused = None;

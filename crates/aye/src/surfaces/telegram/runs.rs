@@ -343,8 +343,10 @@ impl BotLoop {
         let new = message
             .as_run()
             .map(|shown| SentMessage::of_run(message.chat, shown.agent.clone(), shown.since, now));
+        let (shows, sides) = (message.shows.clone(), message.sides.clone());
         let mut memos = vec![self.memory.put(SentMessage { lost: true, ..message })];
         if let Some(Ok(new)) = new {
+            let new = SentMessage { shows, sides, ..new };
             self.put(new.chat, Job::Message(new.id.clone()));
             memos.push(self.memory.put(new));
         }
