@@ -13,7 +13,7 @@ use super::runs::Started;
 use super::settings::Settings;
 use super::wire::BotUser;
 use crate::hub::{Change, Followed, Hub, Memo, Problem, Subject};
-use aye_core::{AgentId, AskId, Surface};
+use aye_core::{AgentId, AgentState, AskId, Surface};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -254,14 +254,14 @@ impl BotLoop {
     async fn take_change(&mut self, change: &Change) -> Result<(), Problem> {
         match &change.subject {
             Subject::Ask(ask) => self.schedule(ask).await,
-            Subject::Agent(agent) => self.agent_changed(&agent.id).await,
+            Subject::Agent(agent) => self.agent_changed(&agent.id, agent.state == AgentState::Ended).await,
             Subject::Event(agent, event) => self.event(agent, change.seq, event).await,
             Subject::Notice(_) | Subject::Large(_) => Ok(()),
         }
     }
 
-    async fn agent_changed(&mut self, agent: &AgentId) -> Result<(), Problem> {
-        self.run_changed(agent);
+    async fn agent_changed(&mut self, agent: &AgentId, has_ended: bool) -> Result<(), Problem> {
+        self.run_changed(agent, has_ended);
         match self.denied_plans.get(agent).cloned() {
             Some(ask) => self.schedule_by_id(&ask).await,
             None => Ok(()),

@@ -177,7 +177,7 @@ impl BotLoop {
         if let Some(queue) = self.queues.get_mut(&chat) {
             match call.purpose.file() {
                 Some(_) => queue.begin_upload(began),
-                None => queue.begin(began),
+                None => queue.begin(began, priority),
             }
         }
         if matches!(call.op, Op::Send(_) | Op::File { .. }) {

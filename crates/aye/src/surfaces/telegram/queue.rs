@@ -12,6 +12,8 @@ use tokio::time::Instant;
 pub const GAP: f64 = 1.0;
 /// In a group it takes twenty a minute; some of them are reserved for reactions.
 const GROUP_GAP: f64 = 3.0;
+/// Between edits that show how runs in a group go on: six of the twenty, so that requests always find room.
+const PROGRESS_GAP: f64 = 10.0;
 const MINUTE: f64 = 60.0;
 const MOST_A_MINUTE: usize = 19;
 const MOST_UNASKED_A_MINUTE: usize = 14;
@@ -85,6 +87,8 @@ pub struct ChatQueue {
     is_group: bool,
     /// End times of the calls of the last minute.
     sent: VecDeque<Instant>,
+    /// Start time of the last call that showed progress.
+    last_progress: Option<Instant>,
     start: Instant,
     /// Set by a 429.
     retry_at: Option<Instant>,
@@ -107,6 +111,7 @@ impl ChatQueue {
             // Groups have negative numbers.
             is_group: chat < 0,
             sent: VecDeque::new(),
+            last_progress: None,
             start,
             retry_at: None,
             paused: None,
@@ -170,8 +175,11 @@ impl ChatQueue {
         .collect()
     }
 
-    pub fn begin(&mut self, now: Instant) {
+    pub fn begin(&mut self, now: Instant, priority: Priority) {
         self.under_way.push(now);
+        if priority == Priority::Progress {
+            self.last_progress = Some(now);
+        }
     }
 
     /// A call that began then has ended. Counted from its end, two calls are never closer at the server than here.
@@ -280,7 +288,9 @@ impl ChatQueue {
         let oldest = (self.sent.len() + self.under_way.len()).checked_sub(most).and_then(|at| all.nth(at));
         let after_minute = oldest.map(|at| *at + self.pace.seconds(MINUTE));
         let after_upload = self.uploading.map(|since| since + self.pace.seconds(gap));
-        let limits = [after_last, after_minute, after_upload, after_stuck];
+        let last_progress = self.last_progress.filter(|_| self.is_group && priority == Priority::Progress);
+        let after_progress = last_progress.map(|at| at + self.pace.seconds(PROGRESS_GAP));
+        let limits = [after_last, after_minute, after_upload, after_stuck, after_progress];
         limits.into_iter().flatten().max().unwrap_or(self.start)
     }
 }
@@ -343,7 +353,7 @@ mod tests {
             put(&mut queue, ask(1));
             put(&mut queue, ask(2));
             assert!(queue.take(now).is_some());
-            queue.begin(now);
+            queue.begin(now, Priority::Announcement);
             assert_eq!((queue.take(now), queue.due()), (None, None));
             queue.end(now, now);
             assert_eq!(queue.take(now + seconds(gap) - Duration::from_millis(1)), None);
@@ -361,7 +371,7 @@ mod tests {
             put(&mut queue, ask(1));
             if queue.take(at).is_some() {
                 announced += 1;
-                queue.begin(at);
+                queue.begin(at, Priority::Announcement);
                 queue.end(at, at);
             }
             at += seconds(1);
@@ -369,6 +379,29 @@ mod tests {
         assert_eq!(announced, MOST_UNASKED_A_MINUTE);
         queue.put(ask(2), Priority::Reaction);
         assert_eq!(taken(&mut queue, at), Some(ask(2)));
+    }
+
+    #[test]
+    fn busy_runs_in_a_group_leave_room_for_a_request() {
+        let (mut queue, now) = queue_of(-1);
+        let mut edits = 0;
+        let mut at = now;
+        while at < now + seconds(120) {
+            put(&mut queue, Job::Message("a".into()));
+            put(&mut queue, Job::Message("b".into()));
+            if let Some((_, priority)) = queue.take(at) {
+                edits += 1;
+                queue.begin(at, priority);
+                queue.end(at, at);
+            }
+            at += seconds(1);
+        }
+        assert_eq!(edits, 12);
+        put(&mut queue, ask(1));
+        while taken(&mut queue, at) != Some(ask(1)) {
+            at += seconds(1);
+        }
+        assert!(at <= now + seconds(123), "a request waits for the last call only");
     }
 
     #[test]
@@ -408,7 +441,7 @@ mod tests {
     #[test]
     fn a_call_that_is_stuck_holds_up_announcements_but_not_reactions() {
         let (mut queue, now) = queue_of(1);
-        queue.begin(now);
+        queue.begin(now, Priority::Announcement);
         put(&mut queue, ask(1));
         assert_eq!(queue.due(), None, "it may be answered any moment");
         queue.put(ask(2), Priority::Reaction);
@@ -418,10 +451,10 @@ mod tests {
         );
         let later = now + seconds(2);
         assert_eq!(taken(&mut queue, later), Some(ask(2)));
-        queue.begin(later);
+        queue.begin(later, Priority::Reaction);
         queue.put(ask(3), Priority::Reaction);
         assert_eq!(taken(&mut queue, later + seconds(2)), Some(ask(3)));
-        queue.begin(later + seconds(2));
+        queue.begin(later + seconds(2), Priority::Reaction);
         queue.put(ask(4), Priority::Reaction);
         assert_eq!(queue.take(later + seconds(60)), None, "not without bound");
         queue.end(now, later + seconds(30));
