@@ -176,13 +176,113 @@ fn a_message_that_somebody_deleted_is_shown_anew() {
         json!({"questions": [{"question": "Which?", "multi_select": true, "options": options}]}),
     );
     let message = phone.shown("Which?");
-    phone.bot.fail("editMessageText", Fault::Refuse(400, "Bad Request: message to edit not found".into()));
+    phone.bot.delete(&message);
     phone.bot.told(ANN, &message, "red");
     let anew = phone.bot.message_where(ANN, "a new message", |found| found.id > message.id);
+    assert!(anew.labels().contains(&"☑ 1. red"), "{:?}", anew.labels());
     phone.bot.told(ANN, &anew, "blue");
     let anew = phone.bot.with_button(&anew, "☑ 2. blue");
     phone.bot.told(ANN, &anew, "Done");
-    assert_eq!(phone.ended(&ask)["state"], "answered");
+    assert_eq!(selected(&phone.ended(&ask), 0), &json!(["red", "blue"]));
+    let late = phone.bot.told(ANN, &message, "red");
+    assert!(late.alert && late.text.contains("out of date"), "{late:?}");
+}
+
+#[test]
+fn a_form_whose_message_was_deleted_goes_on_where_it_was_even_through_a_crash() {
+    let mut phone = Phone::with(BOTH);
+    let options = json!([{"label": "red"}, {"label": "blue"}]);
+    let question = |text: &str| json!({"question": text, "free_text": true, "options": options});
+    let ask = phone.raise("k", "question", json!({"questions": [question("One?"), question("Two?")]}));
+    let first = phone.bot.message(GROUP, "1 of 2");
+    phone.bot.told(BOB, &first, "red");
+    let second = phone.bot.changed(&first, "2 of 2");
+    phone.bot.delete(&second);
+    // The hub dies before it hears that the new message is there.
+    for _ in 0..20 {
+        phone.bot.fail("sendMessage", Fault::HangBefore);
+    }
+    phone.bot.told(BOB, &second, "Other…");
+    eventually("a call to hang", || (phone.bot.hanging() >= 1).then_some(()));
+    phone.hub.kill();
+    phone.bot.fail_no_more();
+    phone.hub.restart();
+    let is_it = |found: &Message| found.id > second.id && found.text.contains("2 of 2");
+    let anew = phone.bot.message_where(GROUP, "a new message", is_it);
+    let prompt = phone.bot.message(GROUP, "reply to this message with your answer: Two?");
+    phone.bot.reply(BOB, &prompt, "green");
+    let review = phone.bot.changed(&anew, "Check your answers");
+    phone.bot.told(BOB, &review, "Send");
+    assert_eq!(phone.ended(&ask)["answer"], json!({"answers": [{"selected": ["red"]}, {"text": "green"}]}));
+}
+
+#[test]
+fn what_telegram_refuses_for_now_is_sent_later_with_its_markup_and_buttons() {
+    for words in [
+        "CHAT_RESTRICTED",
+        "TOPIC_CLOSED",
+        "CHAT_WRITE_FORBIDDEN",
+        "not enough rights to send text messages to the chat",
+        "have no rights to send a message",
+        "CHAT_ADMIN_REQUIRED",
+        "SOMETHING_NEW",
+    ] {
+        let phone = Phone::new();
+        phone.bot.shut(ANN, 400, &format!("Bad Request: {words}"));
+        let ask = phone.ask("k", "Which DB?");
+        eventually("some tries", || (phone.bot.tries(ANN).len() >= 4).then_some(()));
+        phone.bot.open_again(ANN);
+        let message = phone.bot.message_where(ANN, "the request", |_| true);
+        assert!(
+            message.text.contains("Which DB?") && message.html.contains("<b>"),
+            "{words}: {}",
+            message.html
+        );
+        // Nor does an edit lose them.
+        let before = phone.bot.tries(ANN).len();
+        phone.bot.shut(ANN, 400, &format!("Bad Request: {words}"));
+        phone.bot.told(ANN, &message, "Other…");
+        eventually("more tries", || (phone.bot.tries(ANN).len() >= before + 3).then_some(()));
+        phone.bot.open_again(ANN);
+        let waiting = phone.bot.changed(&message, "next message");
+        assert!(waiting.html.contains("<b>") && !waiting.buttons.is_empty(), "{words}: {}", waiting.html);
+        phone.bot.say(ANN, ANN, "DuckDB");
+        assert_eq!(phone.ended(&ask)["answer"]["answers"][0]["text"], "DuckDB");
+        phone.bot.changed(&message, "→ DuckDB");
+        assert_eq!(phone.bot.messages(ANN).len(), 1, "{words}");
+    }
+}
+
+#[test]
+fn one_message_that_is_refused_holds_up_no_other() {
+    let phone = Phone::new();
+    for _ in 0..6 {
+        phone.bot.fail("sendMessage", Fault::Refuse(400, "Bad Request: SOMETHING_NEW".into()));
+    }
+    phone.ask("a", "First?");
+    eventually("six tries", || (phone.bot.calls("sendMessage") >= 6).then_some(()));
+    let second = phone.ask("b", "Second?");
+    let message = phone.shown("Second?");
+    answered(&phone, &second, &message);
+    // A word from the chat is enough.
+    phone.bot.say(ANN, ANN, "/help");
+    assert!(phone.shown("First?").labels().contains(&"2. SQLite"));
+}
+
+#[test]
+fn a_group_that_takes_no_files_still_takes_requests() {
+    let phone = Phone::new();
+    for _ in 0..20 {
+        let words = "Bad Request: not enough rights to send documents to the chat";
+        phone.bot.fail("sendDocument", Fault::Refuse(400, words.into()));
+    }
+    phone.raise("a", "plan", json!({"plan": "a line of the plan\n".repeat(2000)}));
+    phone.shown("cannot be approved here");
+    eventually("all tries of the file", || (phone.bot.calls("sendDocument") == 5).then_some(()));
+    let ask = phone.ask("b", "Which DB?");
+    let message = phone.shown("Which DB?");
+    answered(&phone, &ask, &message);
+    assert_eq!(phone.bot.calls("sendDocument"), 5, "it is given up");
 }
 
 #[test]

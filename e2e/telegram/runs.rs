@@ -246,6 +246,33 @@ fn the_end_of_a_run_rings_and_progress_does_not() {
 }
 
 #[test]
+fn a_run_whose_message_was_deleted_is_shown_anew_and_its_end_rings() {
+    let steps = json!([[text("Thinking.")], {"do": "until", "file": "go"}, [text("Ready.")], {"do": "turn"}]);
+    let host = RunHost::new(ALONE, &["web"], steps);
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "go");
+    let first = host.phone.shown("Thinking.");
+    bot.delete(&first);
+    fs::write(host.folder("web").join("go"), "").unwrap();
+    let anew = host.phone.shown("web · done");
+    assert!(anew.id > first.id && anew.text.contains("Ready."), "{}", anew.text);
+    let ring = host.phone.shown("web finished: Ready.");
+    assert!(!ring.silent && ring.reply_to == Some(anew.id));
+    host.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_run_that_is_being_cancelled_still_is_when_its_message_was_deleted() {
+    let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "take your time");
+    let first = host.phone.shown("web · working");
+    bot.delete(&first);
+    bot.told(ANN, &first, "Cancel");
+    host.phone.shown("web cancelled by User11");
+}
+
+#[test]
 fn a_ring_that_nobody_wants_is_not_sent() {
     let steps = json!([[text("Done.")], {"do": "turn"}, [text("More.")], {"do": "turn"}]);
     let host = RunHost::new(&format!("{ALONE}\nnotify_end = false"), &["web"], steps);

@@ -315,6 +315,13 @@ impl Telegram {
         self.shared.changed.notify_all();
     }
 
+    /// Somebody deletes a message of the bot's.
+    pub fn delete(&self, message: &Message) {
+        let mut state = self.shared.state();
+        let found = state.messages.iter_mut().find(|found| found.id == message.id);
+        found.expect("a message of this bot").deleted = true;
+    }
+
     /// The number of the last update.
     pub fn last_update(&self) -> i64 {
         self.shared.state().last_update

@@ -132,7 +132,12 @@ impl BotLoop {
             if ask.state.is_open() && messages.is_empty() && self.list(chat, id).await? {
                 return Ok(None);
             }
-            messages.push(SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?);
+            let mut message = SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?;
+            if let Some(earlier) = messages.last_mut() {
+                message.continue_form(earlier);
+                self.keep(earlier.clone()).await?;
+            }
+            messages.push(message);
         }
         for message in messages {
             let Some(content) = message.as_ask() else { continue };
@@ -204,13 +209,15 @@ impl BotLoop {
         ask: &Ask,
         asker: &AskSource,
     ) -> Result<Option<BotCall>, Problem> {
+        let is_passing = |what: SideKind| matches!(what, SideKind::Reminder | SideKind::Prompt { .. });
+        let passing = message.side_number(is_passing).map(|number| take_away(&message, number));
         if message.message.is_none() {
-            // Nobody ever saw it.
-            if !message.lost {
+            // It is not there, so there is nothing to edit.
+            if !message.lost && passing.is_none() {
                 let memos = self.memory.remove(&message.id);
                 self.save(memos).await?;
             }
-            return Ok(None);
+            return Ok(passing);
         }
         let Some(content) = message.as_ask().filter(|_| !message.settled) else { return Ok(None) };
         let page = match was_refused_by_itself(ask) {
@@ -221,9 +228,8 @@ impl BotLoop {
         if let Some(call) = self.show(&message, outgoing_of(&page, markup)).await? {
             return Ok(Some(call));
         }
-        let is_passing = |what: SideKind| matches!(what, SideKind::Reminder | SideKind::Prompt { .. });
-        if let Some(number) = message.side_number(is_passing) {
-            return Ok(Some(take_away(&message, number)));
+        if passing.is_some() {
+            return Ok(passing);
         }
         if is_settled(ask) {
             message.settled = true;

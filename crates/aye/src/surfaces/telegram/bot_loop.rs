@@ -8,12 +8,12 @@ use super::memory::{Content, Memory, START, SentMessage, forget};
 use super::photos::Fetched;
 use super::poll::FromTelegram;
 use super::progress::Progress;
-use super::queue::{ChatQueue, GAP, Job, Priority};
+use super::queue::{ChatQueue, GAP, Job, Priority, Words};
 use super::runs::Started;
 use super::settings::Settings;
 use super::wire::BotUser;
 use crate::hub::{Change, Followed, Hub, Memo, Problem, Subject};
-use aye_core::{AgentId, AskId, Surface};
+use aye_core::{AgentId, AgentState, AskId, Surface};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -49,6 +49,8 @@ pub struct BotLoop {
     pub(super) next_edit: HashMap<String, Instant>,
     /// Messages that must do with less markup, because Telegram refused them.
     pub(super) markup: HashMap<String, Markup>,
+    /// How often messages were refused for a reason that may pass.
+    pub(super) refusals: HashMap<String, u32>,
     /// Files that failed: how often, and when they are tried again.
     pub(super) files: HashMap<FileOf, (u32, Instant)>,
     /// Telegram refused `public_url` as a link, so it is shown as text.
@@ -90,6 +92,7 @@ impl BotLoop {
             edits_due: BTreeSet::new(),
             next_edit: HashMap::new(),
             markup: HashMap::new(),
+            refusals: HashMap::new(),
             files: HashMap::new(),
             links_refused: false,
             starts: JoinSet::new(),
@@ -251,14 +254,14 @@ impl BotLoop {
     async fn take_change(&mut self, change: &Change) -> Result<(), Problem> {
         match &change.subject {
             Subject::Ask(ask) => self.schedule(ask).await,
-            Subject::Agent(agent) => self.agent_changed(&agent.id).await,
+            Subject::Agent(agent) => self.agent_changed(&agent.id, agent.state == AgentState::Ended).await,
             Subject::Event(agent, event) => self.event(agent, change.seq, event).await,
             Subject::Notice(_) | Subject::Large(_) => Ok(()),
         }
     }
 
-    async fn agent_changed(&mut self, agent: &AgentId) -> Result<(), Problem> {
-        self.run_changed(agent);
+    async fn agent_changed(&mut self, agent: &AgentId, has_ended: bool) -> Result<(), Problem> {
+        self.run_changed(agent, has_ended);
         match self.denied_plans.get(agent).cloned() {
             Some(ask) => self.schedule_by_id(&ask).await,
             None => Ok(()),
@@ -364,13 +367,10 @@ impl BotLoop {
     }
 
     pub(super) fn say(&mut self, chat: i64, reply_to: Option<i64>, words: &str) {
-        self.put(
-            chat,
-            Job::Words { page: RichText::default().text(words).fitting(), reply_to, plain: false },
-        );
+        self.say_page(chat, reply_to, RichText::default().text(words));
     }
 
     pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: RichText) {
-        self.put(chat, Job::Words { page: page.fitting(), reply_to, plain: false });
+        self.put(chat, Job::Words(Words { page: page.fitting(), reply_to, ..Words::default() }));
     }
 }

@@ -5,15 +5,15 @@ use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::html::RichText;
 use super::memory::{Content, SentMessage, SideKind};
-use super::queue::{ChatQueue, Job, Priority};
-use super::results::is_blocked;
+use super::queue::{ChatQueue, Job, Priority, Words};
+use super::results::{Refusal, pause_after};
 use crate::hub::Problem;
 use futures_util::FutureExt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Attempts to send a file.
-const MOST_TRIES: u32 = 5;
+/// Attempts to send a file, or another message that belongs to one.
+pub const MOST_TRIES: u32 = 5;
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,9 +97,13 @@ impl BotLoop {
     pub(super) async fn next_call(&mut self, chat: i64, job: &Job) -> Result<Option<BotCall>, Problem> {
         self.reload_if_stale().await?;
         match job {
-            Job::Words { page, reply_to, plain } => {
-                let markup = if *plain { Markup::Plain } else { Markup::Html };
-                let outgoing = Outgoing { reply_to: *reply_to, silent: true, ..outgoing_of(page, markup) };
+            Job::Words(words) => {
+                let markup = if words.plain { Markup::Plain } else { Markup::Html };
+                let outgoing = Outgoing {
+                    reply_to: words.reply_to,
+                    silent: !words.loud,
+                    ..outgoing_of(&words.page, markup)
+                };
                 Ok(Some(BotCall { purpose: CallPurpose::Words, op: Op::Send(outgoing) }))
             }
             Job::Ask(ask) => self.next_call_for_ask(chat, ask).await,
@@ -173,7 +177,7 @@ impl BotLoop {
         if let Some(queue) = self.queues.get_mut(&chat) {
             match call.purpose.file() {
                 Some(_) => queue.begin_upload(began),
-                None => queue.begin(began),
+                None => queue.begin(began, priority),
             }
         }
         if matches!(call.op, Op::Send(_) | Op::File { .. }) {
@@ -211,6 +215,7 @@ impl BotLoop {
         }
         queue.end(began, now);
         let again = next_try(job, &result);
+        let mut later = None;
         let settled = match result {
             Ok(message) => {
                 queue.reopen();
@@ -221,11 +226,12 @@ impl BotLoop {
                 Ok(())
             }
             Err(ApiError::Refused { code, words, moved_to }) => {
-                match is_blocked(code, &words, moved_to) {
-                    true => queue.block(now),
-                    false => queue.reopen(),
+                let refusal = Refusal::read(code, &words, moved_to);
+                match refusal {
+                    Refusal::Moved(_) | Refusal::Shut => queue.block(now),
+                    Refusal::Link | Refusal::Gone | Refusal::Malformed | Refusal::Other => queue.reopen(),
                 }
-                self.refused(chat, &purpose, code, &words, moved_to).await
+                self.refused(chat, &purpose, refusal, &words).await.map(|at| later = at)
             }
             Err(error) => {
                 queue.failed(now);
@@ -239,7 +245,13 @@ impl BotLoop {
             self.report_failure(&error);
         }
         if let (Some(queue), Some(job)) = (self.queues.get_mut(&chat), again) {
-            queue.put_again(job, priority);
+            if let Job::Words(Words { refusals: tries @ 1.., .. }) = &job {
+                later = later.or(Some(now + self.settings.pace.seconds(pause_after(*tries - 1))));
+            }
+            match later {
+                Some(at) => queue.put_later(job, at),
+                None => queue.put_again(job, priority),
+            }
         }
     }
 
@@ -255,8 +267,12 @@ impl BotLoop {
         let now = Instant::now();
         let settled = match result {
             Ok(message) => self.succeeded(purpose.clone(), message).await,
-            Err(ApiError::Refused { code, words, moved_to }) => {
-                self.refused(chat, purpose, code, &words, moved_to).await
+            // A group may take texts and no files, so a file that is refused holds up nothing else.
+            Err(ApiError::Refused { code, words, moved_to })
+                if Refusal::read(code, &words, moved_to) == Refusal::Malformed =>
+            {
+                tracing::warn!(chat, words, "Telegram refused a file; aye show has it");
+                self.gave_up(purpose).await
             }
             Err(error) => {
                 let tries = self.files.get(&file).map_or(0, |(tries, _)| *tries) + 1;
@@ -307,11 +323,19 @@ impl BotLoop {
 /// that they were not heard.
 fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
     match (job, result) {
-        (Job::Words { .. }, Ok(_)) => None,
-        (Job::Words { .. }, Err(error)) if error.is_unsure() => None,
-        (Job::Words { plain: true, .. }, Err(ApiError::Refused { .. })) => None,
-        (Job::Words { page, reply_to, .. }, Err(ApiError::Refused { .. })) => {
-            Some(Job::Words { page, reply_to, plain: true })
+        (Job::Words(_), Ok(_)) => None,
+        (Job::Words(_), Err(error)) if error.is_unsure() => None,
+        (Job::Words(said), Err(ApiError::Refused { code, words, moved_to })) => {
+            let said = match Refusal::read(*code, words, *moved_to) {
+                Refusal::Moved(_) | Refusal::Shut => Some(said),
+                Refusal::Malformed if said.plain => None,
+                Refusal::Malformed => Some(Words { plain: true, ..said }),
+                Refusal::Link | Refusal::Gone | Refusal::Other if said.refusals < MOST_TRIES => {
+                    Some(Words { refusals: said.refusals + 1, ..said })
+                }
+                Refusal::Link | Refusal::Gone | Refusal::Other => None,
+            };
+            said.map(Job::Words)
         }
         (job, _) => Some(job),
     }

@@ -228,10 +228,8 @@ impl BotLoop {
         for id in asks {
             let Some(ask) = self.find_ask(id).await?.filter(|ask| ask.state.is_open()) else { continue };
             let mut message = SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?;
-            for earlier in self.memory.showing(id, chat) {
-                if let (Some(new), Some(old)) = (message.as_ask_mut(), earlier.as_ask()) {
-                    new.draft = old.draft.clone();
-                }
+            for mut earlier in self.memory.showing(id, chat) {
+                message.continue_form(&mut earlier);
                 memos.push(self.memory.put(SentMessage { lost: true, ..earlier }));
             }
             memos.push(self.memory.put(message));

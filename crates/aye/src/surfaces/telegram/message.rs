@@ -227,6 +227,23 @@ impl SentMessage {
         self.message == Some(message) || self.sides.iter().any(|side| side.message == Some(message))
     }
 
+    /// It is no longer there, and another takes its place. What no longer fits into it is sent again as well;
+    /// nobody is reminded or notified twice.
+    pub fn send_again(&mut self) {
+        self.message = None;
+        self.shown.clear();
+        self.sides.retain(|side| !matches!(side.what, SideKind::Part { .. } | SideKind::File { .. }));
+    }
+
+    /// Goes on with the form of an earlier message of the same ask, which then waits for no text any more.
+    pub fn continue_form(&mut self, earlier: &mut SentMessage) {
+        if let (Some(new), Some(old)) = (self.as_ask_mut(), earlier.as_ask_mut()) {
+            new.draft = old.draft.clone();
+            new.decided = old.decided.clone();
+            old.draft.typing = None;
+        }
+    }
+
     /// It is on its way or there.
     pub fn is_current(&self) -> bool {
         !self.lost && !self.settled

@@ -12,12 +12,14 @@ use tokio::time::Instant;
 pub const GAP: f64 = 1.0;
 /// In a group it takes twenty a minute; some of them are reserved for reactions.
 const GROUP_GAP: f64 = 3.0;
+/// Between edits that show how runs in a group go on: six of the twenty, so that requests always find room.
+const PROGRESS_GAP: f64 = 10.0;
 const MINUTE: f64 = 60.0;
 const MOST_A_MINUTE: usize = 19;
 const MOST_UNASKED_A_MINUTE: usize = 14;
 const LONGEST_PAUSE: f64 = 60.0;
 /// For a chat that blocks the bot. A message from there ends the pause.
-const LONGEST_BLOCKED: f64 = 900.0;
+pub const LONGEST_BLOCKED: f64 = 900.0;
 const MOST_WORDS: usize = 50;
 /// A call that takes longer than this no longer holds up what people wait for.
 const STUCK: f64 = 1.5;
@@ -26,12 +28,25 @@ const MOST_UNDER_WAY: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Something said once, in reply to a person.
-    Words { page: RichText, reply_to: Option<i64>, plain: bool },
+    Words(Words),
     /// Bring the messages of this ask up to date.
     Ask(AskId),
     /// Bring this message up to date.
     Message(String),
+}
+
+/// Something said once, in reply to a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    pub page: RichText,
+    pub reply_to: Option<i64>,
+    /// The forum topic it belongs to.
+    pub topic: Option<i64>,
+    pub loud: bool,
+    /// Without markup, because Telegram did not accept it.
+    pub plain: bool,
+    /// How often it was refused for a reason that may pass.
+    pub refusals: u32,
 }
 
 /// The lowest goes first.
@@ -47,7 +62,7 @@ impl Job {
     /// The priority unless a person waits for it.
     pub fn priority(&self) -> Priority {
         match self {
-            Job::Words { .. } => Priority::Reaction,
+            Job::Words(_) => Priority::Reaction,
             Job::Ask(_) => Priority::Announcement,
             Job::Message(_) => Priority::Progress,
         }
@@ -72,6 +87,8 @@ pub struct ChatQueue {
     is_group: bool,
     /// End times of the calls of the last minute.
     sent: VecDeque<Instant>,
+    /// Start time of the last call that showed progress.
+    last_progress: Option<Instant>,
     start: Instant,
     /// Set by a 429.
     retry_at: Option<Instant>,
@@ -94,6 +111,7 @@ impl ChatQueue {
             // Groups have negative numbers.
             is_group: chat < 0,
             sent: VecDeque::new(),
+            last_progress: None,
             start,
             retry_at: None,
             paused: None,
@@ -112,8 +130,8 @@ impl ChatQueue {
             }
             return;
         }
-        let words = |queued: &&QueuedJob| matches!(queued.job, Job::Words { .. });
-        if matches!(job, Job::Words { .. }) && self.jobs.iter().filter(words).count() >= MOST_WORDS {
+        let words = |queued: &&QueuedJob| matches!(queued.job, Job::Words(_));
+        if matches!(job, Job::Words(_)) && self.jobs.iter().filter(words).count() >= MOST_WORDS {
             tracing::warn!("too much waits to be said in a chat; a reply is left out");
             return;
         }
@@ -152,13 +170,16 @@ impl ChatQueue {
         let asks = self.jobs.iter().filter(|queued| queued.priority == Priority::Announcement);
         asks.filter_map(|queued| match &queued.job {
             Job::Ask(ask) => Some(ask.clone()),
-            Job::Words { .. } | Job::Message(_) => None,
+            Job::Words(_) | Job::Message(_) => None,
         })
         .collect()
     }
 
-    pub fn begin(&mut self, now: Instant) {
+    pub fn begin(&mut self, now: Instant, priority: Priority) {
         self.under_way.push(now);
+        if priority == Priority::Progress {
+            self.last_progress = Some(now);
+        }
     }
 
     /// A call that began then has ended. Counted from its end, two calls are never closer at the server than here.
@@ -219,7 +240,13 @@ impl ChatQueue {
         self.paused = Some(now + self.pace.seconds(pause));
     }
 
-    /// A call succeeded or somebody wrote from the chat, so pauses end.
+    /// Somebody wrote from the chat: nothing waits for a later time.
+    pub fn hurry(&mut self) {
+        self.reopen();
+        self.jobs.iter_mut().for_each(|queued| queued.at = None);
+    }
+
+    /// A call succeeded, so pauses end.
     pub fn reopen(&mut self) {
         self.failures = 0;
         self.paused = None;
@@ -261,7 +288,9 @@ impl ChatQueue {
         let oldest = (self.sent.len() + self.under_way.len()).checked_sub(most).and_then(|at| all.nth(at));
         let after_minute = oldest.map(|at| *at + self.pace.seconds(MINUTE));
         let after_upload = self.uploading.map(|since| since + self.pace.seconds(gap));
-        let limits = [after_last, after_minute, after_upload, after_stuck];
+        let last_progress = self.last_progress.filter(|_| self.is_group && priority == Priority::Progress);
+        let after_progress = last_progress.map(|at| at + self.pace.seconds(PROGRESS_GAP));
+        let limits = [after_last, after_minute, after_upload, after_stuck, after_progress];
         limits.into_iter().flatten().max().unwrap_or(self.start)
     }
 }
@@ -324,7 +353,7 @@ mod tests {
             put(&mut queue, ask(1));
             put(&mut queue, ask(2));
             assert!(queue.take(now).is_some());
-            queue.begin(now);
+            queue.begin(now, Priority::Announcement);
             assert_eq!((queue.take(now), queue.due()), (None, None));
             queue.end(now, now);
             assert_eq!(queue.take(now + seconds(gap) - Duration::from_millis(1)), None);
@@ -342,7 +371,7 @@ mod tests {
             put(&mut queue, ask(1));
             if queue.take(at).is_some() {
                 announced += 1;
-                queue.begin(at);
+                queue.begin(at, Priority::Announcement);
                 queue.end(at, at);
             }
             at += seconds(1);
@@ -350,6 +379,29 @@ mod tests {
         assert_eq!(announced, MOST_UNASKED_A_MINUTE);
         queue.put(ask(2), Priority::Reaction);
         assert_eq!(taken(&mut queue, at), Some(ask(2)));
+    }
+
+    #[test]
+    fn busy_runs_in_a_group_leave_room_for_a_request() {
+        let (mut queue, now) = queue_of(-1);
+        let mut edits = 0;
+        let mut at = now;
+        while at < now + seconds(120) {
+            put(&mut queue, Job::Message("a".into()));
+            put(&mut queue, Job::Message("b".into()));
+            if let Some((_, priority)) = queue.take(at) {
+                edits += 1;
+                queue.begin(at, priority);
+                queue.end(at, at);
+            }
+            at += seconds(1);
+        }
+        assert_eq!(edits, 12);
+        put(&mut queue, ask(1));
+        while taken(&mut queue, at) != Some(ask(1)) {
+            at += seconds(1);
+        }
+        assert!(at <= now + seconds(123), "a request waits for the last call only");
     }
 
     #[test]
@@ -389,7 +441,7 @@ mod tests {
     #[test]
     fn a_call_that_is_stuck_holds_up_announcements_but_not_reactions() {
         let (mut queue, now) = queue_of(1);
-        queue.begin(now);
+        queue.begin(now, Priority::Announcement);
         put(&mut queue, ask(1));
         assert_eq!(queue.due(), None, "it may be answered any moment");
         queue.put(ask(2), Priority::Reaction);
@@ -399,10 +451,10 @@ mod tests {
         );
         let later = now + seconds(2);
         assert_eq!(taken(&mut queue, later), Some(ask(2)));
-        queue.begin(later);
+        queue.begin(later, Priority::Reaction);
         queue.put(ask(3), Priority::Reaction);
         assert_eq!(taken(&mut queue, later + seconds(2)), Some(ask(3)));
-        queue.begin(later + seconds(2));
+        queue.begin(later + seconds(2), Priority::Reaction);
         queue.put(ask(4), Priority::Reaction);
         assert_eq!(queue.take(later + seconds(60)), None, "not without bound");
         queue.end(now, later + seconds(30));

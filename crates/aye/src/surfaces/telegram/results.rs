@@ -1,9 +1,11 @@
 //! Results of calls: recorded on success, retried or changed on failure.
 
 use super::bot_loop::BotLoop;
-use super::calls::{CallPurpose, Markup};
+use super::calls::{CallPurpose, MOST_TRIES, Markup};
 use super::memory::{Content, SentMessage, Side, SideKind};
+use super::queue::LONGEST_BLOCKED;
 use crate::hub::Problem;
+use tokio::time::Instant;
 
 /// What Telegram says of a message that is no longer there, or cannot be changed any more.
 const GONE: [&str; 4] = [
@@ -14,13 +16,73 @@ const GONE: [&str; 4] = [
 ];
 /// What it says of a button's address that it does not accept, such as one without a dot in its host.
 const NO_LINK: [&str; 3] = ["button url", "button_url_invalid", "wrong http url"];
-/// What it says of a chat that does not accept messages from the bot.
-const SHUT: [&str; 5] = ["chat not found", "blocked", "kicked", "not enough rights", "not a member"];
+/// What it says of a chat that does not accept messages from the bot, for now or for good.
+const SHUT: [&str; 13] = [
+    "chat not found",
+    "blocked",
+    "kicked",
+    "not enough rights",
+    "have no rights",
+    "not a member",
+    "chat_restricted",
+    "chat_write_forbidden",
+    "chat_admin_required",
+    "user_restricted",
+    "peer_id_invalid",
+    "channel_private",
+    "deactivated",
+];
+/// What it says of a text or of buttons that it cannot use: too long, empty, or marked up wrongly.
+const MALFORMED: [&str; 12] = [
+    "can't parse",
+    "is too long",
+    "too_long",
+    "text is empty",
+    "message_empty",
+    "must be non-empty",
+    "must be encoded in utf-8",
+    "unsupported parse_mode",
+    "entities_too",
+    "entity_",
+    "button_",
+    "reply_markup_",
+];
 
-/// Whether the chat does not accept messages from the bot.
-pub fn is_blocked(code: u16, words: &str, moved_to: Option<i64>) -> bool {
-    let words = words.to_ascii_lowercase();
-    moved_to.is_some() || code == 403 || SHUT.iter().any(|known| words.contains(known))
+/// What a refusal is about, which decides what is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The group has this number now.
+    Moved(i64),
+    /// The chat does not accept messages from the bot: all of it waits.
+    Shut,
+    /// A button's address is not accepted as a link.
+    Link,
+    /// The message is not there any more, or cannot be changed.
+    Gone,
+    /// This text, its markup or its buttons will never be accepted.
+    Malformed,
+    /// Anything else may pass: this message waits and is tried again as it is.
+    Other,
+}
+
+impl Refusal {
+    pub fn read(code: u16, words: &str, moved_to: Option<i64>) -> Self {
+        let words = words.to_ascii_lowercase();
+        let says = |known: &[&str]| known.iter().any(|known| words.contains(known));
+        match moved_to {
+            Some(new) => Self::Moved(new),
+            None if code == 403 || says(&SHUT) => Self::Shut,
+            None if says(&NO_LINK) => Self::Link,
+            None if says(&GONE) => Self::Gone,
+            None if says(&MALFORMED) => Self::Malformed,
+            None => Self::Other,
+        }
+    }
+}
+
+/// The pause before the next try of something refused, in Telegram's seconds.
+pub fn pause_after(earlier_refusals: u32) -> f64 {
+    f64::from(1_u32 << earlier_refusals.min(10)).min(LONGEST_BLOCKED)
 }
 
 impl BotLoop {
@@ -28,6 +90,7 @@ impl BotLoop {
         match purpose {
             CallPurpose::Words => Ok(()),
             CallPurpose::Show { id, shown } => {
+                self.refusals.remove(&id);
                 self.run_edited(&id);
                 self.change(&id, |message| {
                     message.message = Some(number);
@@ -87,46 +150,63 @@ impl BotLoop {
         }
     }
 
+    /// Deals with a refusal, and returns when the same may be tried again if not at once.
     pub(super) async fn refused(
         &mut self,
         chat: i64,
         purpose: &CallPurpose,
-        code: u16,
+        refusal: Refusal,
         words: &str,
-        moved_to: Option<i64>,
-    ) -> Result<(), Problem> {
-        let lower = words.to_ascii_lowercase();
-        let says = |known: &[&str]| known.iter().any(|known| lower.contains(known));
-        if let Some(new) = moved_to {
-            tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
-            return Ok(());
-        }
-        if is_blocked(code, words, moved_to) {
-            tracing::warn!(
+    ) -> Result<Option<Instant>, Problem> {
+        match (refusal, purpose) {
+            (Refusal::Moved(new), _) => {
+                tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
+            }
+            (Refusal::Shut, _) => tracing::warn!(
                 chat,
                 words,
                 "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
-            );
-            return Ok(());
-        }
-        if says(&NO_LINK) && !self.links_refused {
-            tracing::warn!(
-                words,
-                "Telegram does not accept public_url as a link; it is shown as text from now on"
-            );
-            self.links_refused = true;
-            return Ok(());
-        }
-        match purpose {
-            CallPurpose::Words => Ok(()),
-            CallPurpose::Show { id, .. } if says(&GONE) => self.is_gone(id).await,
-            CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } } => {
-                self.use_less_markup(chat, id, words);
-                Ok(())
+            ),
+            (Refusal::Link, _) if !self.links_refused => {
+                tracing::warn!(
+                    words,
+                    "Telegram does not accept public_url as a link; it is shown as text from now on"
+                );
+                self.links_refused = true;
             }
-            CallPurpose::Unside { id, message } => self.drop_side(id, *message).await,
-            CallPurpose::Side { .. } => self.gave_up(purpose).await,
+            (_, CallPurpose::Words) => {}
+            (_, CallPurpose::Unside { id, message }) => self.drop_side(id, *message).await?,
+            (Refusal::Gone, CallPurpose::Show { id, .. }) => self.is_gone(id).await?,
+            (
+                Refusal::Malformed | Refusal::Link,
+                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+            ) => self.use_less_markup(chat, id, words),
+            (Refusal::Malformed | Refusal::Link, CallPurpose::Side { .. }) => self.gave_up(purpose).await?,
+            (
+                Refusal::Other | Refusal::Gone,
+                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+            ) => {
+                tracing::warn!(chat, words, "Telegram refused a message; it is tried again later");
+                return Ok(Some(self.put_off(id)));
+            }
+            (Refusal::Other | Refusal::Gone, CallPurpose::Side { id, .. }) => {
+                let at = self.put_off(id);
+                if self.refusals.get(id).is_some_and(|tries| *tries < MOST_TRIES) {
+                    return Ok(Some(at));
+                }
+                self.refusals.remove(id);
+                self.gave_up(purpose).await?;
+            }
         }
+        Ok(None)
+    }
+
+    /// When a refused message is tried again: later each time.
+    fn put_off(&mut self, id: &str) -> Instant {
+        let tries = self.refusals.entry(id.to_owned()).or_default();
+        let pause = pause_after(*tries);
+        *tries += 1;
+        Instant::now() + self.settings.pace.seconds(pause)
     }
 
     /// Somebody deleted a message, or it is too old to be edited.
@@ -137,13 +217,8 @@ impl BotLoop {
                 let memos = self.memory.remove(id);
                 self.save(memos).await
             }
-            Some(Content::Ask(_) | Content::Run(_)) | None => {
-                self.change(id, |message| {
-                    message.lost = true;
-                    message.message = None;
-                })
-                .await
-            }
+            // It is sent again, with what was filled in and done so far.
+            Some(Content::Ask(_) | Content::Run(_)) | None => self.change(id, SentMessage::send_again).await,
         }
     }
 
@@ -172,7 +247,7 @@ impl BotLoop {
     /// Pauses a chat as after a failure.
     fn hold(&mut self, chat: i64) {
         if let Some(queue) = self.queues.get_mut(&chat) {
-            queue.failed(tokio::time::Instant::now());
+            queue.failed(Instant::now());
         }
     }
 

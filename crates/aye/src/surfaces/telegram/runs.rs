@@ -194,11 +194,15 @@ impl BotLoop {
         }
     }
 
-    pub(super) fn run_changed(&mut self, agent: &AgentId) {
+    pub(super) fn run_changed(&mut self, agent: &AgentId, is_over: bool) {
         let Some((chat, id)) = self.memory.of_run(agent).map(|message| (message.chat, message.id.clone()))
         else {
             return;
         };
+        // People wait for the end, which must not wait for its turn among the edits.
+        if is_over {
+            return self.put_announcement(chat, Job::Message(id));
+        }
         // Edits are limited, however fast the agent writes.
         match self.next_edit.get(&id).copied().filter(|next| Instant::now() < *next) {
             Some(next) => drop(self.edits_due.insert((next, id))),
@@ -209,7 +213,7 @@ impl BotLoop {
     /// What a run of this chat does because of somebody elsewhere, or by itself, is shown there, too.
     pub(super) async fn event(&mut self, agent: &AgentId, seq: u64, event: &Value) -> Result<(), Problem> {
         if self.memory.of_run(agent).is_some() {
-            self.run_changed(agent);
+            self.run_changed(agent, ends_turn(event));
             return Ok(());
         }
         let Some(chat) = self.memory.started_from.get(agent).map(|from| from.chat) else { return Ok(()) };
@@ -309,7 +313,7 @@ impl BotLoop {
 
     async fn show_turn(&mut self, agent: AgentId, chat: i64, since: u64) -> Result<(), Problem> {
         let message = SentMessage::of_run(chat, agent, since, self.hub.clock().now())?;
-        self.put(chat, Job::Message(message.id.clone()));
+        self.put_announcement(chat, Job::Message(message.id.clone()));
         self.keep(message).await
     }
 
@@ -343,13 +347,19 @@ impl BotLoop {
         let new = message
             .as_run()
             .map(|shown| SentMessage::of_run(message.chat, shown.agent.clone(), shown.since, now));
+        let (shows, sides) = (message.shows.clone(), message.sides.clone());
         let mut memos = vec![self.memory.put(SentMessage { lost: true, ..message })];
         if let Some(Ok(new)) = new {
+            let new = SentMessage { shows, sides, ..new };
             self.put(new.chat, Job::Message(new.id.clone()));
             memos.push(self.memory.put(new));
         }
         memos
     }
+}
+
+fn ends_turn(event: &Value) -> bool {
+    matches!(ConversationEvent::read(event), ConversationEvent::Turn { .. } | ConversationEvent::Ended { .. })
 }
 
 /// A prompt that came in the middle of a turn, or a sub-agent that is done, can begin one without a further prompt.

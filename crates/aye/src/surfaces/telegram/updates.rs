@@ -321,7 +321,7 @@ impl BotLoop {
     /// Somebody wrote from this chat, so the bot may write there.
     pub(super) fn reopen_chat(&mut self, chat: i64) {
         if let Some(queue) = self.queues.get_mut(&chat) {
-            queue.reopen();
+            queue.hurry();
         }
     }
 }
