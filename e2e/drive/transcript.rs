@@ -24,7 +24,7 @@ fn an_agent_that_took_another_answer_is_disputed_and_the_person_told() {
     let ask = scene.hub.answer_next(yes());
     let ended = scene.end(run);
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
-    ended.says("ALARM: the agent's transcript shows something else");
+    ended.says("ALARM: the agent shows something else");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_tool_that_ran_although_it_was_refused_is_disputed() {
     let run =
         scene.run(json!([{"do": "ask", "block": bash("toolu_1", "rm x"), "claims": {"content": "removed"}}]));
     let ask = scene.hub.answer_next(json!({"decision": "deny", "message": "never that"}));
-    scene.end(run).says("ALARM: the agent's transcript shows something else");
+    scene.end(run).says("ALARM: the agent shows something else");
     assert_eq!(scene.hub.ask(&ask)["receipt"], "disputed");
 }
 

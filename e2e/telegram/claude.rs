@@ -30,7 +30,7 @@ fn a_question_of_the_real_agent_is_tapped_and_the_model_receives_the_answer() {
     assert!(!message.silent && message.text.contains("a server"), "{}", message.text);
     assert_eq!(phone.bot.told(ANN, &message, "SQLite").text, "Recorded: SQLite");
     assert!(model.told("toolu_q").contains("\"Which DB?\"=\"SQLite\""), "{}", model.told("toolu_q"));
-    phone.bot.changed(&message, "Confirmed by the agent's own transcript");
+    phone.bot.changed(&message, "Confirmed by the agent");
     let over = phone.bot.message_where(ANN, "the end", |message| message.text.contains("web · done"));
     assert!(over.text.contains("SQLite it is.") && over.text.contains('$'), "{}", over.text);
     phone.bot.say(ANN, ANN, "/stop");

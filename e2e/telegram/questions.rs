@@ -25,7 +25,7 @@ fn a_question_is_answered_by_a_tap_and_its_message_tells_how_it_ended() {
     phone.receipt(&ask, "delivered");
     phone.bot.changed(&message, "Delivered to the agent");
     phone.receipt(&ask, "confirmed");
-    phone.bot.changed(&message, "Confirmed by the agent's own transcript");
+    phone.bot.changed(&message, "Confirmed by the agent");
     assert_eq!(phone.bot.messages(ANN).len(), 1, "one message an ask");
     phone.nothing_to_complain_of();
 }

@@ -134,7 +134,7 @@ fn a_run_asks_in_the_chat_that_started_it_and_nowhere_else() {
     let message = bot.message(GROUP, "Which DB?");
     assert!(message.text.contains("web in "), "{}", message.text);
     bot.told(BOB, &message, "SQLite");
-    bot.changed(&message, "Confirmed by the agent's own transcript");
+    bot.changed(&message, "Confirmed by the agent");
     bot.message_where(GROUP, "the end", |message| {
         message.text.contains("web · done") && message.text.contains("Thanks.")
     });

@@ -87,9 +87,9 @@ pub enum Receipt {
     Pending,
     /// Written to the agent.
     Delivered,
-    /// The agent's own transcript shows it.
+    /// The agent shows that it took it: in its transcript, or in what it reports where it has none.
     Confirmed,
-    /// The transcript shows something else: an alarm.
+    /// The agent shows something else: an alarm.
     Disputed,
     /// The agent's terminal was first after all.
     Superseded,

@@ -139,8 +139,8 @@ export const isNo = (answer: Answer | null): boolean => answer !== null && 'deci
 export const RECEIPT: Record<Receipt, { label: string; about: string; tone: 'calm' | 'good' | 'bad' }> = {
   pending: { label: 'Recorded', about: 'Saved. The agent has not picked it up yet.', tone: 'calm' },
   delivered: { label: 'Delivered', about: 'Handed to the agent.', tone: 'calm' },
-  confirmed: { label: 'Confirmed', about: 'The agent’s own transcript shows this answer.', tone: 'good' },
-  disputed: { label: 'Disputed', about: 'The agent’s own transcript shows a different answer. Check what it is doing.', tone: 'bad' },
+  confirmed: { label: 'Confirmed', about: 'The agent shows that it took this answer.', tone: 'good' },
+  disputed: { label: 'Disputed', about: 'The agent shows a different answer. Check what it is doing.', tone: 'bad' },
   superseded: { label: 'Superseded', about: 'It had already been answered in the agent’s terminal.', tone: 'bad' },
   undelivered: { label: 'Not delivered', about: 'The answer did not reach the agent.', tone: 'bad' },
   unknown: { label: 'Unknown', about: 'It is not known whether the answer arrived.', tone: 'bad' },

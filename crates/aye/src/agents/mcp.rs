@@ -1,5 +1,5 @@
 //! What an MCP client on standard input and output asks: as an agent of this process, which takes its asks with it, or,
-//! where the client may leave with a ticket, as an agent that all such processes share.
+//! where the client may leave with a ticket, as an agent that all processes of this client share.
 
 use super::script::{Extra, Script};
 use crate::client::Withdrawn;
@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// The kind of these agents, and the name of the shared one.
-const NAME: &str = "mcp";
+/// The kind of these agents; their ids begin with it.
+const KIND: &str = "mcp";
+/// Longer names of clients are cut in ids.
+const LONGEST_NAME: usize = 40;
 /// Well below the silence that makes an agent lost.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(25);
 
@@ -52,11 +54,13 @@ impl McpClient {
     }
 
     async fn own(&self, client: &str) -> anyhow::Result<&Script> {
-        self.0.own.get_or_try_init(|| Script::announce(&self.0.home, NAME, client)).await
+        let name = name_of(client);
+        self.0.own.get_or_try_init(|| Script::announce_idle(&self.0.home, KIND, &name, client)).await
     }
 
-    async fn shared(&self) -> anyhow::Result<&Script> {
-        self.0.shared.get_or_try_init(|| Script::join(&self.0.home, NAME, "MCP clients")).await
+    async fn shared(&self, client: &str) -> anyhow::Result<&Script> {
+        let name = name_of(client);
+        self.0.shared.get_or_try_init(|| Script::join(&self.0.home, KIND, &name, client)).await
     }
 
     async fn try_raise(&self, asker: McpClientName<'_>, body: &Body, can: Can) -> anyhow::Result<OwnAsk> {
@@ -66,12 +70,20 @@ impl McpClient {
             true => {
                 let here = std::env::current_dir().unwrap_or_default();
                 let who = format!("{} in {}", asker.client, here.display());
-                (self.shared().await?, Extra { sub_agent: Some(who), ..extra })
+                (self.shared(asker.client).await?, Extra { sub_agent: Some(who), ..extra })
             }
         };
         let ask = script.raise(body, extra).await?;
         Ok(OwnAsk { script: script.clone(), id: ask.head.id })
     }
+}
+
+/// The client's own name as a part of an id: `mcp-cursor`.
+fn name_of(client: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = client.chars().map(plain).take(LONGEST_NAME).collect();
+    let words: Vec<_> = name.split('-').filter(|word| !word.is_empty()).collect();
+    [&[KIND], words.as_slice()].concat().join("-")
 }
 
 /// An ask, and the agent that raised it.
@@ -91,8 +103,8 @@ impl AskBackend for McpClient {
         &ask.id
     }
 
-    async fn find(&self, ticket: AskId) -> Result<OwnAsk, String> {
-        let script = self.shared().await.map_err(|error| error.to_string())?;
+    async fn find(&self, client: &str, ticket: AskId) -> Result<OwnAsk, String> {
+        let script = self.shared(client).await.map_err(|error| error.to_string())?;
         Ok(OwnAsk { script: script.clone(), id: ticket })
     }
 
@@ -120,6 +132,25 @@ impl AskBackend for McpClient {
         };
         if let Err(error) = told {
             tracing::debug!(%error, "the ask could not be taken back");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_has_a_name_that_can_be_an_id() {
+        let long = "x".repeat(500);
+        for (client, name) in [
+            ("Cursor", "mcp-cursor"),
+            ("Claude Desktop (v2)", "mcp-claude-desktop-v2"),
+            ("../ü\n", "mcp"),
+            (long.as_str(), &format!("mcp-{}", "x".repeat(LONGEST_NAME))),
+        ] {
+            assert_eq!(name_of(client), name);
+            assert!(aye_core::AgentId::try_from(name_of(client)).is_ok());
         }
     }
 }

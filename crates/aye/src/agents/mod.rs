@@ -19,6 +19,10 @@ use tokio::time::{Instant, sleep_until};
 /// Longer titles are cut.
 const LONGEST_TITLE: usize = 200;
 
+/// Sent where an agent's refusal needs words and the person gave none. The model reads them as the person's own words,
+/// so they must not be a sentence that somebody could have said.
+const NO_REASON: &str = "(no reason given)";
+
 /// A name that nothing else has.
 pub fn random_name() -> Result<String, getrandom::Error> {
     crate::random::random_hex::<6>()

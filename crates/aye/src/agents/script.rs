@@ -32,25 +32,35 @@ impl Script {
     /// Announces this process as a script. Under a token of its own it speaks as that token's agent, which
     /// other processes may be too, and which therefore neither begins nor ends with this one.
     pub async fn announce(home: &Home, kind: &str, title: &str) -> anyhow::Result<Self> {
+        Self::announce_as(home, kind, kind, profile(None, title, None)).await
+    }
+
+    /// Announces a process that works on nothing by itself: it is idle while it asks nothing. Its id begins with `name`.
+    pub async fn announce_idle(home: &Home, kind: &str, name: &str, title: &str) -> anyhow::Result<Self> {
+        Self::announce_as(home, kind, name, idle(profile(None, title, None))).await
+    }
+
+    async fn announce_as(home: &Home, kind: &str, name: &str, known: Registration) -> anyhow::Result<Self> {
         match Client::own_agent(home).await? {
-            Some(agent) => Self::speak_as(home, agent, true, profile(None, title, None)).await,
+            Some(agent) => Self::speak_as(home, agent, true, known).await,
             None => {
                 let agent =
-                    AgentId::try_from(format!("{kind}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
-                Self::speak_as(home, agent, false, profile(Some(kind), title, Some(std::process::id()))).await
+                    AgentId::try_from(format!("{name}-{}", random_name()?)).map_err(anyhow::Error::msg)?;
+                let known = Registration { pid: Some(std::process::id()), ..of_kind(kind, known) };
+                Self::speak_as(home, agent, false, known).await
             }
         }
     }
 
     /// Speaks as an agent of this name, which other processes may be too: what it asks outlives this one. It has no
     /// folder, because each of them may have its own.
-    pub async fn join(home: &Home, name: &str, title: &str) -> anyhow::Result<Self> {
+    pub async fn join(home: &Home, kind: &str, name: &str, title: &str) -> anyhow::Result<Self> {
+        let known = idle(profile(None, title, None));
         let agent = match Client::own_agent(home).await? {
-            Some(agent) => return Self::speak_as(home, agent, true, profile(None, title, None)).await,
+            Some(agent) => return Self::speak_as(home, agent, true, known).await,
             None => AgentId::try_from(name).map_err(anyhow::Error::msg)?,
         };
-        Self::speak_as(home, agent, true, Registration { cwd: None, ..profile(Some(name), title, None) })
-            .await
+        Self::speak_as(home, agent, true, Registration { cwd: None, ..of_kind(kind, known) }).await
     }
 
     /// Starts over under a fixed name; what an earlier one of that name left open is withdrawn.
@@ -129,13 +139,23 @@ impl Script {
 
 /// A shared agent may be of another kind; one that nobody has announced is a script.
 fn profile(kind: Option<&str>, title: &str, pid: Option<u32>) -> Registration {
-    Registration {
-        kind: kind.and_then(|kind| AgentKind::try_from(kind).ok()),
-        reach: kind.map(|_| Reach::Script),
+    let known = Registration {
         host: Some(host().into()),
         cwd: Some(std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned().into()),
         title: Some(title.into()),
         pid,
         ..Registration::state(ReportedState::Working)
+    };
+    match kind {
+        Some(kind) => of_kind(kind, known),
+        None => known,
     }
+}
+
+fn of_kind(kind: &str, known: Registration) -> Registration {
+    Registration { kind: AgentKind::try_from(kind).ok(), reach: Some(Reach::Script), ..known }
+}
+
+fn idle(known: Registration) -> Registration {
+    Registration { state: Some(ReportedState::Idle), ..known }
 }

@@ -6,7 +6,7 @@ use super::caller::Caller;
 use super::json::{Body, Failure, LARGE};
 use crate::hub::{Hub, Problem, Raise};
 use crate::mcp::{AskBackend, McpClientName, Server};
-use crate::protocol::{Outcome, Resolution};
+use crate::protocol::{Outcome, Registration, Resolution};
 use crate::random::random_hex;
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -14,7 +14,9 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use aye_core::{AgentId, AskId, Body as AskBody, Can, Delivery, Key, Receipt, Withdrawal};
+use aye_core::{
+    AgentId, AskId, Body as AskBody, Can, Delivery, Key, Reach, Receipt, ReportedState, Withdrawal,
+};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
@@ -40,6 +42,9 @@ pub async fn serve(
     if message["method"] == "notifications/cancelled" {
         app.mcp_calls.cancel(&named(&message["params"]["requestId"]));
     }
+    if message["method"] == "initialize" {
+        introduce(&app.hub, &agent, &message["params"]["clientInfo"]["name"]).await;
+    }
     let gone = app.stop.child_token();
     let call = McpCalls::enter(&app.mcp_calls, named(&message["id"]), gone.clone());
     let asks = HubAsks { hub: app.hub.clone(), agent, _call: Arc::new(call) };
@@ -64,6 +69,21 @@ pub async fn serve(
         response.headers_mut().insert(SESSION, session);
     }
     Ok(response)
+}
+
+/// Gives the agent its client's name, unless it has a title, and marks it idle: of a client that only asks, nothing
+/// else is known.
+async fn introduce(hub: &Hub, agent: &AgentId, client: &Value) {
+    let known = hub.agent(agent.as_str()).await.ok();
+    // A token may belong to an agent that reports for itself.
+    if known.is_some_and(|known| known.reach != Reach::Script || !known.title.is_empty()) {
+        return;
+    }
+    let title = client.as_str().filter(|name| !name.trim().is_empty()).map(|name| name.to_owned().into());
+    let news = Registration { title, ..Registration::state(ReportedState::Idle) };
+    if let Err(error) = hub.register(agent.clone(), news).await {
+        tracing::warn!(%error, %agent, "the name of an MCP client was not recorded");
+    }
 }
 
 /// A call, as its client names it.
@@ -150,7 +170,7 @@ impl AskBackend for HubAsks {
         ask
     }
 
-    async fn find(&self, ticket: AskId) -> Result<AskId, String> {
+    async fn find(&self, _: &str, ticket: AskId) -> Result<AskId, String> {
         Ok(ticket)
     }
 

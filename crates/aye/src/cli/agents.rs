@@ -3,7 +3,7 @@ use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
-use crate::surfaces::terminal::{age, shorten, summary};
+use crate::surfaces::terminal::{age, in_a_line, shorten, summary};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
 use aye_core::{Agent, AgentState, AskView, Reach};
@@ -88,7 +88,7 @@ fn entry(row: &Row, now: Timestamp) -> String {
         AgentState::Waiting | AgentState::Lost => BAD,
         AgentState::Working | AgentState::Idle | AgentState::Ended => DIM,
     };
-    let title = shorten(&one_line(title), 60);
+    let title = shorten(&in_a_line(title), 60);
     let mut out = format!("{}  {}  {title}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
     let reach = match reach {
         Reach::Script => words::reach(*reach).to_owned(),

@@ -6,6 +6,7 @@ use crate::client::{Client, Follower, Try};
 use crate::home::Home;
 use crate::protocol::{EventsQuery, Frame, Resolution, Snapshot, calls};
 use crate::shutdown::Signals;
+use crate::surfaces::terminal::in_a_line;
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
@@ -67,18 +68,21 @@ impl Attach {
         };
         let (left, ()) = tokio::join!(following, showing);
         drop(printed.await);
-        if let Left::Running = left? {
-            say(&format!(
-                "{}\n",
-                paint(DIM, format_args!("It goes on. Come back: aye attach {}", agent.id))
-            ))?;
-        }
+        let id = &agent.id;
+        let why = match left? {
+            Left::Running => format!("It goes on. Come back: aye attach {id}"),
+            Left::Ended if agent.reach == Reach::Driven => {
+                format!("{id} has ended. Go on with it: aye run --resume {id}")
+            }
+            Left::Ended => format!("{id} has ended."),
+        };
+        say(&format!("{}\n", paint(DIM, why)))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 fn heading(agent: &Agent, may_answer: bool) -> String {
-    let (title, cwd, host) = (one_line(&agent.title), one_line(&agent.cwd), one_line(&agent.host));
+    let (title, cwd, host) = (in_a_line(&agent.title), one_line(&agent.cwd), one_line(&agent.host));
     let state = words::agent_state(agent.state);
     let mut text = format!("{}  {title}\n", paint(NAME, &agent.id));
     text += &paint(DIM, format_args!("{}, in {cwd} on {host}, {state}", words::reach(agent.reach)));

@@ -3,7 +3,7 @@ use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, Asks, AsksQuery, StateFilter, calls};
 use crate::surfaces::terminal::style::{DIM, NAME, paint};
-use crate::surfaces::terminal::{age, shorten, summary};
+use crate::surfaces::terminal::{age, in_a_line, shorten, summary};
 use aye_core::visible::one_line;
 use aye_core::{AgentId, AskState, AskView};
 use clap::Args;
@@ -67,7 +67,7 @@ fn entry(ask: &AskView, title: Option<&String>, now: Timestamp) -> String {
         }
     };
     let (kind, age, what) = (ask.kind.to_string(), age(ask.created_at, now), summary(&ask.body, 60));
-    let title = title.map(|title| shorten(&one_line(title), 40)).filter(|title| !title.is_empty());
+    let title = title.map(|title| shorten(&in_a_line(title), 40)).filter(|title| !title.is_empty());
     let folder = Some(one_line(&ask.cwd).into_owned()).filter(|folder| !folder.is_empty());
     let agent = shorten(&one_line(ask.agent.as_str()), 40);
     let is_open = ask.status.state == AskState::Open;

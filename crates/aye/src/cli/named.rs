@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Try};
 use crate::protocol::{AgentsQuery, calls};
-use crate::surfaces::terminal::shorten;
+use crate::surfaces::terminal::{in_a_line, shorten};
 use aye_core::visible::one_line;
 use aye_core::{Agent, AgentState};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn pick(known: Vec<Agent>, name: &str, folder: Option<PathBuf>) -> Result<Agent,
 fn ambiguous(name: &str, meant: &[Agent]) -> String {
     let mut words = format!("{name:?} could be any of these; type the beginning of an id:");
     for agent in meant.iter().take(MOST_LISTED) {
-        let (title, cwd) = (shorten(&one_line(&agent.title), 40), one_line(&agent.cwd));
+        let (title, cwd) = (shorten(&in_a_line(&agent.title), 40), one_line(&agent.cwd));
         words += &format!("\n  {}  {}  {title}  {cwd}", agent.id, agent.state);
     }
     if let Some(more) = meant.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {

@@ -12,7 +12,7 @@ use crate::surfaces::terminal::style::{BAD, DIM, GOOD, HEAD, NAME, paint};
 use crate::surfaces::terminal::summary;
 use anyhow::{Context, bail};
 use aye_core::visible::one_line;
-use aye_core::{Ask, By, Proof};
+use aye_core::{Ask, By, Proof, State, Withdrawal};
 use aye_policy::{Action as Verdict, Decision, Folder, ToolCall, Verb, tool_and_input};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -214,10 +214,13 @@ impl Replay {
             let call =
                 ToolCall { agent_kind, cwd: &ask.cwd, folder, tool: &tool, input: &input, places: &places };
             let ours = policy.decide(&call);
-            let theirs = match (ask.state.by(), ask.state.answer()) {
-                (Some(By::Person { .. }), Some(answer)) => answer.decision().as_str(),
-                (Some(By::Rule { .. }), _) => "decided by a rule",
-                (None, _) | (Some(By::Person { .. }), None) => "not answered",
+            let theirs = match &ask.state {
+                State::Answered { by: By::Person { .. }, answer, .. }
+                | State::Withdrawn { why: Withdrawal::Terminal, answer: Some(answer), .. } => {
+                    answer.decision().as_str()
+                }
+                State::Answered { by: By::Rule { .. }, .. } => "decided by a rule",
+                State::Open | State::Expired { .. } | State::Withdrawn { .. } => "not answered",
             };
             compared.push(Compared { ask, ours, theirs });
         })?;

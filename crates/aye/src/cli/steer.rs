@@ -5,8 +5,8 @@ use super::{Done, say};
 use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{Call, Prompt, Queued, calls};
+use crate::surfaces::terminal::in_a_line;
 use anyhow::Context;
-use aye_core::visible::one_line;
 use aye_core::{Agent, AgentState, Text};
 use clap::Args;
 use serde::Serialize;
@@ -105,7 +105,7 @@ async fn tell<B: Serialize>(
     let client = Client::for_person(home)?;
     let agent = find(&client, name).await?;
     client.call(call, agent.id.as_str(), &(), body, Try::Once).await?;
-    let title = one_line(&agent.title);
+    let title = in_a_line(&agent.title);
     say(&format!("{} {title}: {}\n", agent.id, outcome(&agent)))?;
     Ok(ExitCode::SUCCESS)
 }

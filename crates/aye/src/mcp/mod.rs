@@ -53,8 +53,8 @@ pub trait AskBackend: Clone + Send + Sync + 'static {
 
     fn id<'a>(&self, ask: &'a Self::Ask) -> &'a AskId;
 
-    /// The ask that a ticket was given for.
-    fn find(&self, ticket: AskId) -> impl Future<Output = Result<Self::Ask, String>> + Send;
+    /// The ask that a ticket was given for, to a client of this name.
+    fn find(&self, client: &str, ticket: AskId) -> impl Future<Output = Result<Self::Ask, String>> + Send;
 
     /// How the ask ended, if it does within this time; without one, whenever that is.
     fn resolution(
@@ -110,7 +110,7 @@ impl<A: AskBackend> Server<A> {
     }
 
     async fn check_answer(self, wanted: CheckAnswer, call: McpCall) -> Result<CallToolResult, String> {
-        let ask = self.asks.find(wanted.ticket()?).await?;
+        let ask = self.asks.find(&call.client, wanted.ticket()?).await?;
         let ended = tokio::select! {
             biased;
             // It was left open with a ticket, and stays so.
@@ -242,7 +242,7 @@ mod tests {
             ask
         }
 
-        async fn find(&self, ticket: AskId) -> Result<AskId, String> {
+        async fn find(&self, _: &str, ticket: AskId) -> Result<AskId, String> {
             Ok(ticket)
         }
 

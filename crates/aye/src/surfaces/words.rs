@@ -43,8 +43,8 @@ pub fn receipt(receipt: Receipt) -> &'static str {
     match receipt {
         Receipt::Pending => "Recorded, being delivered",
         Receipt::Delivered => "Delivered to the agent",
-        Receipt::Confirmed => "Confirmed by the agent's own transcript",
-        Receipt::Disputed => "ALARM: the agent's transcript shows something else",
+        Receipt::Confirmed => "Confirmed by the agent",
+        Receipt::Disputed => "ALARM: the agent shows something else",
         Receipt::Superseded => "It had already been answered in the agent's own terminal",
         Receipt::Undelivered => "It did not reach the agent",
         Receipt::Unknown => "It is not known whether this reached the agent",

@@ -107,6 +107,8 @@ struct RunLoop<P: AgentProtocol> {
     quit: CancellationToken,
     /// When each tool that runs was started, and by which sub-agent.
     tools: HashMap<String, (Instant, Option<String>)>,
+    /// The tool call behind each open ask.
+    asked_by: HashMap<AskId, String>,
     /// What was said since the hub was last told, and when it will be.
     unsent_text: Option<(Instant, String, String)>,
     /// How many characters the hub was told of each text that is not complete.
@@ -168,6 +170,7 @@ pub async fn start<P: AgentProtocol>(
         account,
         quit: CancellationToken::new(),
         tools: HashMap::new(),
+        asked_by: HashMap::new(),
         unsent_text: None,
         told: HashMap::new(),
     };
@@ -398,6 +401,18 @@ impl<P: AgentProtocol> RunLoop<P> {
         match event {
             RunEvent::ToolStarted { ref id, ref sub_agent, .. } => {
                 self.tools.insert(id.clone(), (Instant::now(), sub_agent.clone()));
+                event
+            }
+            RunEvent::Asked(ref ask) => {
+                self.asked_by.extend(ask.tool_use_id.clone().map(|call| (ask.id.clone(), call)));
+                event
+            }
+            RunEvent::AskEnded { ref ask, .. } | RunEvent::Withdrawn { ref ask } => {
+                // A person's time to decide is not the tool's.
+                if let Some((since, _)) = self.asked_by.remove(ask).and_then(|call| self.tools.get_mut(&call))
+                {
+                    *since = Instant::now();
+                }
                 event
             }
             RunEvent::ToolEnded { id, failed, text, images, .. } => {

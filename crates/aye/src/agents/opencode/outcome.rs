@@ -2,6 +2,7 @@
 
 use super::requests::{REJECT, dismissed};
 use super::translate::{self, ToolCall};
+use crate::agents::NO_REASON;
 use crate::protocol::Resolution;
 use aye_core::{Answer, Choice, Questions, Receipt, Reply, Verdict};
 use serde_json::{Value, json};
@@ -26,8 +27,6 @@ pub struct WireReply {
 }
 
 const ONCE: &str = "once";
-/// Without words a refusal ends the turn.
-const REFUSED: &str = "The user refused this.";
 
 /// The reply to a permission. How far an approval reaches is kept by the hub, which is then asked again each time:
 /// what OpenCode would keep reaches further than what was shown.
@@ -38,7 +37,8 @@ pub fn decision(resolution: &Resolution) -> WireReply {
             let words = message.as_ref().map(|message| message.as_str());
             WireReply { ends_turn: words.is_some(), ..refusal(words) }
         }
-        _ => refusal(Some(resolution.outcome.message.as_deref().unwrap_or(REFUSED))),
+        // Without words a refusal ends the turn.
+        _ => refusal(Some(resolution.outcome.message.as_deref().unwrap_or(NO_REASON))),
     }
 }
 

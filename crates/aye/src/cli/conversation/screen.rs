@@ -62,7 +62,20 @@ pub enum AskChange {
 struct RunningTool {
     /// The tool's name, and whose call it is.
     name: String,
+    /// The command or file it is about.
+    about: String,
     by_sub_agent: bool,
+    /// Another call ran at the same time, so its name alone does not identify it.
+    parallel: bool,
+}
+
+/// A text that is streamed until its end comes.
+struct StreamedText {
+    id: String,
+    /// As much of it as is on the screen.
+    printed: String,
+    /// The cursor is at its end: no other line was printed since.
+    at_cursor: bool,
 }
 
 pub struct Screen {
@@ -76,8 +89,8 @@ pub struct Screen {
     tools: HashMap<String, RunningTool>,
     /// Prompts that are on the screen already.
     known_prompts: VecDeque<String>,
-    /// The text that is being spoken, where the cursor therefore is.
-    speaking: Option<String>,
+    /// The text that was streamed last.
+    streamed: Option<StreamedText>,
     /// What the agent said and did while a request is shown. It could look like another request, so it waits.
     held: VecDeque<RunEvent>,
     /// There was more of that than is held, and some was printed below the request.
@@ -103,7 +116,7 @@ impl Screen {
             asks: VecDeque::new(),
             tools: HashMap::new(),
             known_prompts: beginning.asked.into_iter().collect(),
-            speaking: None,
+            streamed: None,
             held: VecDeque::new(),
             covered: false,
             drawn: false,
@@ -175,10 +188,7 @@ impl Screen {
                 }
             }
             RunEvent::Speaks { id, delta } => self.speak(id, &delta),
-            RunEvent::Said { id, text } => match self.speaking.take_if(|speaking| *speaking == id) {
-                Some(_) => self.print("\n"),
-                None => self.line(&visible(&text)),
-            },
+            RunEvent::Said { id, text } => self.complete(&id, &text),
             RunEvent::Turn(turn) => {
                 self.working = false;
                 // Sub-agents go on after the turn.
@@ -199,16 +209,20 @@ impl Screen {
                 let by_sub_agent = sub_agent.is_some();
                 let who = sub_agent.map(|who| format!(" ({})", one_line(&who))).unwrap_or_default();
                 let name = format!("{}{who}", one_line(&name));
-                let about = shorten(&one_line(&telling(&input)), 90);
-                self.line(&format!("{} {name} {}", paint(NAME, "●"), paint(DIM, about)));
-                self.tools.insert(id, RunningTool { name, by_sub_agent });
+                let about = shorten(&in_a_line(&telling(&input)), 90);
+                self.line(&format!("{} {name} {}", paint(NAME, "●"), paint(DIM, &about)));
+                let parallel = !self.tools.is_empty();
+                self.tools.values_mut().for_each(|running| running.parallel = true);
+                self.tools.insert(id, RunningTool { name, about, by_sub_agent, parallel });
             }
             RunEvent::ToolEnded { id, failed, text, took, .. } => {
-                if let Some(RunningTool { name, .. }) = self.tools.remove(&id) {
+                if let Some(RunningTool { name, about, parallel, .. }) = self.tools.remove(&id) {
+                    let about =
+                        if parallel && !about.is_empty() { format!(" {about}") } else { String::new() };
                     let mark = if failed { paint(BAD, "✗") } else { paint(GOOD, "✓") };
                     let took = took.map(|took| format!(" {:.1}s", took.as_secs_f32())).unwrap_or_default();
                     let why = if failed { reason(&text) } else { String::new() };
-                    self.line(&format!("{mark} {name}{}{why}", paint(DIM, took)));
+                    self.line(&format!("{mark} {name}{}{why}", paint(DIM, about + &took)));
                 }
             }
             RunEvent::Decided { tool, decision, rule } => {
@@ -272,15 +286,37 @@ impl Screen {
     }
 
     fn speak(&mut self, id: String, delta: &str) {
-        if self.speaking.as_ref() != Some(&id) {
+        if self.streamed.as_ref().is_none_or(|text| text.id != id) {
             self.end_text();
-            self.speaking = Some(id);
+            self.streamed = Some(StreamedText { id, printed: String::new(), at_cursor: true });
+        }
+        if let Some(text) = &mut self.streamed {
+            text.printed += delta;
+            text.at_cursor = true;
         }
         self.print(&visible(delta));
     }
 
+    /// Prints what is missing of a text. It may have been streamed, and cut by another line since.
+    fn complete(&mut self, id: &str, text: &str) {
+        match self.streamed.take_if(|streamed| streamed.id == id) {
+            Some(StreamedText { at_cursor: true, .. }) => self.print("\n"),
+            Some(StreamedText { printed, .. }) => match text.strip_prefix(&printed) {
+                Some(rest) if rest.trim().is_empty() => {}
+                Some(rest) => self.line(&visible(rest)),
+                None => self.line(&visible(text)),
+            },
+            None => self.line(&visible(text)),
+        }
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.streamed.as_ref().is_some_and(|text| text.at_cursor)
+    }
+
     fn end_text(&mut self) {
-        if self.speaking.take().is_some() {
+        if let Some(text) = self.streamed.as_mut().filter(|text| text.at_cursor) {
+            text.at_cursor = false;
             self.print("\n");
         }
     }
@@ -307,7 +343,7 @@ impl Screen {
 
     /// Draws the last line again.
     pub fn draw(&mut self, line: Option<&LineEditor>) {
-        if !self.moves || self.speaking.is_some() {
+        if !self.moves || self.is_streaming() {
             return;
         }
         self.clear();

@@ -37,7 +37,7 @@ pub fn read(line: &str, ask: &AskView) -> TypedLine {
             verdict.or_else(|| allow(line, &lasting(permission, ask)).filter(|_| by_word))
         }
         Body::Plan(_) if line == "outline" => Some(json!({ "decision": "outline" })),
-        Body::Plan(_) if line == "allow" && by_word => Some(json!({ "decision": "allow" })),
+        Body::Plan(_) if is_allow(line) && by_word => Some(json!({ "decision": "allow" })),
         Body::Plan(_) => verdict(line).filter(|verdict| verdict.get("interrupt").is_none()),
     };
     answer.map_or_else(|| TypedLine::Unclear(unclear(line, ask)), TypedLine::Answer)
@@ -73,7 +73,9 @@ fn unclear(line: &str, ask: &AskView) -> String {
             format!("“{line}” does not answer all {} questions.", questions.questions.len())
         }
         (Body::Question(_), _) => format!("“{line}” is not one of the options."),
-        (Body::Permission(_) | Body::Plan(_), Some("allow")) if ask.proof == Proof::Passkey => {
+        (Body::Permission(_) | Body::Plan(_), Some(word))
+            if is_allow(word) && ask.proof == Proof::Passkey =>
+        {
             "This cannot be allowed here.".to_owned()
         }
         (Body::Permission(_), Some("stop")) => "This agent's turn cannot be ended from here.".to_owned(),
@@ -217,6 +219,8 @@ fn verdict(line: &str) -> Option<Value> {
     }
     match word {
         "deny" => Some(verdict),
+        // Only alone: "no problem" is not a refusal.
+        _ if ["n", "no"].iter().any(|no| line.eq_ignore_ascii_case(no)) => Some(verdict),
         "stop" => {
             verdict["interrupt"] = true.into();
             Some(verdict)
@@ -225,10 +229,15 @@ fn verdict(line: &str) -> Option<Value> {
     }
 }
 
+/// Allows this once.
+fn is_allow(line: &str) -> bool {
+    line == "allow" || ["y", "yes"].iter().any(|yes| line.eq_ignore_ascii_case(yes))
+}
+
 fn allow(line: &str, offered: &[Scope]) -> Option<Value> {
     let words: Vec<_> = line.split_whitespace().collect();
     let scope = match words.as_slice() {
-        ["allow"] => Scope::Once,
+        [only] if is_allow(only) => Scope::Once,
         ["allow", scope] => *offered.iter().find(|offered| offered.to_string() == *scope)?,
         _ => return None,
     };

@@ -8,10 +8,10 @@ use crate::agents::codex::Codex;
 use crate::agents::driven::{self, AgentProtocol, Start};
 use crate::agents::opencode::OpenCode;
 use crate::agents::random_name;
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent, ProtocolName, Stdin};
 use crate::home::Home;
-use crate::protocol::{Command, Image, calls};
+use crate::protocol::{AgentsQuery, Command, Image, calls};
 use crate::random::random_hex;
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, paint};
@@ -20,8 +20,8 @@ use aye_core::{Agent, AgentId, AgentState, Reach};
 use clap::{Args, ValueEnum};
 use futures_util::FutureExt;
 use std::ffi::OsString;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -37,11 +37,13 @@ Examples:
   aye run \"add a test for the parser\"
   aye run --cwd ~/src/web --mode plan \"plan the migration\"
   aye run --resume claude-k3v9 \"go on\"    goes on with a run that has ended
+  aye run --continue \"go on\"              goes on with the newest run of this folder
   aye run --detach \"tidy up\" -- --model opus
   aye run --agent codex \"add a test\"
   git diff | aye run -                     the prompt from standard input
 
-Prints what the agent says and does. Answer its requests here, on the page or on Telegram.
+Prints what the agent says and does. Answer its requests here, on the page or on Telegram; y and n are
+short for allow and deny.
 In a terminal the run goes on after a turn: type the next prompt, or Ctrl-D to end it. Without a
 terminal, with its output in a pipe, or with --once, it ends after one turn. Ctrl-C interrupts
 the turn; pressed twice, it ends the run. Exits with the agent's exit code.
@@ -66,6 +68,9 @@ pub struct Run {
     /// Go on with a run that has ended: its id, or the agent's own id of a session
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
+    /// Go on with the newest run of this folder
+    #[arg(long = "continue", conflicts_with_all = ["resume", "agent", "detached"])]
+    newest: bool,
     /// End after one turn
     #[arg(long, conflicts_with = "detach")]
     once: bool,
@@ -90,7 +95,11 @@ impl Run {
     pub async fn run(mut self, home: &Home) -> Done {
         // Before the terminal is changed: a signal must not leave it so.
         let mut signals = Signals::listen()?;
-        if let Some(name) = self.resume.take() {
+        let resumed = match self.newest {
+            true => Some(self.newest_run(home).await?),
+            false => self.resume.take(),
+        };
+        if let Some(name) = resumed {
             self.resume(home, name).await?;
         }
         let types = !self.detach && self.detached.is_none() && !self.once;
@@ -142,6 +151,19 @@ impl Run {
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
         }
+    }
+
+    /// The id of the newest run in this folder that can be resumed.
+    async fn newest_run(&self, home: &Home) -> anyhow::Result<String> {
+        let folder = self.folder()?;
+        let client = Client::for_person(home)?;
+        let known = client.call(&calls::AGENTS, "", &AgentsQuery { all: true }, &(), Try::Once).await?;
+        let here = known.agents.into_iter().filter(|agent| {
+            agent.reach == Reach::Driven && agent.session.is_some() && Path::new(&agent.cwd) == folder
+        });
+        let newest = here.max_by_key(|agent| agent.created_at);
+        let newest = newest.with_context(|| format!("no run in {} can be resumed", folder.display()))?;
+        Ok(newest.id.to_string())
     }
 
     /// Finds the session behind one of our own ids, and its folder, which an agent looks for its sessions in.
@@ -319,7 +341,7 @@ async fn drive<P: AgentProtocol>(
         leaves: running.no_more_prompts(),
         on_leaving: "The run ends when this turn is over.",
     });
-    let in_terminal = person.is_some();
+    let in_terminal = person.is_some() || std::io::stdout().is_terminal();
     let mut attending = JoinSet::new();
     if let Some(person) = &person {
         attending.spawn(conversation::attend(person.client.clone()).boxed());

@@ -36,7 +36,7 @@ pub fn summary(body: &Body, width: usize) -> String {
             plan.plan.as_str().lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
         }
     };
-    shorten(&one_line(text.trim()), width)
+    shorten(&in_a_line(text.trim()), width)
 }
 
 pub fn shorten(text: &str, width: usize) -> String {
@@ -46,7 +46,7 @@ pub fn shorten(text: &str, width: usize) -> String {
     }
 }
 
-/// Words of ours on one line, though they came on several.
+/// Several lines as one, for text that nobody approves by.
 pub fn in_a_line(words: &str) -> String {
     one_line(&words.lines().map(str::trim).collect::<Vec<_>>().join(" ")).into_owned()
 }

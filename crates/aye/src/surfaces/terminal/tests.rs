@@ -94,7 +94,7 @@ fn an_answered_plan_says_by_whom_and_whether_it_arrived() {
     answered by ann in the terminal
       denied: not now
       the transcript says: approved
-      ALARM: the agent's transcript shows something else
+      ALARM: the agent shows something else
     "#);
 }
 

@@ -4,12 +4,10 @@ use super::keys::{Key, TypeableText};
 use super::plan::{Plan, Step, Unplannable};
 use super::prompt::{DialogCall, DialogChoice, PromptDialog, Words};
 use super::screen::ExpectedScreen;
+use crate::agents::NO_REASON;
 use crate::agents::claude::receipts::Expected;
 use aye_core::{Answer, Decision, PlanVerdict, Verdict};
 use std::sync::Arc;
-
-/// Said where nobody gave a reason. Without any words the terminal would end the whole turn.
-const REFUSED: &str = "The user refused this.";
 
 pub fn decide(
     prompt: PromptDialog,
@@ -27,7 +25,8 @@ pub fn decide(
         (Answer::Permission(Verdict::Deny { interrupt: false, .. }) | Answer::Plan(_), Some(row))
             if !is_allow(answer) =>
         {
-            (Some(row), Some(TypeableText::new(message.unwrap_or(REFUSED))?))
+            // Without any words the terminal would end the whole turn.
+            (Some(row), Some(TypeableText::new(message.unwrap_or(NO_REASON))?))
         }
         (
             Answer::Permission(Verdict::Deny { .. })
@@ -40,7 +39,7 @@ pub fn decide(
     let expected = match (is_allow(answer), &words) {
         (true, _) => Expected::Allowed,
         (false, Some(words)) => Expected::Refused { message: words.as_str().to_owned(), interrupt: false },
-        (false, None) => Expected::Refused { message: REFUSED.into(), interrupt: true },
+        (false, None) => Expected::Refused { message: NO_REASON.into(), interrupt: true },
     };
     let (at, opens) = (prompt.at(), !row.is_some_and(|row| prompt.takes_words_at_once(row)));
     let (first, call) = (Arc::new(prompt), Arc::new(call));

@@ -21,7 +21,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     → <b>Dark mode, offline</b>
 
     ✅ <b>Answered</b> by Ann on Telegram
-    <i>Confirmed by the agent's own transcript</i>
+    <i>Confirmed by the agent</i>
     ");
     assert_eq!(too_late(&answered), "Already decided by Ann on Telegram: SQLite · Dark mode, offline");
     let permission = json!({"tool": "Bash", "input": {"command": "ls"}});
