@@ -314,6 +314,23 @@ impl Config {
     }
 }
 
+/// The files that a configuration names as secrets. Of a file that is broken elsewhere, each section counts by itself.
+pub fn secret_files(config: &Path, home: &Path) -> Vec<PathBuf> {
+    let text =
+        read(config).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    let whole = toml::from_str::<toml::Table>(&text).ok();
+    let named = |name: &str, key: &str| {
+        let own = match &whole {
+            Some(whole) => whole.get(name)?.as_table().cloned(),
+            None => section(&text, name, name, &mut Vec::new()),
+        };
+        Some(PathBuf::from(own?.get(key)?.as_str()?))
+    };
+    let token = named("telegram", "token_file").map(|file| home.join(file));
+    let password = named("store", "password_file").and_then(|file| std::path::absolute(file).ok());
+    token.into_iter().chain(password).collect()
+}
+
 /// One section of a file that is broken elsewhere: its lines up to the next heading.
 fn section<T: DeserializeOwned>(text: &str, name: &str, what: &str, off: &mut Vec<String>) -> Option<T> {
     let heading = |line: &&str| line.split('#').next().unwrap_or_default().trim() == format!("[{name}]");

@@ -1,5 +1,6 @@
 //! `AYE_HOME`: where everything lives, for its owner alone.
 
+use crate::config::secret_files;
 use crate::own_folder::{self, Links};
 use anyhow::{Context, bail, ensure};
 use aye_core::Text;
@@ -20,6 +21,8 @@ pub struct Home {
     path: PathBuf,
     /// Where the keys are that several hubs share, if not here.
     keys: Option<PathBuf>,
+    /// A file with a secret that the command line names.
+    secret: Option<PathBuf>,
 }
 
 /// How far the rows of the database are protected with the key in `chain.key`. Kept there, where who writes the database
@@ -71,16 +74,29 @@ impl Home {
         };
         let keys = std::env::var_os("AYE_KEYS").filter(|path| !path.is_empty());
         let keys = keys.map(std::path::absolute).transpose().context("AYE_KEYS is not a path")?;
-        Ok(Self { path, keys })
+        Ok(Self { path, keys, secret: None })
     }
 
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), keys: None }
+        Self { path: path.into(), keys: None, secret: None }
     }
 
     /// The same with its keys in another folder.
     pub fn with_keys(self, folder: impl Into<PathBuf>) -> Self {
         Self { keys: Some(folder.into()), ..self }
+    }
+
+    /// The same with a file elsewhere that is as secret as the home itself, such as the key of a certificate.
+    pub fn with_secret(self, file: Option<PathBuf>) -> Self {
+        Self { secret: file.and_then(|file| std::path::absolute(file).ok()), ..self }
+    }
+
+    /// The files outside the home that hold a secret of ours.
+    fn secrets(&self) -> Vec<PathBuf> {
+        let mut files = secret_files(&self.config(), &self.path);
+        files.extend(self.secret.clone());
+        files.retain(|file| !file.starts_with(&self.path));
+        files
     }
 
     pub fn path(&self) -> &Path {
@@ -111,6 +127,10 @@ impl Home {
         if let Some((keys, settled)) = &keys {
             places.extend([keys.to_string_lossy(), settled.to_string_lossy()]);
         }
+        let mut secrets = self.secrets();
+        let settled: Vec<_> = secrets.iter().filter_map(|file| file.canonicalize().ok()).collect();
+        secrets.extend(settled);
+        places.extend(secrets.iter().map(|file| file.to_string_lossy()));
         let places: Vec<_> = places.iter().map(|place| &**place).collect();
         aye_policy::OwnPlaces::new(&places, user.as_deref().and_then(Path::to_str))
     }
@@ -123,7 +143,8 @@ impl Home {
     pub fn own_places(&self) -> Vec<PathBuf> {
         let socket = self.socket();
         let folder = socket.parent().filter(|folder| *folder != self.path).map(Path::to_owned);
-        [self.path.clone(), socket].into_iter().chain(folder).chain(self.keys.clone()).collect()
+        let ours = [self.path.clone(), socket].into_iter().chain(folder).chain(self.keys.clone());
+        ours.chain(self.secrets()).collect()
     }
 
     pub fn operator_token(&self) -> PathBuf {
@@ -360,5 +381,23 @@ mod tests {
         assert_eq!(other.read_operator_token().unwrap().as_deref(), Some("aye_x"));
         assert_eq!(other.chain_head_file(), Path::new("/elsewhere/chain.head"));
         assert!(home.own_places().contains(&keys.path().join("new")));
+    }
+
+    #[test]
+    fn secrets_that_are_named_are_ours_also_by_a_configuration_that_is_broken_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path()).with_secret(Some("/etc/tls.key".into()));
+        let named = "[telegram]\ntoken_file = \"/srv/bot\"\n[store]\npassword_file = \"/srv/database\"\n";
+        for broken in ["", "[policy]\nno_such_key = 1\n", "[policy\n"] {
+            fs::write(home.config(), format!("{named}{broken}")).unwrap();
+            let ours = home.own_places();
+            for file in ["/etc/tls.key", "/srv/bot", "/srv/database"] {
+                assert!(ours.contains(&file.into()), "{file}: {broken}");
+                let input = serde_json::json!({ "path": file });
+                assert!(home.places().is_named("/", input.as_object().unwrap()), "{file}: {broken}");
+            }
+        }
+        fs::write(home.config(), "[telegram]\nusers = [1]\n").unwrap();
+        assert_eq!(home.own_places().len(), 3, "the folder, the socket and the key of the certificate");
     }
 }

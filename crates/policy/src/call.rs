@@ -1,7 +1,8 @@
 //! A tool call that an agent would make.
 
+use crate::carried;
 use crate::own_places::OwnPlaces;
-use crate::pattern::FolderGlob;
+use crate::pattern::{FolderGlob, settle_path};
 use crate::shell::Script;
 use aye_core::body::Body;
 use aye_core::tool::{Operation, Tool};
@@ -39,7 +40,8 @@ pub fn tool_and_input(body: &Body) -> (Cow<'_, str>, Cow<'_, Map<String, Value>>
     }
 }
 
-/// How far the folder that an agent reports can be trusted. Rules for a folder allow nothing elsewhere.
+/// How far the folder that an agent reports can be trusted. Rules for a folder allow nothing elsewhere. Rules that deny
+/// or ask count if any folder matches that the agent reports or is known to be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Folder<'a> {
     /// Not checked; the report is trusted.
@@ -47,8 +49,10 @@ pub enum Folder<'a> {
     Claimed,
     /// The agent works in this folder, and reports it or one below it.
     Known(&'a str),
-    /// The agent works elsewhere, or its reports differ.
-    Disputed,
+    /// Not checked, and the report is not trusted: rules for a folder allow nothing.
+    Unproven,
+    /// The agent works elsewhere, or its reports differ: it may be in any of these folders. A person is asked.
+    Disputed(&'a [String]),
 }
 
 impl Folder<'_> {
@@ -57,8 +61,18 @@ impl Folder<'_> {
         match self {
             Folder::Claimed => true,
             Folder::Known(known) => folders.matches(known),
-            Folder::Disputed => false,
+            Folder::Unproven | Folder::Disputed(_) => false,
         }
+    }
+
+    /// The folders beside the reported one that the agent may be in.
+    fn others(&self) -> impl Iterator<Item = &str> {
+        let (known, disputed) = match *self {
+            Folder::Claimed | Folder::Unproven => (None, &[][..]),
+            Folder::Known(known) => (Some(known), &[][..]),
+            Folder::Disputed(folders) => (None, folders),
+        };
+        known.into_iter().chain(disputed.iter().map(String::as_str))
     }
 }
 
@@ -82,6 +96,31 @@ impl ToolCall<'_> {
 
     pub fn runs_command(&self) -> bool {
         self.act() == Some(Operation::Command)
+    }
+
+    /// Whether it runs a command, also by a tool that is not in the vocabulary. For deny and ask rules.
+    pub(crate) fn carries_command(&self) -> bool {
+        carried::carries_command(self.tool, self.input)
+    }
+
+    /// The commands that deny and ask rules see: of a shell tool and of every other input that has one.
+    pub(crate) fn carried_script(&self) -> Option<Script> {
+        carried::script(self.tool, self.input)
+    }
+
+    /// Every folder that the agent may be in, normalised.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let mut folders = vec![settle_path("/", self.cwd)];
+        for other in self.folder.others() {
+            folders.extend([settle_path("/", other), settle_path(other, self.cwd)]);
+        }
+        folders.dedup();
+        folders
+    }
+
+    /// Whether nobody knows where the agent works: it does not say, and nothing else tells.
+    pub(crate) fn has_no_folder(&self) -> bool {
+        !self.cwd.starts_with('/') && !self.folder.others().any(|folder| folder.starts_with('/'))
     }
 
     pub fn is_person_only(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::call::COMMAND_FIELD;
 use crate::command::CommandPattern;
 use crate::mistake::{Flaw, Mistake};
+use crate::options::OptionPattern;
 use crate::pattern::{BadPattern, FolderGlob, Glob};
 use crate::policy::Policy;
 use crate::rule::{Example, Field, Rule, RuleDraft, RuleId, Syntax, Verb};
@@ -209,8 +210,10 @@ fn check_rule(id: RuleId, draft: RuleDraft) -> Result<Rule, Vec<Flaw>> {
     if !draft.proof.is_none() && draft.action != Verb::Ask {
         flaws.push(Flaw::StrayProof);
     }
+    // Deny and ask rules also see the commands of tools that are not in the vocabulary.
+    let is_known = |tool: &Glob| Tool::ALL.iter().any(|known| tool.matches(known.name()));
     match (&rule.tool, rule.may_be_about_commands()) {
-        (Some(tool), false) if draft.command.is_some() => {
+        (Some(tool), false) if draft.command.is_some() && (draft.action == Verb::Allow || is_known(tool)) => {
             flaws.push(Flaw::NotAShell { tool: tool.to_string() });
         }
         (_, true) if draft.input.contains_key(COMMAND_FIELD) => {
@@ -239,9 +242,22 @@ fn compile(id: RuleId, draft: &RuleDraft, flaws: &mut Vec<Flaw>) -> Rule {
     let cwd = draft.cwd.as_ref().and_then(|pattern| kept("cwd", pattern, FolderGlob::new(pattern), flaws));
     let (agent, message) = (draft.agent.clone(), draft.message.clone());
     let words = command.as_ref().filter(|_| allows).map(|glob| CommandPattern::new(glob.as_str()));
-    let (verb, proof) = (draft.action, draft.proof);
-    let (lost_examples, suspended) = (vec![], None);
-    Rule { id, agent, cwd, tool, command, words, input, verb, message, proof, lost_examples, suspended }
+    let options = command.as_ref().filter(|_| !allows).and_then(OptionPattern::new);
+    Rule {
+        id,
+        agent,
+        cwd,
+        tool,
+        command,
+        words,
+        options,
+        input,
+        verb: draft.action,
+        message,
+        proof: draft.proof,
+        lost_examples: vec![],
+        suspended: None,
+    }
 }
 
 fn kept<T>(field: &str, pattern: &str, made: Result<T, BadPattern>, flaws: &mut Vec<Flaw>) -> Option<T> {

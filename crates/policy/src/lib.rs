@@ -3,6 +3,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod call;
+mod carried;
 pub mod command;
 pub mod coverage;
 pub mod decision;
@@ -10,6 +11,7 @@ pub mod file;
 pub mod grants;
 pub mod mistake;
 pub mod names;
+mod options;
 pub mod own_places;
 pub mod pattern;
 pub mod policy;

@@ -5,7 +5,7 @@
 //! A shell command is evaluated part by part. For each part the first rule that matches decides; across parts, deny beats
 //! ask, and ask beats allow. So a compound command is allowed only if each part is allowed by a rule that comes before any
 //! rule that would deny or ask about it. For a part that no rule matches a person is asked, unless `auto_approve` names
-//! the shell tool. A command that is not plain (see [`crate::shell`]) matches no allow rule, not even one without a
+//! the shell tool. Rules that deny or ask also see the commands of every other tool (see [`crate::carried`]). A command that is not plain (see [`crate::shell`]) matches no allow rule, not even one without a
 //! `command`. Only `auto_approve`, which does not look at commands, can allow it, and only if no rule denies or asks about
 //! commands: such a rule could not see what it is meant to stop.
 //!
@@ -75,15 +75,20 @@ impl Policy {
 
     /// Evaluates a call, and determines what a grant for it would cover. The command is parsed once.
     pub fn read(&self, call: &ToolCall) -> Reading {
-        let script = call.script();
-        let judged = self.judge(call, script.as_ref());
-        let proof = self.proof_for(call, script.as_ref(), &judged);
-        let decision = Decision { proof, ..self.conclude(call, script.as_ref(), &judged) };
+        let carried = call.carried_script();
+        let judged = self.judge(call, carried.as_ref());
+        let proof = self.proof_for(call, carried.as_ref(), &judged);
+        let decision = Decision { proof, ..self.conclude(call, carried.as_ref(), &judged) };
         let mut reading = Reading { decision, exactly: None, names: Names::default() };
-        let allows = reading.decision.action == Action::Allow;
-        if !allows && (!reading.decision.is_open_to_grants() || call.folder == Folder::Disputed) {
+        if matches!(call.folder, Folder::Disputed(_)) {
+            reading.goes_to_a_person("the agent is not where it says it is");
             return reading;
         }
+        let allows = reading.decision.action == Action::Allow;
+        if !allows && !reading.decision.is_open_to_grants() {
+            return reading;
+        }
+        let script = carried.filter(|_| call.runs_command());
         if call.names_home() {
             if allows {
                 reading.goes_to_a_person("the input names a place that belongs to aye");
@@ -100,9 +105,13 @@ impl Policy {
     }
 
     /// All parts count, not only the one that is given as the reason. A command that is not plain may hide what a rule about
-    /// commands is meant for, so those rules count as well; an unclear call may hide what any rule is meant for.
+    /// commands is meant for, so those rules count as well; an unclear call, or one from an unclear folder, may be what
+    /// any rule is meant for.
     fn proof_for(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Proof {
-        if Tool::named(call.tool) == Some(Tool::Unclear) {
+        let is_unclear = Tool::named(call.tool) == Some(Tool::Unclear);
+        let may_be_elsewhere =
+            judged.iter().any(|part| part.rule.is_some_and(|rule| is_for_some_folder(rule, call)));
+        if is_unclear || matches!(call.folder, Folder::Disputed(_)) || may_be_elsewhere {
             return self.strictest();
         }
         let by_parts = judged.iter().filter_map(|part| part.rule);
@@ -127,15 +136,22 @@ impl Policy {
                 .iter()
                 .map(|part| Judged {
                     part: Some(part),
-                    rule: rules.iter().copied().find(|rule| rule.decides(part, script)),
+                    rule: rules.iter().copied().find(|rule| match call.runs_command() {
+                        true => rule.decides(part, script),
+                        false => rule.decides_carried(part),
+                    }),
                 })
                 .collect(),
         }
     }
 
     fn conclude(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Decision {
+        let verb_of = |rule: &Rule| match rule.verb {
+            Verb::Deny if is_for_some_folder(rule, call) => Verb::Ask,
+            verb => verb,
+        };
         let first = |verb: Verb| {
-            judged.iter().find_map(|part| Some((part, part.rule.filter(|rule| rule.verb == verb)?)))
+            judged.iter().find_map(|part| Some((part, part.rule.filter(|rule| verb_of(rule) == verb)?)))
         };
         if let Some((part, rule)) = first(Verb::Deny) {
             let message = rule.message.as_ref().map_or_else(
@@ -151,14 +167,34 @@ impl Policy {
             };
         }
         if let Some((part, rule)) = first(Verb::Ask) {
-            let because = format!("rule {} asks about {}", rule.id, part.words(call, rule));
+            let words = part.words(call, rule);
+            let because = match is_for_some_folder(rule, call) {
+                true => format!("rule {} is about {words} in a folder, and this agent names none", rule.id),
+                false => format!("rule {} asks about {words}", rule.id),
+            };
             return Decision { action: Action::Ask, source: Source::of([rule]), because, proof: Proof::None };
         }
         if call.is_person_only() {
             return Decision::ask(format!("{} always goes to a person", one_line(call.tool)));
         }
+        let opaque = script.and_then(|script| script.plain.as_ref().err());
+        // A rule that denies or asks, and that might have if the command were plain.
+        let misses = |rules: &[Rule]| {
+            let watches =
+                |rule: &&Rule| rule.verb != Verb::Allow && rule.command.is_some() && rule.applies_to(call);
+            let (opaque, rule) = (opaque?, rules.iter().find(watches)?);
+            let because = format!(
+                "rule {} watches commands, and might not see all that this one runs: {opaque}",
+                rule.id
+            );
+            Some(Decision::ask(because))
+        };
         let Some(undecided) = judged.iter().find(|part| part.rule.is_none()) else {
             let rules: Vec<&Rule> = judged.iter().filter_map(|part| part.rule).collect();
+            let last = rules.iter().map(|rule| rule.id.number).max().unwrap_or_default();
+            if let Some(asked) = misses(&self.rules[..last.min(self.rules.len())]) {
+                return asked;
+            }
             let source = Source::of(rules);
             let because = match judged.len() {
                 1 => format!("{source} allows it"),
@@ -166,19 +202,12 @@ impl Policy {
             };
             return Decision { action: Action::Allow, source, because, proof: Proof::None };
         };
-        let opaque = script.and_then(|script| script.plain.as_ref().err());
-        if opaque.is_some_and(Opaque::is_oversize) {
+        if call.runs_command() && opaque.is_some_and(Opaque::is_oversize) {
             return Decision::ask(undecided.why(call, script));
         }
         if let Some(glob) = self.auto_approve.iter().find(|glob| glob.matches(call.tool)) {
-            let watches =
-                |rule: &&Rule| rule.verb != Verb::Allow && rule.command.is_some() && rule.applies_to(call);
-            if let (Some(opaque), Some(rule)) = (opaque, self.rules.iter().find(watches)) {
-                let because = format!(
-                    "rule {} watches commands, and might not see all that this one runs: {opaque}",
-                    rule.id
-                );
-                return Decision::ask(because);
+            if let Some(asked) = misses(&self.rules) {
+                return asked;
             }
             let because = format!("auto_approve has {glob:?}", glob = glob.as_str());
             return Decision {
@@ -233,12 +262,18 @@ impl Judged<'_> {
     }
 
     fn why(&self, call: &ToolCall, script: Option<&Script>) -> String {
-        match (self.part, script.map(|script| &script.plain)) {
+        let part = self.part.filter(|_| call.runs_command());
+        match (part, script.map(|script| &script.plain)) {
             (Some(_), Some(Err(opaque))) => format!("no rule can allow this command: {opaque}"),
             (Some(part), _) => format!("no rule covers {}", code(&part.line)),
             (None, _) => format!("no rule covers {}", one_line(call.tool)),
         }
     }
+}
+
+/// Whether a rule that denies or asks is for a folder, and nobody knows which one the agent works in.
+fn is_for_some_folder(rule: &Rule, call: &ToolCall) -> bool {
+    rule.verb != Verb::Allow && rule.cwd.is_some() && call.has_no_folder()
 }
 
 /// A command for use in a sentence. Nobody approves by that sentence, so a long command may be cut.

@@ -1,7 +1,10 @@
 //! One rule: when it applies, and what it decides.
 
-use crate::call::{COMMAND_FIELD, ToolCall, unusual_field};
+use crate::call::{COMMAND_FIELD, Folder, ToolCall, unusual_field};
+use crate::carried;
 use crate::command::CommandPattern;
+use crate::options::OptionPattern;
+use crate::own_places::OwnPlaces;
 use crate::pattern::{FolderGlob, Glob, settle_path};
 use crate::shell::{Part, Script};
 use crate::url::{UrlPattern, is_address_field, looks_like_address};
@@ -105,6 +108,8 @@ pub struct Rule {
     pub command: Option<Glob>,
     /// The command as an allow rule interprets it.
     pub words: Option<CommandPattern>,
+    /// The command of a deny or ask rule, if it names options.
+    pub(crate) options: Option<OptionPattern>,
     pub input: Vec<Field>,
     pub verb: Verb,
     pub message: Option<Text>,
@@ -135,7 +140,8 @@ pub enum Syntax {
 
 impl Rule {
     /// Checks everything but the command. Allow rules match only normalised paths, so `..` cannot widen them; deny and ask
-    /// rules normalise paths first.
+    /// rules normalise paths first, and count in every folder that the agent may be in. To them, `Bash` is every tool
+    /// that runs a command.
     pub(crate) fn applies_to(&self, call: &ToolCall) -> bool {
         self.suspended.is_none() && self.applies_as(call, Syntax::Words)
     }
@@ -143,22 +149,37 @@ impl Rule {
     pub(crate) fn applies_as(&self, call: &ToolCall, syntax: Syntax) -> bool {
         let runs_command = call.runs_command();
         self.agent.as_ref().is_none_or(|agent| agent == call.agent_kind)
-            && self.tool.as_ref().is_none_or(|tool| tool.matches(call.tool))
-            && (self.command.is_none() || runs_command)
-            && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call.cwd))
-            && self.input.iter().all(|field| self.fits_field(field, call.input, call.cwd, syntax))
+            && self.tool.as_ref().is_none_or(|tool| self.fits_tool(tool, call))
+            && (self.command.is_none() || runs_command || (self.stops() && call.carries_command()))
+            && self.cwd.as_ref().is_none_or(|cwd| self.fits_folder(cwd, call))
+            && self.input.iter().all(|field| self.fits_field(field, call, syntax))
             && (self.verb != Verb::Allow || !runs_command || self.accepts_fields(call.input))
     }
 
-    fn fits_folder(&self, glob: &FolderGlob, cwd: &str) -> bool {
+    /// Whether it denies or asks.
+    fn stops(&self) -> bool {
         match self.verb {
-            Verb::Allow => glob.matches(cwd),
-            Verb::Deny | Verb::Ask => glob.matches(&settle_path("/", cwd)),
+            Verb::Deny | Verb::Ask => true,
+            Verb::Allow => false,
         }
     }
 
-    fn fits_field(&self, field: &Field, input: &Map<String, Value>, cwd: &str, syntax: Syntax) -> bool {
-        let Some(value) = input.get(&field.name) else { return false };
+    fn fits_tool(&self, glob: &Glob, call: &ToolCall) -> bool {
+        let is_shell = || self.stops() && glob.matches(Tool::Command.name()) && call.carries_command();
+        glob.matches(call.tool) || is_shell()
+    }
+
+    fn fits_folder(&self, glob: &FolderGlob, call: &ToolCall) -> bool {
+        match self.verb {
+            Verb::Allow => glob.matches(call.cwd),
+            Verb::Deny | Verb::Ask => {
+                call.has_no_folder() || call.folders().iter().any(|folder| glob.matches(folder))
+            }
+        }
+    }
+
+    fn fits_field(&self, field: &Field, call: &ToolCall, syntax: Syntax) -> bool {
+        let Some(value) = call.input.get(&field.name) else { return false };
         let text = value.as_str().map_or_else(|| Cow::Owned(canonical(value)), Cow::Borrowed);
         let glob = &field.glob;
         let is_path = glob.as_str().contains('/');
@@ -167,7 +188,8 @@ impl Rule {
             (Verb::Allow, Syntax::Words) => field.allows(&text) && !detours,
             (Verb::Allow, Syntax::Glob) => glob.matches(&text) && !detours,
             (Verb::Deny | Verb::Ask, _) => {
-                glob.matches(&text) || (is_path && glob.matches(&settle_path(cwd, &text)))
+                let in_folder = |folder: &String| glob.matches(&settle_path(folder, &text));
+                glob.matches(&text) || (is_path && call.folders().iter().any(in_folder))
             }
         }
     }
@@ -181,6 +203,12 @@ impl Rule {
     /// in it.
     pub(crate) fn decides(&self, part: &Part, script: &Script) -> bool {
         self.decides_as(part, script, Syntax::Words)
+    }
+
+    /// The same for a command that a tool other than a shell carries. An allow rule for such a tool is about the tool, and
+    /// allows it whatever the command.
+    pub(crate) fn decides_carried(&self, part: &Part) -> bool {
+        self.verb == Verb::Allow || self.command.is_none() || self.reached(part).is_some()
     }
 
     pub(crate) fn decides_as(&self, part: &Part, script: &Script, syntax: Syntax) -> bool {
@@ -200,7 +228,10 @@ impl Rule {
     /// The text of this part, or of a command that it runs, that the rule matches.
     pub(crate) fn reached<'a>(&self, part: &'a Part) -> Option<&'a str> {
         let glob = self.command.as_ref()?;
-        part.reaches.iter().find(|text| glob.matches(text)).map(String::as_str)
+        let fits = |text: &str| {
+            glob.matches(text) || self.options.as_ref().is_some_and(|options| options.matches(text))
+        };
+        part.reaches.iter().map(String::as_str).find(|text| fits(text))
     }
 
     /// Whether the rule alone decides the whole script.
@@ -229,18 +260,28 @@ impl Rule {
         ) -> bool {
             condition.zip(value).is_none_or(|(condition, value)| fit(condition, value))
         }
-        let command = |input: &Map<String, Value>| {
-            let command = input.get(COMMAND_FIELD).filter(|_| self.may_be_about_commands())?;
-            Some(command.as_str()?.to_owned())
+        let (places, nothing) = (OwnPlaces::default(), Map::new());
+        let example = ToolCall {
+            agent_kind: call.agent.as_deref().unwrap_or_default(),
+            cwd: call.cwd.as_deref().unwrap_or("/"),
+            folder: Folder::Claimed,
+            tool: call.tool.as_deref().unwrap_or(Tool::Command.name()),
+            input: call.input.as_ref().unwrap_or(&nothing),
+            places: &places,
         };
-        let fields_fit = |input: &Map<String, Value>| {
-            let cwd = call.cwd.as_deref().unwrap_or("/");
-            self.input.iter().all(|field| self.fits_field(field, input, cwd, syntax))
-                && command(input).is_none_or(|command| self.settles(&Script::read(&command), syntax))
+        // An example need not have a command, not even for a shell tool.
+        let command = || match (example.input.get(COMMAND_FIELD), self.stops()) {
+            (Some(command), _) if self.may_be_about_commands() => Some(Script::read(command.as_str()?)),
+            (_, true) if !example.runs_command() => carried::script(example.tool, example.input),
+            (Some(_) | None, _) => None,
+        };
+        let fields_fit = |_: &Map<String, Value>| {
+            self.input.iter().all(|field| self.fits_field(field, &example, syntax))
+                && command().is_none_or(|script| self.settles(&script, syntax))
         };
         fits(self.agent.as_ref(), call.agent.as_ref(), |agent, kind| agent == kind)
-            && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, tool| glob.matches(tool))
-            && fits(self.cwd.as_ref(), call.cwd.as_ref(), |glob, cwd| self.fits_folder(glob, cwd))
+            && fits(self.tool.as_ref(), call.tool.as_ref(), |glob, _| self.fits_tool(glob, &example))
+            && fits(self.cwd.as_ref(), call.cwd.as_ref(), |glob, _| self.fits_folder(glob, &example))
             && call.input.as_ref().is_none_or(fields_fit)
     }
 

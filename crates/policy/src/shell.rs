@@ -15,6 +15,7 @@ mod tree;
 mod words;
 
 pub use reach::own_words_before_code;
+pub(crate) use words::line;
 
 use literal::Literal;
 use reach::Budget;
@@ -113,6 +114,17 @@ impl Script {
             Ok(_) => Self::opaque(text, found, Opaque::Disputed),
             Err(why) => Self::opaque(text, found, why),
         }
+    }
+
+    /// Both scripts as one, which is plain only if both are.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self.plain = self.plain.and_then(|plain| Ok(format!("{plain} ; {}", other.plain?)));
+        if self.parts.len() > MOST_PARTS {
+            self.parts.truncate(MOST_PARTS);
+            self.plain = Err(Opaque::TooManyParts);
+        }
+        self
     }
 
     fn opaque(text: &str, mut found: tree::Found, why: Opaque) -> Self {

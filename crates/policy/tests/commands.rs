@@ -448,3 +448,75 @@ proptest! {
         }
     }
 }
+
+/// What rules that deny see through: options before a subcommand, the order of options, and programs that run others.
+#[test]
+fn a_denied_command_is_seen_in_whatever_way_it_is_run() {
+    let rule = |command: &str| json!({"command": command, "action": "deny"});
+    let file = json!({"auto_approve": ["*"], "rules": [rule("rm -rf *"), rule("git push*"), rule("kubectl delete *")]});
+    let policy = serde_json::from_value::<PolicyFile>(file).unwrap().check().unwrap();
+    let is_denied = |command: &str| {
+        let input = Map::from_iter([("command".to_owned(), Value::String(command.to_owned()))]);
+        let (places, folder) = (OwnPlaces::default(), Folder::Claimed);
+        let call =
+            ToolCall { agent_kind: "x", cwd: "/src", folder, tool: "Bash", input: &input, places: &places };
+        matches!(policy.decide(&call).action, Action::Deny { .. })
+    };
+    for command in [
+        "git -C . push",
+        "git -c a.b=c push",
+        "git --git-dir x push",
+        "git --git-dir=x --work-tree y -c a=b -C z --no-pager push -f",
+        "/usr/bin/git -C . push",
+        "git -c 1=1 -c 2=2 -c 3=3 -c 4=4 -c 5=5 -c 6=6 -c 7=7 -c 8=8 -c 9=9 -c 10=10 push",
+        "kubectl -n prod delete pod x",
+        "kubectl --context prod --namespace=x delete pod x",
+        "rm -fr x",
+        "rm -r -f x",
+        "rm -f -v -r x",
+        "rm x -rf",
+        "rm --force --recursive x",
+        "command rm -rf x",
+        "command -p rm -rf x",
+        "env rm -rf x",
+        "env -i A=1 rm -fr x",
+        "env -S 'rm -rf x'",
+        "env -iS 'rm -rf x'",
+        "env '--split-string=rm -rf x'",
+        "nice rm -rf x",
+        "nice -n 5 rm -rf x",
+        "nice -5 rm -rf x",
+        "prlimit --nofile=10 rm -rf x",
+        "prlimit --nofile 10 rm -rf x",
+        "setarch x86_64 rm -rf x",
+        "setarch x86_64 -R rm -rf x",
+        "setarch -R rm -rf x",
+        "linux64 rm -rf x",
+        "unshare -r rm -rf x",
+        "unshare --map-root-user rm -rf x",
+        "flock /tmp/l rm -rf x",
+        "flock /tmp/l -c 'rm -rf x'",
+        "flock -n /tmp/l --command 'rm -rf x'",
+        "script -c 'rm -rf x' /dev/null",
+        "script -qc 'rm -rf x' /dev/null",
+        "script '-crm -rf x'",
+        "script '--command=rm -rf x'",
+        "script -q /dev/null rm -rf x",
+        "systemd-run --user rm -rf x",
+        "systemd-run --user -p A=b --wait -- rm -rf x",
+        "systemd-run -u x --uid 5 rm -rf x",
+        "sudo -nu ada rm -rf x",
+        "watch -n 1 rm -rf x",
+        "ssh -p 22 host rm -rf x",
+        "ssh host 'cd x; rm -rf x'",
+        "nsenter -t 1 rm -rf x",
+        "env nice command git -C . push",
+        "systemd-run --user flock /tmp/l -c 'git -c a.b=c push'",
+    ] {
+        assert!(is_denied(command), "{command}");
+    }
+    for command in ["git -C . pull", "git -c push.default=x log", "rm -r x", "git rm -rf x", "echo rm -rf x"]
+    {
+        assert!(!is_denied(command), "{command}");
+    }
+}

@@ -34,6 +34,11 @@ pub struct Checked {
 }
 
 impl ListenArgs {
+    /// The file with the private key of the certificate.
+    pub fn secret(&self) -> Option<PathBuf> {
+        self.tls_key.clone()
+    }
+
     pub fn check(&self, home: &Home) -> anyhow::Result<Checked> {
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(tls::server(certificate, key)?),

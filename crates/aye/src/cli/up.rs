@@ -54,6 +54,7 @@ impl Up {
     pub async fn run(self, home: Home) -> Done {
         telemetry::start();
         let checked = self.listen.check(&home)?;
+        let home = home.with_secret(self.listen.secret());
         if self.install_service {
             service::install(&home, self.listen.listen, self.listen.arguments()?)?;
             return Ok(ExitCode::SUCCESS);

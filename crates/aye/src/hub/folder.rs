@@ -9,35 +9,46 @@ use aye_policy::Folder;
 /// The folder an agent is in, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentFolder {
-    /// None if the agent's word does not fit what is known.
-    folder: Option<String>,
-    /// Where its process works, as the system itself tells.
-    seen: Option<String>,
+    /// Where its process works, or else the first folder that it named.
+    known: String,
+    /// Whether `known` was read from the system.
+    is_seen: bool,
+    /// Every folder that it may be in, if its word does not fit what is known.
+    disputed: Option<Vec<String>>,
 }
 
 impl AgentFolder {
     /// `told` is the folder that was named with an ask.
     pub fn of(agent: &Profile, told: Option<&str>, processes: &AskingProcesses) -> Self {
         let seen = agent.process.and_then(|process| folder_of_process(process, processes));
-        let folder = seen.clone().unwrap_or_else(|| agent.first_cwd.clone());
-        let fits = told.is_none_or(|told| told == agent.cwd) && is_within(&agent.cwd, &folder);
-        Self { folder: fits.then_some(folder), seen }
+        let is_seen = seen.is_some();
+        let known = seen.unwrap_or_else(|| agent.first_cwd.clone());
+        let fits = told.is_none_or(|told| told == agent.cwd) && is_within(&agent.cwd, &known);
+        let disputed = || {
+            let named = [agent.cwd.as_str(), agent.first_cwd.as_str(), known.as_str()];
+            let mut folders: Vec<String> = named.into_iter().chain(told).map(str::to_owned).collect();
+            folders.retain(|folder| !folder.is_empty());
+            folders.sort();
+            folders.dedup();
+            folders
+        };
+        Self { disputed: (!fits).then(disputed), known, is_seen }
     }
 
     /// Whether `/proc` confirms the folder the agent reported.
     pub fn is_checked(&self) -> bool {
-        self.folder.is_some() && self.seen.is_some()
+        self.disputed.is_none() && self.is_seen
     }
 
     pub fn folder(&self) -> Folder<'_> {
-        self.folder.as_deref().map_or(Folder::Disputed, Folder::Known)
+        self.disputed.as_deref().map_or(Folder::Known(&self.known), Folder::Disputed)
     }
 
     /// The folders that relative names may start from.
     pub fn bases(&self, agent: &Profile) -> Vec<String> {
         let mut bases = vec![if agent.cwd.is_empty() { "/".to_owned() } else { agent.cwd.clone() }];
-        let known = self.seen.iter().chain(&self.folder).filter(|folder| !folder.is_empty());
-        bases.extend(known.cloned());
+        let others = self.disputed.iter().flatten().chain([&self.known]);
+        bases.extend(others.filter(|folder| !folder.is_empty()).cloned());
         bases.sort();
         bases.dedup();
         bases
@@ -78,7 +89,9 @@ mod tests {
         assert_eq!((told.folder(), told.is_checked()), (Folder::Known("/src/web"), false));
         assert_eq!(of(&profile("/src/web/sub", "/src/web"), None).folder(), Folder::Known("/src/web"));
         for elsewhere in ["/work", "/src", "/src/webs", "/src/web/../../work", "/src/web//x", ""] {
-            assert_eq!(of(&profile(elsewhere, "/src/web"), None).folder(), Folder::Disputed);
+            let told = of(&profile(elsewhere, "/src/web"), None);
+            let Folder::Disputed(folders) = told.folder() else { panic!("{elsewhere}: {told:?}") };
+            assert!(folders.contains(&"/src/web".to_owned()), "{elsewhere}: {folders:?}");
         }
     }
 
@@ -86,7 +99,8 @@ mod tests {
     fn a_folder_named_with_an_ask_must_be_the_one_that_is_registered() {
         let agent = profile("/src/web", "/src/web");
         assert_eq!(of(&agent, Some("/src/web")).folder(), Folder::Known("/src/web"));
-        assert_eq!(of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed);
+        let folders = ["/src/web".to_owned(), "/src/web/sub".to_owned()];
+        assert_eq!(of(&agent, Some("/src/web/sub")).folder(), Folder::Disputed(&folders));
     }
 
     #[cfg(target_os = "linux")]
@@ -99,7 +113,14 @@ mod tests {
         let at = |cwd: &str| of(&Profile { process, ..profile(cwd, cwd) }, None);
         assert_eq!((at(here).folder(), at(here).is_checked()), (Folder::Known(here), true));
         assert_eq!(at(&format!("{here}/below")).folder(), Folder::Known(here));
-        assert_eq!((at("/work").folder(), at("/work").is_checked()), (Folder::Disputed, false));
+        let mut folders = [here.to_owned(), "/work".to_owned()];
+        folders.sort();
+        assert_eq!((at("/work").folder(), at("/work").is_checked()), (Folder::Disputed(&folders), false));
+        for nothing in ["", "/tmp/..", "prod/.."] {
+            let told = at(nothing);
+            let Folder::Disputed(folders) = told.folder() else { panic!("{nothing}: {told:?}") };
+            assert!(folders.contains(&here.to_owned()), "{nothing}: {folders:?}");
+        }
         // The same number under another start is another process.
         let gone = Profile { process: Some((me, 1)), ..profile("/work", "/work") };
         assert!(!of(&gone, None).is_checked());

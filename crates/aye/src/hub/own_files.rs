@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -53,6 +53,21 @@ pub struct OwnFiles {
     at_once: LookAtOnce,
     queue: Arc<Queue>,
     patience: Duration,
+    places: Arc<CurrentPlaces>,
+}
+
+/// Our places as they were last named.
+#[derive(Default)]
+struct CurrentPlaces(RwLock<Arc<Places>>);
+
+impl CurrentPlaces {
+    fn get(&self) -> Arc<Places> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, places: Places) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(places);
+    }
 }
 
 /// What is to be looked at. Each look wakes one thread and no other.
@@ -102,10 +117,22 @@ impl Drop for OwnFiles {
 impl OwnFiles {
     /// `places` are our folders and files, as absolute paths.
     pub fn watch(places: Vec<PathBuf>) -> io::Result<Self> {
-        let places = Arc::new(Places::of(places));
-        let known = places.clone();
-        let at_once: LookAtOnce = Box::new(move |names, folders| known.why_asked_at_once(names, folders));
-        Self::with(at_once, move |names, folders| places.why_asked(&Disk::any(), names, folders))
+        let current = Arc::new(CurrentPlaces::default());
+        current.set(Places::of(places));
+        let known = current.clone();
+        let at_once: LookAtOnce =
+            Box::new(move |names, folders| known.get().why_asked_at_once(names, folders));
+        let known = current.clone();
+        let look =
+            move |names: &Names, folders: &[String]| known.get().why_asked(&Disk::any(), names, folders);
+        let mut files = Self::with(at_once, look)?;
+        files.places = current;
+        Ok(files)
+    }
+
+    /// Looks for these places from now on.
+    pub fn set_places(&self, places: Vec<PathBuf>) {
+        self.places.set(Places::of(places));
     }
 
     fn with(
@@ -117,7 +144,7 @@ impl OwnFiles {
             let (queue, look) = (queue.clone(), look.clone());
             std::thread::Builder::new().name("own files".into()).spawn(move || work(&queue, &*look))?;
         }
-        Ok(Self { at_once, queue, patience: PATIENCE })
+        Ok(Self { at_once, queue, patience: PATIENCE, places: Arc::default() })
     }
 
     /// Why a person must be asked, if one of these names leads to us or cannot be looked at. Relative names are meant
@@ -165,6 +192,7 @@ pub fn why_asked(places: Vec<PathBuf>, names: &Names, folder: &str) -> Option<St
 }
 
 /// Our folders and files, by name.
+#[derive(Default)]
 struct Places {
     ours: Vec<PathBuf>,
     /// Every folder that one of ours is in.

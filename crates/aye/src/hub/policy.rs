@@ -16,15 +16,16 @@ use tokio_util::sync::CancellationToken;
 const KEPT: &str = "The last working policy stays in force.";
 
 pub struct PolicyInForce {
+    home: Home,
     file: PathBuf,
-    /// The places of our own that no rule may open.
-    places: Arc<aye_policy::OwnPlaces>,
     loaded: RwLock<Loaded>,
 }
 
 #[derive(Clone)]
 struct Loaded {
     policy: Arc<Policy>,
+    /// The places of our own that no rule may open. The file names some of them.
+    places: Arc<aye_policy::OwnPlaces>,
     /// Of the file that was last read, whether or not it made sense.
     digest: Option<String>,
     trouble: Option<ConfigProblem>,
@@ -102,8 +103,8 @@ impl PolicyInForce {
                 (policy, Some(ConfigProblem { problem, meanwhile }))
             }
         };
-        let loaded = Loaded { policy: Arc::new(policy), digest, trouble };
-        Self { file: home.config(), places: Arc::new(home.places()), loaded: RwLock::new(loaded) }
+        let loaded = Loaded { policy: Arc::new(policy), places: Arc::new(home.places()), digest, trouble };
+        Self { file: home.config(), home: home.clone(), loaded: RwLock::new(loaded) }
     }
 
     fn loaded(&self) -> Loaded {
@@ -120,7 +121,7 @@ impl PolicyInForce {
     }
 
     pub fn places(&self) -> Arc<aye_policy::OwnPlaces> {
-        self.places.clone()
+        self.loaded().places
     }
 }
 
@@ -147,12 +148,16 @@ impl Hub {
         let read = Config::read(&self.inner.policy.file);
         let digest = read.digest.clone();
         let after = match usable(read, before.policy.asks_for_proof()) {
-            Ok(policy) => Loaded { policy: Arc::new(policy), digest, trouble: None },
+            Ok(policy) => {
+                let places = Arc::new(self.inner.policy.home.places());
+                self.inner.own_files.set_places(self.inner.policy.home.own_places());
+                Loaded { policy: Arc::new(policy), places, digest, trouble: None }
+            }
             Err(problem) => {
                 // Broken from the start, or only now.
                 let meanwhile = before.trouble.as_ref().map_or(KEPT, |trouble| trouble.meanwhile);
                 let trouble = Some(ConfigProblem { problem, meanwhile });
-                Loaded { policy: before.policy.clone(), digest, trouble }
+                Loaded { policy: before.policy.clone(), places: before.places.clone(), digest, trouble }
             }
         };
         let changes_nothing = after.trouble == before.trouble && after.policy == before.policy;

@@ -55,7 +55,7 @@ fn proof_of(policy: &Policy, ask: &Ask, answer: &Answer, kind: &str, places: &Ow
     let (tool, shown) = tool_and_input(&ask.body);
     let of = |input: &Map<String, Value>| {
         // A folder-bound allow rule does not waive the passkey: the folder is only what the agent claims.
-        let folder = Folder::Disputed;
+        let folder = Folder::Unproven;
         policy.decide(&ToolCall { agent_kind: kind, cwd: &ask.cwd, folder, tool: &tool, input, places }).proof
     };
     let edited: Option<Cow<Map<String, Value>>> = match answer {

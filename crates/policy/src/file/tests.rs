@@ -97,6 +97,11 @@ fn a_rule_that_cannot_mean_what_it_says_is_refused() {
         flaws(json!({"action": "allow", "tool": "Read", "command": "x"})),
         [Flaw::NotAShell { tool: "Read".into() }]
     );
+    assert_eq!(
+        flaws(json!({"action": "deny", "tool": "Read", "command": "x"})),
+        [Flaw::NotAShell { tool: "Read".into() }]
+    );
+    assert_eq!(flaws(json!({"action": "deny", "tool": "mcp__x__run", "command": "x"})), []);
     assert_eq!(flaws(json!({"action": "allow", "command": "x"})), []);
     assert_eq!(
         flaws(json!({"action": "allow", "tool": "B*", "input": {"command": "git *"}})),

@@ -109,9 +109,127 @@ fn a_rule_that_denies_all_commands_denies_even_what_is_none() {
 }
 
 #[test]
-fn a_rule_over_commands_says_nothing_of_other_tools() {
-    let policy = rules(json!([{"command": "*", "action": "deny"}, {"tool": "*", "action": "allow"}]));
-    assert_eq!(action(&policy, "Run", json!({"command": "x"})), Action::Allow);
+fn an_allow_rule_over_commands_says_nothing_of_other_tools() {
+    let policy = rules(json!([{"command": "x", "action": "allow"}]));
+    assert_eq!(action(&policy, "Run", json!({"command": "x"})), Action::Ask);
+    assert_eq!(action(&policy, "mine:execute", json!({"command": "x"})), Action::Ask);
+}
+
+#[test]
+fn rules_that_deny_or_ask_see_the_command_of_every_tool() {
+    let inputs = [
+        ("Bash", json!({"command": "rm -rf /srv"})),
+        ("Run", json!({"command": "rm -rf /srv"})),
+        ("mine:execute", json!({"command": "cd /srv && rm -rf x"})),
+        ("copilot:execute", json!({"command": ["bash", "-c", "rm -rf /srv"]})),
+        ("mcp__shell__run", json!({"command": "sudo rm -fr /srv"})),
+        ("mcp__shell__run", json!({"line": "rm -r -f /srv"})),
+        ("mcp__x__y", json!({"cmd": "rm", "args": ["-rf", "/srv"]})),
+        ("mcp__x__y", json!({"steps": [{"script": "rm -rf /srv"}]})),
+        ("Read", json!({"file_path": "/x", "command": "rm -rf /srv"})),
+        ("Unclear", json!({"title": "rm -rf /srv", "kind": "execute"})),
+        ("Unclear", json!({"title": "Clean up", "rawInput": {"command": "rm -rf /srv"}})),
+    ];
+    for rule in [
+        json!({"command": "rm -rf *", "action": "deny"}),
+        json!({"tool": "Bash", "command": "rm -rf *", "action": "deny"}),
+        json!({"tool": "Bash", "action": "deny"}),
+    ] {
+        let careless =
+            policy(json!({"auto_approve": ["*"], "rules": [rule, {"tool": "*", "action": "allow"}]}));
+        for (tool, input) in &inputs {
+            let found = action(&careless, tool, input.clone());
+            assert!(matches!(found, Action::Deny { .. }), "{rule}: {tool} {input}: {found:?}");
+        }
+        for (tool, input) in
+            [("Write", json!({"file_path": "/x", "content": "rm -rf x"})), ("Task", json!({}))]
+        {
+            assert_eq!(action(&careless, tool, input), Action::Allow, "{rule}: {tool}");
+        }
+    }
+    let asks = policy(json!({
+        "auto_approve": ["*"],
+        "rules": [{"tool": "Bash", "command": "git push*", "action": "ask", "proof": "passkey"}],
+    }));
+    for command in ["git push", "git -C . push", "x=push; git $x"] {
+        let decision = decide(&asks, "mine:execute", json!({"command": command}));
+        assert_eq!((decision.action, decision.proof), (Action::Ask, Proof::Passkey), "{command}");
+    }
+    let fine = decide(&asks, "mine:execute", json!({"command": "make"}));
+    assert_eq!((fine.action, fine.proof), (Action::Allow, Proof::None));
+}
+
+#[test]
+fn a_rule_for_a_tool_that_is_no_shell_comes_after_what_an_earlier_rule_might_have_missed() {
+    let denies = json!({"command": "rm *", "action": "deny"});
+    let allows = json!({"tool": "mcp__shell__*", "action": "allow"});
+    let run = |rules: Value, command: &str| {
+        action(&policy(json!({"rules": rules})), "mcp__shell__run", json!({"command": command}))
+    };
+    assert_eq!(run(json!([denies, allows]), "make; make install"), Action::Allow);
+    assert_eq!(run(json!([denies, allows]), "$(echo rm) x"), Action::Ask);
+    assert_eq!(run(json!([allows, denies]), "$(echo rm) x"), Action::Allow, "the first rule decides");
+    assert_eq!(run(json!([allows]), &"a;".repeat(100_000)), Action::Allow, "nobody looks for commands");
+}
+
+#[test]
+fn rules_that_deny_or_ask_count_in_every_folder_that_the_agent_may_be_in() {
+    let policy = policy(json!({"auto_approve": ["*"], "rules": [
+        {"cwd": "/work/prod/**", "command": "rm *", "action": "deny"},
+        {"cwd": "/work/prod", "tool": "Write", "action": "ask", "proof": "passkey"},
+        {"tool": "Read", "input": {"file_path": "/work/prod/keys/*"}, "action": "deny"},
+        {"command": "git log", "action": "allow"},
+    ]}));
+    let places = OwnPlaces::default();
+    let decide = |tool: &str, cwd: &str, folder: Folder, input: Value| {
+        let input = input.as_object().unwrap();
+        policy.decide(&ToolCall { agent_kind: "claude", cwd, folder, tool, input, places: &places })
+    };
+    let prod = ["/work/prod".to_owned()];
+    let rm = json!({"command": "rm x"});
+    for claim in ["/tmp", "/work/prod/..", "prod/..", "..", "", "/work/prod/sub", "/work/production"] {
+        for folder in [Folder::Disputed(&prod), Folder::Known("/work/prod")] {
+            assert!(
+                matches!(decide("Bash", claim, folder, rm.clone()).action, Action::Deny { .. }),
+                "{claim:?} {folder:?}"
+            );
+            let asked = decide("Write", claim, folder, json!({"file_path": "a"}));
+            assert_eq!((asked.action, asked.proof), (Action::Ask, Proof::Passkey), "{claim:?} {folder:?}");
+            let read = decide("Read", claim, folder, json!({"file_path": "keys/a"}));
+            assert!(matches!(read.action, Action::Deny { .. }), "{claim:?} {folder:?}");
+        }
+        // Nothing is allowed by a rule, and whoever allows it proves that they may.
+        for (tool, input) in [("Bash", json!({"command": "git log"})), ("Glob", json!({"pattern": "*.rs"}))] {
+            let asked = decide(tool, claim, Folder::Disputed(&prod), input);
+            assert_eq!((asked.action, asked.proof), (Action::Ask, Proof::Passkey), "{claim:?} {tool}");
+        }
+    }
+    assert!(matches!(
+        decide("Bash", "/work/prod", Folder::Disputed(&[]), rm.clone()).action,
+        Action::Deny { .. }
+    ));
+    let elsewhere = decide("Bash", "/tmp", Folder::Known("/tmp"), rm);
+    assert_eq!((elsewhere.action, elsewhere.proof), (Action::Allow, Proof::None));
+}
+
+#[test]
+fn an_agent_that_names_no_folder_may_be_in_any() {
+    let policy = policy(json!({"auto_approve": ["*"], "rules": [
+        {"name": "prod", "cwd": "/work/prod/**", "command": "rm *", "action": "deny"},
+        {"cwd": "/work/prod/**", "command": "git push*", "action": "ask", "proof": "passkey"},
+    ]}));
+    for (cwd, folder) in [("", Folder::Claimed), ("", Folder::Known("")), ("prod/..", Folder::Unproven)] {
+        let decide = |command: &str| {
+            let (places, input) = (OwnPlaces::default(), json!({ "command": command }));
+            let input = input.as_object().unwrap();
+            policy.decide(&ToolCall { agent_kind: "x", cwd, folder, tool: "Bash", input, places: &places })
+        };
+        let asked = decide("rm x");
+        assert_eq!((asked.action, asked.proof), (Action::Ask, Proof::Passkey));
+        assert_eq!(asked.because, "rule 1 (prod) is about `rm x` in a folder, and this agent names none");
+        assert_eq!(decide("git push").action, Action::Ask);
+        assert_eq!(decide("ls").action, Action::Allow);
+    }
 }
 
 #[test]
@@ -431,8 +549,10 @@ fn a_rule_for_a_folder_allows_nothing_where_the_agent_is_known_to_be_elsewhere()
     assert_eq!(action("Bash", "/work/a", Folder::Known("/work/a")), Action::Allow);
     assert_eq!(action("Bash", "/work/a/b", Folder::Known("/work/a")), Action::Allow);
     assert_eq!(action("Bash", "/work/a", Folder::Known("/")), Action::Ask);
-    assert_eq!(action("Bash", "/work/a", Folder::Disputed), Action::Ask);
-    assert_eq!(decide("Bash", "/work/a", Folder::Disputed).exactly, None, "grants are for a folder, too");
+    assert_eq!(action("Bash", "/work/a", Folder::Unproven), Action::Ask);
+    let disputed = Folder::Disputed(&[]);
+    assert_eq!(action("Bash", "/work/a", disputed), Action::Ask);
+    assert_eq!(decide("Bash", "/work/a", disputed).exactly, None, "grants are for a folder, too");
     assert!(decide("Bash", "/src/a", Folder::Known("/src/a")).exactly.is_some());
-    assert!(matches!(action("Write", "/src/a", Folder::Disputed), Action::Deny { .. }));
+    assert!(matches!(action("Write", "/src/a", disputed), Action::Deny { .. }));
 }

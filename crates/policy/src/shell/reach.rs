@@ -12,6 +12,18 @@ struct Wrapper {
     own_words: usize,
 }
 
+/// Options of git before its subcommand that take the next word as their value.
+const GIT_VALUED: [&str; 8] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--config-env",
+    "--super-prefix",
+    "--attr-source",
+];
+
 const fn wrapper(names: &'static [&'static str], valued: &'static str, own_words: usize) -> Wrapper {
     Wrapper { names, valued, own_words }
 }
@@ -32,8 +44,18 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["stdbuf"], "ioe", 0),
     wrapper(&["strace", "ltrace"], "aeEIoOpPsSuUX", 0),
     wrapper(&["timeout"], "ks", 1),
-    wrapper(&["flock"], "wE", 1),
-    wrapper(&["chroot", "taskset", "chrt", "repeat"], "", 1),
+    wrapper(&["flock", "script"], "wEtTIOBEmo", 1),
+    wrapper(&["chroot", "taskset", "chrt", "repeat", "faketime", "runcon", "gosu"], "", 1),
+    wrapper(&["prlimit"], "po", 0),
+    // The architecture may be left out.
+    wrapper(&["setarch"], "", 1),
+    wrapper(&["setarch", "linux32", "linux64", "i386", "x86_64", "uname26"], "", 0),
+    wrapper(&["unshare", "nsenter"], "SGRWtwl", 0),
+    wrapper(&["systemd-run", "run0"], "puEHMDg", 0),
+    wrapper(&["pkexec", "setpriv", "choom", "numactl", "dbus-run-session", "xvfb-run"], "upn", 0),
+    wrapper(&["valgrind", "unbuffer", "rlwrap", "fakeroot", "eatmydata", "caffeinate", "arch"], "", 0),
+    wrapper(&["watch"], "nq", 0),
+    wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1),
 ];
 
 const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
@@ -71,7 +93,6 @@ pub fn own_words_before_code(name: &str) -> Option<usize> {
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name));
     match wrapper {
         Some(wrapper) => Some(wrapper.own_words),
-        None if name == "ssh" => Some(1),
         None => (SHELLS.contains(&name) || INTERPRETERS.contains(&name)).then_some(0),
     }
 }
@@ -145,6 +166,11 @@ impl Reached<'_> {
         let texts = next_texts(&words);
         // A rule that denies `rm *` also means `/bin/rm`.
         let by_name = name(&words).map(|name| [&[name.to_owned()], &words[1..]].concat());
+        for short in by_name.iter().flat_map(|by_name| without_leading_options(by_name)) {
+            if self.budget.spend(short.len()) {
+                self.commands.push(short);
+            }
+        }
         self.commands.extend(by_name.filter(|by_name| *by_name != words));
         self.commands.push(words);
         for command in next {
@@ -174,10 +200,18 @@ fn next_commands(words: &[String]) -> Vec<Vec<String>> {
     if name == "find" || name == "fd" {
         return executed_by_find(words);
     }
-    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) else { return vec![] };
-    let command = |start: usize| words.get(start + wrapper.own_words..).filter(|rest| !rest.is_empty());
-    let starts = command_starts(words, wrapper.valued).into_iter();
-    let mut next: Vec<Vec<String>> = starts.filter_map(command).map(<[String]>::to_vec).collect();
+    let mut next: Vec<Vec<String>> = vec![];
+    for wrapper in WRAPPERS.iter().filter(|wrapper| wrapper.names.contains(&name)) {
+        for start in command_starts(words, wrapper.valued) {
+            let rest = words.get(start + wrapper.own_words..).unwrap_or_default();
+            // `setarch x86_64 -R rm x`: options may also come after a wrapper's own arguments.
+            let has_options = wrapper.own_words > 0 && rest.first().is_some_and(|word| word.starts_with('-'));
+            let further = if has_options { command_starts(&words[start..], wrapper.valued) } else { vec![] };
+            let skipped =
+                further.into_iter().filter_map(|at| words[start..].get(at + wrapper.own_words - 1..));
+            next.extend(skipped.chain([rest]).filter(|rest| !rest.is_empty()).map(<[String]>::to_vec));
+        }
+    }
     if name == "xargs" {
         // xargs appends what it reads, and `rm *` should match that there is an argument.
         next.iter_mut().for_each(|command| command.push("{}".to_owned()));
@@ -190,9 +224,12 @@ fn next_commands(words: &[String]) -> Vec<Vec<String>> {
 fn command_starts(words: &[String], valued: &str) -> Vec<usize> {
     let mut starts = vec![];
     let mut at = 1;
-    let mut after_long_option = false;
+    let mut may_be_value = false;
     while let Some(word) = words.get(at) {
         let is_long = word.starts_with("--") && word != "--";
+        // `sudo -nu ada rm x`
+        let ends_valued =
+            !is_long && word.len() > 2 && word.starts_with('-') && word.ends_with(|c| valued.contains(c));
         let takes_next =
             word.strip_prefix('-').is_some_and(|option| option.len() == 1 && valued.contains(option));
         if word == "--" {
@@ -200,14 +237,41 @@ fn command_starts(words: &[String], valued: &str) -> Vec<usize> {
             return starts;
         } else if !word.starts_with('-') && !is_assignment(word) {
             starts.push(at);
-            if !after_long_option || starts.len() == MOST_STARTS {
+            if !may_be_value || starts.len() == MOST_STARTS {
                 return starts;
             }
         }
         at += if takes_next { 2 } else { 1 };
-        after_long_option = is_long && !word.contains('=');
+        may_be_value = ends_valued || (is_long && !word.contains('='));
     }
     starts
+}
+
+/// `git -C x push` is a `git push`: the command without the options before its first argument. An option may take the
+/// next word as its value, so there can be several.
+fn without_leading_options(words: &[String]) -> Vec<Vec<String>> {
+    let is_option = |word: &String| word.len() > 1 && word.starts_with(['-', '+']);
+    let mut found = vec![];
+    let mut at = 1;
+    let mut may_be_value = false;
+    while let Some(word) = words.get(at) {
+        if words[0] == "git" && GIT_VALUED.contains(&word.as_str()) {
+            at += 2;
+            continue;
+        }
+        if word == "--" || !is_option(word) {
+            let start = at + usize::from(word == "--");
+            if start > 1 {
+                found.push([&words[..1], &words[start..]].concat());
+            }
+            if !may_be_value || word == "--" || found.len() == MOST_STARTS {
+                break;
+            }
+        }
+        may_be_value = is_option(word) && !word.contains('=');
+        at += 1;
+    }
+    found
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -236,19 +300,26 @@ fn next_texts(words: &[String]) -> Vec<String> {
     match name {
         "eval" | "watch" => vec![rest.join(" ")],
         "trap" => rest.iter().take(1).cloned().collect(),
-        "env" => rest.windows(2).filter(|pair| pair[0] == "-S").map(|pair| pair[1].clone()).collect(),
-        name if SHELLS.contains(&name) => given_by_option(rest),
+        "env" => given_by_option(rest, 'S', "--split-string"),
+        "flock" | "script" | "sg" | "capsh" => given_by_option(rest, 'c', "--command"),
+        "ssh" => next_commands(words).iter().map(|command| command.join(" ")).collect(),
+        name if SHELLS.contains(&name) => given_by_option(rest, 'c', "--command"),
         _ => vec![],
     }
 }
 
 /// `bash -lc TEXT`: the text is the first word after the option that is not an option. It could still be the value of
-/// another option, so the next word counts as well.
-fn given_by_option(words: &[String]) -> Vec<String> {
-    let has_c = |word: &String| {
-        word == "--command" || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+/// another option, so the next word counts as well. It may also be in the same word: `script -cTEXT`, `--command=TEXT`.
+fn given_by_option(words: &[String], short: char, long: &str) -> Vec<String> {
+    let is_short = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains(short);
+    let Some(at) = words.iter().position(|word| word.starts_with(long) || is_short(word)) else {
+        return vec![];
     };
-    let Some(at) = words.iter().position(has_c) else { return vec![] };
+    let same_word = match words[at].split_once('=').filter(|_| words[at].starts_with(long)) {
+        Some((_, text)) => Some(text),
+        None => words[at].split_once(short).map(|(_, text)| text).filter(|_| is_short(&words[at])),
+    };
     let operands = words[at + 1..].iter().filter(|word| !word.starts_with(['-', '+']));
-    operands.take(2).cloned().collect()
+    let same_word = same_word.filter(|text| !text.is_empty()).map(str::to_owned);
+    same_word.into_iter().chain(operands.take(2).cloned()).collect()
 }

@@ -240,7 +240,14 @@ impl Acp {
 
     fn asks_permission(&mut self, id: String, params: &Value) -> Meanings {
         let (Start { kind, cwd, places, .. }, asked) = (&self.start, &params["toolCall"]);
-        let options = Options::read(&params["options"], dialects::says_what_it_keeps(kind));
+        let options = match Options::read(&params["options"], dialects::says_what_it_keeps(kind)) {
+            Ok(options) => options,
+            // Without its options, it can only be cancelled.
+            Err(why) => {
+                let call = asked["toolCallId"].as_str().map(str::to_owned);
+                return self.asks(id, call, Err(why), Asking::Permission(Options::default()));
+            }
+        };
         let call = Call { kind, version: &self.version, cwd, asked, told: self.calls.of(asked) };
         let planned = Plan::of(kind, asked, cwd, places);
         let allowing = match &planned {

@@ -1,6 +1,10 @@
 //! What the agent offers as answers to a request. Exactly that can be answered, and nothing else.
 
+use aye_core::visible::{one_line, shorten};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const LONGEST_SHOWN: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasts {
@@ -22,8 +26,19 @@ pub struct Choice {
 pub struct Options(Vec<Choice>);
 
 impl Options {
-    /// `says_what_it_keeps`: whether the agent's words for what it would allow from then on say what that is.
-    pub fn read(options: &Value, says_what_it_keeps: bool) -> Self {
+    /// `says_what_it_keeps`: whether the agent's words for what it would allow from then on say what that is. Refused if two
+    /// options have one id: a reply names its option by the id alone, so a refusal could be taken for an approval.
+    pub fn read(options: &Value, says_what_it_keeps: bool) -> Result<Self, String> {
+        let all = options.as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut ids = BTreeSet::new();
+        if let Some(twice) =
+            all.iter().filter_map(|option| option["optionId"].as_str()).find(|id| !ids.insert(*id))
+        {
+            return Err(format!(
+                "two of its options have the id {:?}",
+                shorten(&one_line(twice), LONGEST_SHOWN)
+            ));
+        }
         let read = |option: &Value| {
             let (id, name) = (option["optionId"].as_str()?.to_owned(), option["name"].as_str()?.to_owned());
             let allows = match option["kind"].as_str()? {
@@ -37,7 +52,7 @@ impl Options {
             };
             Some(Choice { id, name, allows })
         };
-        Self(options.as_array().into_iter().flatten().filter_map(read).collect())
+        Ok(Self(all.iter().filter_map(read).collect()))
     }
 
     /// The first that allows for so long.
@@ -102,7 +117,7 @@ mod tests {
     fn what_the_agent_offers_can_be_picked_and_nothing_else() {
         let offered = |kinds: &[(&str, &str)]| {
             let option = |(n, (kind, name)): (usize, &(&str, &str))| json!({"optionId": format!("o{n}"), "kind": kind, "name": name});
-            Options::read(&kinds.iter().enumerate().map(option).collect(), true)
+            Options::read(&kinds.iter().enumerate().map(option).collect(), true).unwrap()
         };
         let picked = |choice: Option<&Choice>| choice.map(|choice| choice.id.clone());
         for (kinds, expected) in [
@@ -138,7 +153,23 @@ mod tests {
             &json!([{"optionId": "a", "kind": "allow_always", "name": "For this session"}]),
             false,
         );
-        assert_eq!(vague, Options::default());
+        assert_eq!(vague, Ok(Options::default()));
+    }
+
+    #[test]
+    fn options_that_share_an_id_are_refused_whatever_they_are() {
+        for kinds in [
+            ["allow_once", "reject_once"],
+            ["reject_once", "allow_once"],
+            ["allow_always", "reject_once"],
+            ["reject_always", "allow_once"],
+            ["allow_once", "allow_once"],
+            ["allow_once", "no_such_kind"],
+        ] {
+            let options = kinds.map(|kind| json!({"optionId": "a", "kind": kind, "name": kind}));
+            let refused = Options::read(&json!(options), true);
+            assert_eq!(refused, Err("two of its options have the id \"a\"".into()), "{kinds:?}");
+        }
     }
 
     #[test]
@@ -158,7 +189,7 @@ mod tests {
             ("Always", Lasts::Always),
         ] {
             let options = json!([{"optionId": "a", "kind": "allow_always", "name": name}]);
-            let options = Options::read(&options, true);
+            let options = Options::read(&options, true).unwrap();
             assert_eq!(options.0[0].allows, Some(lasts), "{name}");
         }
     }

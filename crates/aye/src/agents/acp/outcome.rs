@@ -211,7 +211,8 @@ mod tests {
                 option("cancel", "reject_once")
             ]),
             true,
-        );
+        )
+        .unwrap();
         let picked =
             |answer: Option<Answer>| plan(&options, answer.as_ref()).0["outcome"]["optionId"].clone();
         assert_eq!(picked(Some(Answer::Plan(PlanVerdict::Allow { plan: None }))), "proceed_once");

@@ -117,7 +117,7 @@ mod tests {
 
     fn scopes(asked: Value, offered: &[(&str, &str)]) -> Result<(String, Vec<Value>), String> {
         let option = |(kind, name): &(&str, &str)| json!({"optionId": name, "kind": kind, "name": name});
-        let options = Options::read(&offered.iter().map(option).collect(), true);
+        let options = Options::read(&offered.iter().map(option).collect(), true).unwrap();
         let cwd = Path::new("/src");
         let start = Start {
             kind: "mine".into(),

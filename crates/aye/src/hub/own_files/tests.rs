@@ -189,6 +189,7 @@ async fn a_file_system_that_does_not_answer_in_time_leaves_it_to_a_person() {
         at_once: Box::new(|_, _| None),
         queue: Arc::default(),
         patience: Duration::from_millis(10),
+        places: Arc::default(),
     };
     let names = Names { names: [Name { path: "x".into(), through: false }].into(), ..Names::default() };
     let why = hung.why_asked(names, vec!["/".into()]).await;

@@ -124,6 +124,31 @@ async fn questions_plans_and_our_own_files_always_go_to_a_person() {
 }
 
 #[tokio::test]
+async fn a_file_that_the_configuration_names_as_a_secret_is_ours_wherever_it_is() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = |name: &str| elsewhere.path().join(name);
+    for name in ["bot", "database", "other"] {
+        std::fs::write(secret(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink(secret("bot"), secret("link")).unwrap();
+    let bot = format!("[policy]\nauto_approve = [\"*\"]\n[telegram]\ntoken_file = {:?}\n", secret("bot"));
+    let desk = Desk::with_policy(&bot).await;
+    let is_open = async |key: &str, name: &str| {
+        let command = decision(&desk.run(key, &format!("cat {}", secret(name).display())).await) == "open";
+        let read = json!({"tool": "Read", "input": {"file_path": secret(name)}});
+        let read = decision(&desk.ask_for(&format!("{key}r"), Kind::Permission, read).await) == "open";
+        assert_eq!(command, read, "{name}");
+        command
+    };
+    assert!(is_open("1", "bot").await && is_open("2", "link").await);
+    assert!(!is_open("3", "database").await && !is_open("4", "other").await);
+    // What is named later is ours from then on.
+    desk.rewrite(&format!("{bot}[store]\npassword_file = {:?}\n", secret("database"))).await;
+    assert!(is_open("5", "bot").await && is_open("6", "link").await && is_open("7", "database").await);
+    assert!(!is_open("8", "other").await);
+}
+
+#[tokio::test]
 async fn the_same_ask_raised_again_keeps_the_decision_it_got() {
     let desk = Desk::with_policy(RULES).await;
     let first = desk.run("1", "cargo test").await;

@@ -139,7 +139,8 @@ fn question(question: &Question, can: &Can, number: Option<usize>) -> String {
             }
         }
         if let Some(preview) = &offer.preview {
-            for line in preview.lines() {
+            // Not `lines()`, which drops a carriage return.
+            for line in preview.strip_suffix('\n').unwrap_or(preview).split('\n') {
                 put(&mut out, format_args!("       {} {}", paint(DIM, "│"), visible(line)));
             }
         }
@@ -233,7 +234,7 @@ fn edits(out: &mut String, answer: &Answer) {
     match answer {
         Answer::Permission(Verdict::Allow { input: Some(input), .. }) => permission::edited(out, input),
         Answer::Plan(PlanVerdict::Allow { plan: Some(plan) }) => {
-            for line in plan.as_str().lines() {
+            for line in plan.as_str().split('\n') {
                 permission::behind_bar(out, Style::new(), &visible(line));
             }
         }

@@ -149,6 +149,10 @@ fn a_carriage_return_before_a_line_break_is_seen() {
     assert!(shown.contains("│ ls\\r\n│ rm -rf x\\r\n│ \n"), "{shown}");
     let shown = plain(&view(Kind::Plan, json!({"plan": "1. a\r\n2. b"})));
     assert!(shown.contains("1. a\\r\n2. b"), "{shown}");
+    let option = json!({"label": "A", "preview": "x\r\n\r\ny\r\n"});
+    let question = json!({"questions": [{"question": "Which?", "options": [option]}]});
+    let shown = plain(&view(Kind::Question, question));
+    assert!(shown.contains("│ x\\r\n       │ \\r\n       │ y\\r\n"), "{shown}");
 }
 
 #[test]
