@@ -43,7 +43,7 @@ fn a_file_is_shown_as_a_diff_before_it_changes_and_a_refusal_carries_words() {
     // Without words the turn goes on as well.
     let fetch = stage.answer(json!({"decision": "deny"}));
     assert_eq!(fetch["body"]["tool"], "WebFetch");
-    stage.told("call_4", "refused");
+    stage.told("call_4", "(no reason given)");
     for ask in [written, edited, refused, fetch] {
         stage.confirmed(&ask);
     }

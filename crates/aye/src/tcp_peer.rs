@@ -109,7 +109,8 @@ fn holds(process: &Path, socket: &str) -> bool {
     files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|target| target == Path::new(socket)))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::net::TcpListener;

@@ -148,7 +148,7 @@ impl Policy {
     fn conclude(&self, call: &ToolCall, script: Option<&Script>, judged: &[Judged]) -> Decision {
         let verb_of = |rule: &Rule| match rule.verb {
             Verb::Deny if is_for_some_folder(rule, call) => Verb::Ask,
-            verb => verb,
+            Verb::Allow | Verb::Ask | Verb::Deny => rule.verb,
         };
         let first = |verb: Verb| {
             judged.iter().find_map(|part| Some((part, part.rule.filter(|rule| verb_of(rule) == verb)?)))

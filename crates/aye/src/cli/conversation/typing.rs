@@ -363,7 +363,10 @@ mod tests {
         answer(&body, "allow session", json!({"decision": "allow", "scope": "session"}));
         answer(&body, "deny not now", json!({"decision": "deny", "message": "not now"}));
         answer(&body, "stop", json!({"decision": "deny", "interrupt": true}));
-        for line in ["y", "yes", "1", "allowed", "Allow!", "allow always", "allow session now"] {
+        for yes in ["y", "yes", "Y", "Yes"] {
+            answer(&body, yes, json!({"decision": "allow", "scope": "once"}));
+        }
+        for line in ["yes please", "yep", "1", "allowed", "Allow!", "allow always", "allow session now"] {
             is_unclear(&body, line);
         }
         assert_eq!(read("  ", &body), TypedLine::Nothing);
@@ -372,7 +375,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let hint = "Type allow, allow session, deny [why], or stop [why].";
-        assert_eq!(says("yes"), format!("“yes” neither allows nor denies this. {hint}"));
+        assert_eq!(says("yep"), format!("“yep” neither allows nor denies this. {hint}"));
         assert_eq!(says("allow always"), format!("“allow always” is not offered. {hint}"));
     }
 

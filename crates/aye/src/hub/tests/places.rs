@@ -35,7 +35,13 @@ async fn a_link_to_our_files_goes_to_a_person_whatever_it_is_called() {
     symlink(desk.ours(), path.join("notes")).unwrap();
     std::fs::hard_link(desk.ours().join("operator.token"), path.join("hard")).unwrap();
     std::fs::write(path.join("plain"), "").unwrap();
-    desk.works_in(path.to_str().unwrap()).await;
+    let (bot, cwd) = (agent("bot"), path.to_str().map(Into::into));
+    desk.hub.register(bot.clone(), Registration { cwd, ..Registration::default() }).await.unwrap();
+    let decided = async |key: String, tool: &str, input: &Value| {
+        let body = Body::decode(Kind::Permission, json!({ "tool": tool, "input": input })).unwrap();
+        let raise = Raise { agent: bot.clone(), body, ..raise("bot", &key, "-", None) };
+        decision(&desk.hub.raise(raise).await.unwrap().ask).to_owned()
+    };
     let mut keys = 0;
     let mut key = || {
         keys += 1;
@@ -58,7 +64,7 @@ async fn a_link_to_our_files_goes_to_a_person_whatever_it_is_called() {
         ("Bash", json!({"command": "cd / && cat x"})),
         ("mcp__files__read", json!({"paths": ["plain", "hard"]})),
     ] {
-        assert_eq!(desk.tool(&key(), tool, input.clone()).await, "open", "{tool} {input}");
+        assert_eq!(decided(key(), tool, &input).await, "open", "{tool} {input}");
     }
     for (tool, input) in [
         ("Read", json!({"file_path": "plain"})),
@@ -66,7 +72,7 @@ async fn a_link_to_our_files_goes_to_a_person_whatever_it_is_called() {
         ("Grep", json!({"pattern": "x"})),
         ("Bash", json!({"command": "cat plain && make new"})),
     ] {
-        assert_eq!(desk.tool(&key(), tool, input.clone()).await, "allow", "{tool} {input}");
+        assert_eq!(decided(key(), tool, &input).await, "allow", "{tool} {input}");
     }
 }
 

@@ -41,7 +41,7 @@ const MALFORMED: [&str; 12] = [
     "message_empty",
     "must be non-empty",
     "must be encoded in utf-8",
-    "unsupported parse_mode",
+    "unsupported parse",
     "entities_too",
     "entity_",
     "button_",
