@@ -61,7 +61,7 @@ pub fn program(variable: &str) -> PathBuf {
 pub static CLAUDE: Agent = Agent {
     kind: "claude",
     name: "Claude Code",
-    version: "2.1.325",
+    version: "2.1.327",
     set_up: |command, work, model| {
         command.env("AYE_CLAUDE", program("AYE_TEST_CLAUDE"));
         command.env("ANTHROPIC_BASE_URL", model).env("ANTHROPIC_API_KEY", "sk-ant-fake");
@@ -83,7 +83,7 @@ pub static CLAUDE: Agent = Agent {
 pub static CODEX: Agent = Agent {
     kind: "codex",
     name: "Codex",
-    version: "0.166.0",
+    version: "0.169.0",
     set_up: |command, work, model| {
         let home = work.join(".codex");
         std::fs::create_dir_all(&home).unwrap();

@@ -48,7 +48,7 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     };
-    program("claude", "echo '2.1.325 (Claude Code)'");
+    program("claude", "echo '2.1.327 (Claude Code)'");
     program("codex", "echo codex-cli 9.9.9");
     program("qwen", "exit 1");
     program("mine", "echo mine 0.3.1");
@@ -67,7 +67,7 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
     assert_eq!(
         agent("claude"),
         json!({"kind": "claude", "name": "Claude Code", "program": programs.path().join("claude"),
-            "version": "2.1.325", "tested": "2.1.325", "reached": ["driven", "hooks", "watched", "MCP"]})
+            "version": "2.1.327", "tested": "2.1.327", "reached": ["driven", "hooks", "watched", "MCP"]})
     );
     assert_eq!((&agent("codex")["version"], &agent("qwen")["version"]), (&json!("9.9.9"), &Value::Null));
     assert_eq!(agent("kimi")["program"], Value::Null);
@@ -79,8 +79,8 @@ fn doctor_lists_the_agents_that_are_here_with_their_versions_and_the_ways_to_the
     assert_eq!(found["agents"].as_array().unwrap().len(), 9, "known kinds are listed once");
     let words = printed(&look(&["doctor"]));
     for line in [
-        "Claude Code  2.1.325 (tested)                   driven, hooks, watched, MCP",
-        "Codex        9.9.9 (tested: 0.166.0)",
+        "Claude Code  2.1.327 (tested)                   driven, hooks, watched, MCP",
+        "Codex        9.9.9 (tested: 0.169.0)",
         "Qwen Code    version unknown (tested: 0.24.4)",
         "Kimi Code    not installed (tested: ",
         "mine         0.3.1 (not tested)                 driven over ACP",

@@ -78,7 +78,7 @@ pub const KNOWN_AGENTS: [KnownAgent; 7] = [
         variable: "AYE_CLAUDE",
         arguments: &[],
         modes: ProtocolName::ClaudeCode.modes(),
-        tested: "2.1.325",
+        tested: "2.1.327",
         ways: &[Way::Driven, Way::Hooks, Way::Watched, Way::Mcp],
     },
     KnownAgent {
@@ -88,7 +88,7 @@ pub const KNOWN_AGENTS: [KnownAgent; 7] = [
         variable: "AYE_CODEX",
         arguments: &[],
         modes: ProtocolName::Codex.modes(),
-        tested: "0.166.0",
+        tested: "0.169.0",
         ways: &[Way::Driven, Way::Joined, Way::Mcp],
     },
     KnownAgent {
