@@ -328,7 +328,9 @@ fn a_viewer_sees_and_does_not_answer() {
 #[test]
 fn a_frame_beyond_the_limit_ends_the_connection() {
     const LIMIT: usize = 256 * 1024;
-    let (hub, _, mut follower) = answering();
+    let (hub, _, _) = answering();
+    let mut follower = hub.follow("", &hub.token("operator"));
+    assert_eq!(follower.next()["type"], "snapshot");
     let in_own_words = json!({"questions": [{"question": "Why?", "free_text": true}]});
     let ask = hub.raise(&hub.agent("bot"), "bot", "own", "question", in_own_words);
     let mut other = hub.follow("", &hub.operator());

@@ -1,5 +1,6 @@
 //! What a Prometheus sees of a hub at work.
 
+use crate::support::socket::Stream;
 use crate::support::{Hub, eventually, saying, yes_or_no};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -8,7 +9,11 @@ use tungstenite::client::IntoClientRequest;
 
 /// The page as text; the harness reads JSON only.
 pub fn metrics(hub: &Hub, token: &str) -> String {
-    let mut stream = TcpStream::connect(&hub.address).unwrap();
+    // The operator's own token counts on the Unix socket only.
+    let mut stream = match token == hub.operator() {
+        true => Stream::Unix(hub.connect_unix()),
+        false => Stream::Tcp(hub.connect()),
+    };
     let head = format!("GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: {}\r\n", hub.address);
     stream.write_all(format!("{head}Authorization: Bearer {token}\r\n\r\n").as_bytes()).unwrap();
     let mut text = String::new();
@@ -63,7 +68,9 @@ fn who_follows_and_who_was_refused_is_counted() {
     let hub = Hub::start();
     shows(&hub, r#"aye_surfaces_connected{role="operator"} 0"#);
     let mut request = format!("ws://{}/api/ws", hub.address).into_client_request().unwrap();
-    request.headers_mut().insert("Authorization", format!("Bearer {}", hub.operator()).parse().unwrap());
+    request
+        .headers_mut()
+        .insert("Authorization", format!("Bearer {}", hub.token("operator")).parse().unwrap());
     let stream = TcpStream::connect(&hub.address).unwrap();
     let (socket, _) = tungstenite::client(request, stream).unwrap();
     shows(&hub, r#"aye_surfaces_connected{role="operator"} 1"#);

@@ -107,7 +107,7 @@ fn an_assertion_that_is_made_up_is_refused_whatever_it_looks_like() {
 #[test]
 fn the_link_for_the_first_passkey_is_given_over_the_unix_socket_alone() {
     let stage = Stage::new("");
-    let (hub, operator) = (&stage.hub, stage.hub.operator());
+    let (hub, operator) = (&stage.hub, stage.hub.token("operator"));
     let refused = hub.post("/api/passkeys/link", &operator, json!({}));
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert!(refused.body["error"].as_str().unwrap().contains("aye passkey add"));

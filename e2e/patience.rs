@@ -36,7 +36,7 @@ fn a_follower_that_never_reads_is_dropped_and_holds_nobody_up() {
     const FIRST: u64 = 5;
     const ASKS: u64 = 45;
     let hub = Hub::start();
-    let operator = hub.operator();
+    let operator = hub.token("operator");
     let mut reader = hub.follow("", &operator);
     assert_eq!(number(&reader.text()), 0);
     // Two who never read: one from the start, one who would have to catch up.

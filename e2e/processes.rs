@@ -56,7 +56,7 @@ fn stops_in_good_order_on(stop: Signal) {
     let path = format!("/api/asks/{}/resolution?wait=600", raised["id"].as_str().unwrap());
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {agent}\r\n\r\n");
     poll.write_all(head.as_bytes()).unwrap();
-    let mut socket = hub.websocket(&hub.operator(), "");
+    let mut socket = hub.websocket(&hub.token("operator"), "");
     let Message::Text(snapshot) = socket.read().unwrap() else { panic!("no snapshot") };
     assert!(snapshot.contains("snapshot"));
     let mut script = ask(&hub);
@@ -185,7 +185,7 @@ fn hub_that_dies_at(hub: &Hub, last_words: &'static str) -> String {
 fn a_script_that_has_printed_its_answer_succeeds_even_if_the_hub_dies_then() {
     let hub = Hub::start();
     let mut command = aye(&hub.home);
-    command.env("AYE_URL", hub_that_dies_at(&hub, "\"ended\"")).env("AYE_TOKEN", hub.operator());
+    command.env("AYE_URL", hub_that_dies_at(&hub, "\"ended\"")).env("AYE_TOKEN", hub.token("operator"));
     let script = ask_with(command);
     assert_eq!(hub.answer(&hub.open_ask(), saying("yes")).status, 200);
     assert_eq!(exit_code_and_words(script), (Some(0), "yes\n".into(), String::new()));
@@ -195,7 +195,7 @@ fn a_script_that_has_printed_its_answer_succeeds_even_if_the_hub_dies_then() {
 fn ctrl_c_ends_a_script_that_tries_in_vain_to_raise_its_ask() {
     let hub = Hub::start();
     let mut command = aye(&hub.home);
-    command.env("AYE_URL", hub_that_dies_at(&hub, "POST /api/asks")).env("AYE_TOKEN", hub.operator());
+    command.env("AYE_URL", hub_that_dies_at(&hub, "POST /api/asks")).env("AYE_TOKEN", hub.token("operator"));
     let script = ask_with(command);
     eventually("the script to announce itself", || {
         let agents = hub.get("/api/agents", &hub.operator()).body;
@@ -212,7 +212,7 @@ fn a_question_that_cannot_be_taken_back_is_said() {
     let hub = Hub::start();
     let near = hub_that_dies_at(&hub, "/resolution");
     let mut command = aye(&hub.home);
-    command.env("AYE_URL", &near).env("AYE_TOKEN", hub.operator());
+    command.env("AYE_URL", &near).env("AYE_TOKEN", hub.token("operator"));
     let script = ask_with(command);
     let address = near.trim_start_matches("http://");
     eventually("the script to wait for its answer", || TcpStream::connect(address).err());
@@ -334,7 +334,7 @@ fn logs_and_secrets(level: &str) -> (String, Vec<String>, Vec<&'static str>) {
     command.stderr(File::create(dir.path().join("log")).unwrap());
     let mut hub = Hub::start_with(command, home);
 
-    let (operator, agent) = (hub.operator(), hub.agent("a1"));
+    let (operator, agent) = (hub.token("operator"), hub.agent("a1"));
     let made = hub.post("/api/tokens", &operator, json!({"role": "viewer", "name": "display"}));
     let viewer = made.body["token"].as_str().unwrap().to_owned();
     let wrong = format!("aye_wrong_{}", "5ec7e7".repeat(10));

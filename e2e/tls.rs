@@ -40,8 +40,11 @@ impl Hub {
         self.address.rsplit_once(':').unwrap().1
     }
 
+    /// A token for the network; the one in `operator.token` is for the Unix socket.
     fn operator(&self) -> String {
-        std::fs::read_to_string(self.home.join("operator.token")).unwrap().trim().to_owned()
+        let made = aye(&self.home).args(["token", "create", "--role", "operator"]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
 
     fn connect(&self) -> TcpStream {

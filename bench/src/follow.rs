@@ -29,10 +29,11 @@ pub struct Seen {
     pub answered: HashMap<String, u64>,
 }
 
-/// Follows with `count` clients until the hub closes them. Blocks; `ready` counts those with a snapshot.
+/// Follows with `count` clients, who share the tokens, until the hub closes them. Blocks; `ready` counts those with a
+/// snapshot.
 pub fn follow(
     address: &str,
-    token: &str,
+    tokens: &[String],
     count: usize,
     epoch: Instant,
     ready: &Arc<AtomicUsize>,
@@ -42,7 +43,8 @@ pub fn follow(
         let mut clients = JoinSet::new();
         for i in 0..count {
             let keep = if i == 0 { WHOLE } else { BEGINNING };
-            let (address, token, ready) = (address.to_owned(), token.to_owned(), ready.clone());
+            let token = tokens[i % tokens.len()].clone();
+            let (address, ready) = (address.to_owned(), ready.clone());
             clients.spawn(async move { client(&address, &token, keep, epoch, &ready).await });
         }
         let mut seen = Vec::new();

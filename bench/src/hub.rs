@@ -13,6 +13,7 @@ pub struct Hub {
     pub operator: String,
     /// From the start of the process to its first line.
     pub started_in: Duration,
+    program: PathBuf,
     home: PathBuf,
     child: Child,
 }
@@ -35,9 +36,21 @@ impl Hub {
         let address = address.to_owned();
         // The sign-in link comes next; a hub whose output nobody reads must not be stopped by it.
         lines.next().context("no sign-in link")??;
-        let operator = fs::read_to_string(home.join("operator.token"))?.trim().to_owned();
         let socket = home.join("aye.sock");
-        Ok(Self { address, socket, operator, started_in, home: home.to_owned(), child })
+        let (program, home, operator) = (program.to_owned(), home.to_owned(), String::new());
+        // Made before anything can fail, so that the hub ends with it.
+        let mut hub = Self { address, socket, operator, started_in, program, home, child };
+        hub.operator = hub.token("operator")?;
+        Ok(hub)
+    }
+
+    /// A new token for the network; the one in `operator.token` counts on the Unix socket only.
+    pub fn token(&self, role: &str) -> anyhow::Result<String> {
+        let mut command = Command::new(&self.program);
+        command.args(["token", "create", "--role", role]).env("AYE_HOME", &self.home);
+        let made = command.env_remove("AYE_URL").env_remove("AYE_TOKEN").output()?;
+        ensure!(made.status.success(), "no token: {}", String::from_utf8_lossy(&made.stderr));
+        Ok(String::from_utf8(made.stdout)?.trim().to_owned())
     }
 
     pub fn database(&self) -> PathBuf {

@@ -23,6 +23,8 @@ pub struct Sizes {
 }
 
 const ANSWERING: usize = 64;
+/// A token may open 256.
+const SOCKETS_OF_A_TOKEN: usize = 200;
 const RAISING: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -38,9 +40,11 @@ pub async fn measure(hub: Hub, sizes: &Sizes, report: &mut Report) -> anyhow::Re
     let open = agents.raise_many(&hub, sizes.asks).await?;
 
     let (epoch, ready) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
-    let (address, token, count) = (hub.address.clone(), hub.operator.clone(), sizes.clients);
+    let (address, count) = (hub.address.clone(), sizes.clients);
+    let tokens = (0..count.div_ceil(SOCKETS_OF_A_TOKEN)).map(|_| hub.token("operator"));
+    let tokens = tokens.collect::<anyhow::Result<Vec<_>>>()?;
     let counted = ready.clone();
-    let followers = std::thread::spawn(move || follow(&address, &token, count, epoch, &counted));
+    let followers = std::thread::spawn(move || follow(&address, &tokens, count, epoch, &counted));
     while ready.load(Ordering::SeqCst) < count {
         ensure!(epoch.elapsed() < PATIENCE, "only {} snapshots came", ready.load(Ordering::SeqCst));
         ensure!(!followers.is_finished(), "the followers ended early");

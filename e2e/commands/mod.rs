@@ -153,7 +153,7 @@ fn a_hub_elsewhere_is_reached_by_its_url_and_token() {
         command.envs(token.map(|token| ("AYE_TOKEN", token))).output().unwrap()
     };
     assert_eq!(
-        all_of(&there(Some(&hub.operator()))),
+        all_of(&there(Some(&hub.token("operator")))),
         (Some(0), "Nothing to answer right now.\n".into(), String::new())
     );
     assert_eq!(complained(&there(None)), "aye: AYE_URL is set, so AYE_TOKEN must be too\n");

@@ -45,7 +45,7 @@ fn a_foreign_host_is_refused_before_anything_else_is_looked_at() {
 #[test]
 fn the_host_must_stand_there_once_and_agree_with_the_address_asked_for() {
     let hub = Hub::start();
-    let (here, token) = (&hub.address, hub.operator());
+    let (here, token) = (&hub.address, hub.token("operator"));
     let get = |target: &str, version: &str, hosts: &[&str]| {
         let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
         let request = format!(

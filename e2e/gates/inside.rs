@@ -1,6 +1,7 @@
 //! What runs inside an agent never acts for a person.
 
-use crate::support::{Hub, eventually, path_of, saying, yes_or_no};
+use crate::support::terminal::Terminal;
+use crate::support::{Hub, eventually, path_of, saying, try_call, yes_or_no};
 use serde_json::json;
 
 /// Makes the test's own process the agent's, so that everything it does happens inside the agent.
@@ -65,8 +66,8 @@ fn a_socket_opened_before_the_agent_was_known_is_no_operator_afterwards() {
 #[test]
 fn an_agent_that_declares_itself_ended_is_no_operator_while_its_process_lives() {
     let hub = Hub::start();
-    let bot = become_the_agent(&hub, "bot");
     let other = hub.agent("other");
+    let bot = become_the_agent(&hub, "bot");
     let ask = hub.raise(&other, "other", "k", "question", yes_or_no());
     hub.register(&bot, "bot", json!({"state": "ended"}));
     let call = json!({"answer": saying("yes"), "digest": ask["digest"]});
@@ -102,8 +103,8 @@ fn a_process_named_over_tcp_is_nobodys() {
 #[test]
 fn what_runs_inside_an_agent_gets_no_token_of_another() {
     let hub = Hub::start();
-    let bot = become_the_agent(&hub, "bot");
     let other = hub.agent("other");
+    let bot = become_the_agent(&hub, "bot");
     hub.register(&other, "other", json!({}));
     let hand_out = |agent: &str| hub.call_unix("POST", &format!("/api/agents/{agent}/token"), "", json!({}));
     assert_eq!(hand_out("bot").body, json!({"token": bot}));
@@ -147,4 +148,73 @@ fn a_command_inside_an_agent_is_refused_and_the_same_outside_is_not() {
     let answered = eventually("the answer", || Some(hub.ask(&ask)).filter(|ask| ask["state"] == "answered"));
     assert_eq!(answered["answer"], saying("yes"));
     assert_eq!(answered["by"], json!({"name": hub.person(), "surface": "terminal"}));
+}
+
+/// Over TCP nobody sees which process calls, so the token that every process of the person can read does not count there.
+#[test]
+fn the_operators_file_is_no_token_over_tcp() {
+    let hub = Hub::start();
+    let bot = hub.agent("bot");
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    let bearer = format!("Bearer {}", hub.operator());
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let answer = json!({"answer": saying("yes"), "digest": ask["digest"]}).to_string();
+    let calls = [
+        ("POST", path_of(&ask, "/answer"), Some(answer.as_bytes())),
+        ("POST", "/api/tokens".to_owned(), Some(br#"{"role": "operator"}"#.as_slice())),
+        ("POST", "/api/sign-in-links".to_owned(), Some(b"{}".as_slice())),
+        ("GET", "/api/asks".to_owned(), None),
+        ("GET", "/api/me".to_owned(), None),
+        ("GET", "/api/ws".to_owned(), None),
+    ];
+    let why = "the token in operator.token is accepted on the Unix socket only; for the network, make one with `aye token create`";
+    for (method, path, body) in calls {
+        let refused = try_call(&hub.address, method, &path, &headers, body).unwrap();
+        assert_eq!((refused.status, refused.body), (401, json!({"error": why})), "{path}");
+    }
+    assert_eq!(hub.ask(&ask), ask);
+    // One that the person made counts there, and the file's on the socket.
+    let made = hub.aye(&["token", "create", "--role", "operator"]);
+    let made = String::from_utf8(made.stdout).unwrap();
+    let bearer = format!("Bearer {}", made.trim());
+    let headers = [("Authorization", bearer.as_str()), headers[1]];
+    let answered =
+        try_call(&hub.address, "POST", &path_of(&ask, "/answer"), &headers, Some(answer.as_bytes())).unwrap();
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    assert!(hub.aye(&["list"]).status.success());
+}
+
+/// A shell within a shell, as people have after `bash`, and the terminal around it: nothing below may call them an agent.
+#[test]
+fn a_program_in_a_persons_shell_cannot_make_that_shell_an_agent() {
+    let (hub, dir, terminal) = (Hub::start(), tempfile::tempdir().unwrap(), Terminal::default());
+    let bot = hub.agent("bot");
+    let ask = hub.raise(&bot, "bot", "k", "question", yes_or_no());
+    let rogue = hub.agent("rogue");
+    let socket = aye::home::Home::at(&hub.home).socket();
+    let name = dir.path().join("name");
+    // Names every process above itself, nearest first.
+    let script = format!(
+        "pid=$PPID\nwhile [ $pid -gt 1 ]; do\n\
+         curl -sS --unix-socket '{}' -X PUT -H 'Authorization: Bearer {rogue}' -H 'Content-Type: application/json' \
+         -d \"{{\\\"pid\\\":$pid}}\" http://localhost/api/agents/rogue >/dev/null\n\
+         pid=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2)\ndone\necho all \"named\"\n",
+        socket.display()
+    );
+    std::fs::write(&name, script).unwrap();
+    terminal.start("bash", &["--norc"], |command| {
+        command
+            .env("AYE_HOME", &hub.home)
+            .env_remove("AYE_URL")
+            .env_remove("AYE_TOKEN")
+            .env("PS1", "outer> ");
+    });
+    terminal.sees("outer>");
+    terminal.type_line("PS1='inner> ' bash --norc");
+    terminal.sees("\ninner>");
+    terminal.type_line(&format!("sh {}", name.display()));
+    terminal.sees("all named");
+    let (id, aye) = (ask["id"].as_str().unwrap(), env!("CARGO_BIN_EXE_aye"));
+    terminal.type_line(&format!("{aye} answer {id} yes"));
+    hub.once(&ask, "the person's answer", |ask| ask["state"] == "answered");
 }

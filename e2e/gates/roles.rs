@@ -68,7 +68,7 @@ fn a_token_in_the_query_is_no_token() {
 #[test]
 fn things_that_only_look_like_a_token_are_refused() {
     let hub = Hub::start();
-    let token = hub.operator();
+    let token = hub.token("operator");
     let (id, secret) = token.strip_prefix("aye_").unwrap().split_once('_').unwrap();
     let wrong = [
         String::new(),

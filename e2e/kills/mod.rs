@@ -204,7 +204,7 @@ struct Tokens {
 
 impl Tokens {
     fn made_by(hub: &Hub) -> Self {
-        let operator = hub.operator();
+        let operator = hub.token("operator");
         let answerer = |name: String| {
             let made = hub.post("/api/tokens", &operator, json!({"role": "operator", "name": name}));
             (name, made.body["token"].as_str().unwrap().to_owned())

@@ -2,7 +2,7 @@
 
 use super::{Hub, PATIENCE};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use tungstenite::client::client_with_config;
@@ -12,7 +12,38 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::{Error, HandshakeError, Message, WebSocket};
 
-pub struct Follower<S = TcpStream> {
+/// Either way to the hub.
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Unix(stream) => stream.flush(),
+        }
+    }
+}
+
+pub struct Follower<S = Stream> {
     socket: WebSocket<S>,
 }
 
@@ -25,7 +56,11 @@ impl Hub {
 
     /// An upgrade with exactly these headers beside those that make it one, or the status it got instead.
     pub fn try_follow(&self, query: &str, headers: &[(&str, &str)]) -> Result<Follower, u16> {
-        upgrade(self.connect(), &self.address, query, headers)
+        let stream = match self.has_owners_token(headers) {
+            true => Stream::Unix(self.connect_unix()),
+            false => Stream::Tcp(self.connect()),
+        };
+        upgrade(stream, &self.address, query, headers)
     }
 
     pub fn follow_unix(&self, token: &str) -> Follower<UnixStream> {
@@ -63,7 +98,10 @@ fn upgrade<S: Read + Write>(
 impl Follower {
     /// By which the other end of this connection can be told from all others.
     pub fn port(&self) -> u16 {
-        self.socket.get_ref().local_addr().unwrap().port()
+        match self.socket.get_ref() {
+            Stream::Tcp(stream) => stream.local_addr().unwrap().port(),
+            Stream::Unix(_) => panic!("a Unix socket has no port"),
+        }
     }
 }
 

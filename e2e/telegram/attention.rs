@@ -29,7 +29,7 @@ fn an_ask_that_stays_open_is_called_to_mind_once() {
 
 /// Whether the hub thinks that somebody is there who could answer.
 pub fn operators(phone: &Phone) -> bool {
-    let mut stream = phone.hub.connect();
+    let mut stream = phone.hub.connect_unix();
     let head = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", phone.hub.address);
     write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", phone.hub.operator()).unwrap();
     let mut page = String::new();

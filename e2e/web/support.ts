@@ -2,6 +2,7 @@
 
 import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { spawn, type ChildProcess } from 'node:child_process';
+import { request } from 'node:http';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, extname, join } from 'node:path';
@@ -101,11 +102,22 @@ export class Hub {
   }
 
   async call<T = Body>(method: string, path: string, token: string, body?: Body): Promise<{ status: number; body: T }> {
-    const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
+    const headers: Record<string, string> = { Authorization: `Bearer ${token}`, Connection: 'close' };
     if (body) headers['Content-Type'] = 'application/json';
-    const reply = await fetch(this.address + path, { method, headers, body: body && JSON.stringify(body) });
-    const text = await reply.text();
-    return { status: reply.status, body: (text ? JSON.parse(text) : null) as T };
+    // The operator's own token counts on the Unix socket only.
+    const { hostname, port } = new URL(this.address);
+    const target = token === this.operator() ? { socketPath: join(this.home, 'aye.sock') } : { hostname, port };
+    return await new Promise((resolve, reject) => {
+      const call = request({ ...target, method, path, headers }, (reply) => {
+        let text = '';
+        reply.setEncoding('utf8');
+        reply.on('data', (piece: string) => (text += piece));
+        reply.on('end', () => resolve({ status: reply.statusCode ?? 0, body: (text ? JSON.parse(text) : null) as T }));
+        reply.on('error', reject);
+      });
+      call.on('error', reject);
+      call.end(body && JSON.stringify(body));
+    });
   }
 
   async agent(id: string, profile: Body = {}): Promise<Agent> {

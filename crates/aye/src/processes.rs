@@ -12,7 +12,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"];
+const SHELLS: [&str; 17] = [
+    "sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox", "mksh", "rbash", "yash", "csh", "tcsh",
+    "nu", "elvish", "xonsh", "pwsh",
+];
 
 /// What this machine is called.
 pub fn host() -> String {

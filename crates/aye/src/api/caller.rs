@@ -188,7 +188,11 @@ async fn identify(app: &App, peer: Option<Peer>, headers: &HeaderMap) -> Result<
         Some(token) => {
             let credential = app.hub.credential(token).await?;
             let credential = credential.filter(|credential| credential.session.is_none());
-            (credential.ok_or_else(|| wrong(app, peer))?, None)
+            let credential = credential.ok_or_else(|| wrong(app, peer))?;
+            if credential.is_owners() && !matches!(peer, Some(Peer::Unix { .. })) {
+                return Err(for_the_socket_only());
+            }
+            (credential, None)
         }
         None => {
             let credential = session(app, headers).await?;
@@ -223,6 +227,15 @@ async fn session(app: &App, headers: &HeaderMap) -> Result<Credential, Failure> 
         })
     };
     app.hub.credential(token).await?.filter(at_home).ok_or_else(not_valid)
+}
+
+/// Only on the Unix socket is it seen which process calls, and so whether that runs inside an agent.
+fn for_the_socket_only() -> Failure {
+    Failure::new(
+        StatusCode::UNAUTHORIZED,
+        "the token in operator.token is accepted on the Unix socket only; \
+         for the network, make one with `aye token create`",
+    )
 }
 
 fn not_valid() -> Failure {

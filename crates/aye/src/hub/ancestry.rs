@@ -52,7 +52,7 @@ fn line_to_the_first(pid: u32) -> Option<Vec<(u32, u64)>> {
 ///
 /// Whoever names a process makes everything below it an agent's, so that nothing there may answer. A hook has to
 /// name the program that called it, which is above itself; but neither what the hub itself runs in nor a shell
-/// that a person types into is an agent, nor is anything above that shell.
+/// that a person types into is an agent, nor is anything above such a shell: a terminal, a tmux server, a login.
 fn way_up(caller: u32, pid: u32) -> Option<Vec<(u32, u64)>> {
     let mut way = ancestors(caller);
     let end = way.iter().position(|(ancestor, _)| *ancestor == pid)?;
@@ -60,14 +60,32 @@ fn way_up(caller: u32, pid: u32) -> Option<Vec<(u32, u64)>> {
     let is_ours =
         || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == getuid().as_raw());
     let holds_the_hub = || is_below(std::process::id(), pid);
-    let has_a_person = || way.iter().any(|(pid, _)| is_typed_into(*pid));
+    let has_a_person = || way.iter().any(|(pid, _)| is_typed_into(*pid)) || is_above_a_person(pid);
     let fits = caller == pid || (is_ours() && !holds_the_hub() && !has_a_person());
     fits.then_some(way)
 }
 
-/// Whether this is a shell that leads a terminal's session.
+/// Tells whether a person types into this shell: it leads a terminal's session, or was started in one without anything to run.
 fn is_typed_into(pid: u32) -> bool {
-    Stat::of(pid).is_some_and(|stat| stat.is_shell() && stat.session() == Some(pid) && stat.has_terminal())
+    let is_interactive = |stat: &Stat| stat.session() == Some(pid) || has_nothing_to_run(pid);
+    Stat::of(pid).is_some_and(|stat| stat.is_shell() && stat.has_terminal() && is_interactive(&stat))
+}
+
+/// Tells whether a shell's arguments name neither a script nor a command, as those of `bash` within `bash` do not.
+fn has_nothing_to_run(pid: u32) -> bool {
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut arguments = arguments.split(|byte| *byte == 0).filter(|argument| !argument.is_empty());
+    let is_plain_option = |argument: &[u8]| {
+        argument.starts_with(b"--") || (argument.starts_with(b"-") && !argument.contains(&b'c'))
+    };
+    arguments.next().is_some() && arguments.all(is_plain_option)
+}
+
+/// Tells whether a shell that a person types into runs below this process. Where processes cannot be listed, one may.
+fn is_above_a_person(pid: u32) -> bool {
+    let Ok(listed) = std::fs::read_dir("/proc") else { return true };
+    let mut all = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    all.any(|other| other != pid && is_typed_into(other) && is_below(other, pid))
 }
 
 /// Whether a process runs inside another, or is the same.
