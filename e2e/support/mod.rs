@@ -149,7 +149,7 @@ impl Hub {
         }
     }
 
-    /// Whether these headers carry the token that counts on the Unix socket only.
+    /// Tells whether these headers carry the token that counts on the Unix socket only.
     fn has_owners_token(&self, headers: &[(&str, &str)]) -> bool {
         let Ok(token) = std::fs::read_to_string(self.home.join("operator.token")) else { return false };
         headers.iter().any(|(name, value)| {
