@@ -4,7 +4,7 @@
 mod tests;
 
 use super::outcome::{permit, told_as_result, unanswered};
-use super::receipts::{Expected, judge};
+use super::receipts::{Expected, Fate, judge};
 use super::sub_agents::SubAgents;
 use super::translate;
 use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit_line};
@@ -333,7 +333,7 @@ impl ClaudeCode {
             sub_agent: None,
         });
         let shows = self.expected.remove(&call).map(|expected| {
-            let (receipt, evidence) = judge(&expected, result, detail);
+            let (receipt, evidence) = judge(&expected, result, detail, Fate::by_words(result), None);
             Meaning::Shows { call, receipt, evidence }
         });
         [Some(ended), shows].into_iter().flatten().collect()

@@ -24,22 +24,61 @@ pub enum Expected {
     Refused { message: String, interrupt: bool },
 }
 
+/// What a result says about the tool call: it ran, it was refused, or neither can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Ran,
+    Refused,
+    Unknown,
+}
+
+impl Fate {
+    /// Reads the sentence for the model. Only for results that have no structured field about it.
+    pub fn by_words(result: &ToolResult) -> Self {
+        match result.is_error {
+            false => Fate::Ran,
+            true if is_refusal(&result.text) => Fate::Refused,
+            true if FAILURES.iter().any(|failure| starts_like(&result.text, failure)) => Fate::Ran,
+            true => Fate::Unknown,
+        }
+    }
+}
+
 /// How the agent begins a refusal of its own; a result like this means that our approval was not what counted.
-const REFUSALS: [&str; 5] = [
+const REFUSALS: [&str; 8] = [
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
+    REFUSED_TO_SUB_AGENT,
+    "Permission for this action",
+    "Permission for this command was denied",
     "Permission to use",
     "Tool permission request failed",
     "Tool permission stream closed before response received",
 ];
+/// The same to a sub-agent, which goes on with its turn.
+pub const REFUSED_TO_SUB_AGENT: &str = "Permission for this tool use was denied";
+/// How the failure of a tool that ran begins.
+const FAILURES: [&str; 2] = ["Exit code ", "<tool_use_error>"];
 /// How it begins to say that the turn was ended.
 const INTERRUPTED: &str = "[Request interrupted by user";
 /// How it begins to tell the model of a reply to all of its questions.
 const RESPONDED: &str = "The user responded: ";
 
-/// What a result says of our answer, and on what grounds. `detail` is the structured part beside it.
-pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -> (Receipt, String) {
+/// What a result says of our answer, and on what grounds. `detail` is the structured part beside it, `feedback`
+/// what the person wrote with a refusal.
+pub fn judge(
+    expected: &Expected,
+    result: &ToolResult,
+    detail: Option<&Value>,
+    fate: Fate,
+    feedback: Option<&str>,
+) -> (Receipt, String) {
     let seen = || format!("the agent's transcript shows: {}", excerpt(&result.text));
+    // A result that matches nothing known is no proof of either.
+    let otherwise = || match fate {
+        Fate::Ran | Fate::Refused => (Receipt::Disputed, seen()),
+        Fate::Unknown => (Receipt::Unknown, seen()),
+    };
     let answers = |same: &dyn Fn(&Map<String, Value>) -> bool| match detail
         .and_then(|detail| detail.get("answers"))
         .and_then(Value::as_object)
@@ -49,7 +88,7 @@ pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -
             let theirs = excerpt(&Value::Object(theirs.clone()).to_string());
             (Receipt::Disputed, format!("the agent's transcript shows other answers: {theirs}"))
         }
-        None => (Receipt::Disputed, seen()),
+        None => otherwise(),
     };
     match expected {
         Expected::Answers(ours) => answers(&|theirs| same_answers(ours, theirs)),
@@ -59,25 +98,23 @@ pub fn judge(expected: &Expected, result: &ToolResult, detail: Option<&Value>) -
             };
             !result.is_error && ours.iter().all(says)
         }),
-        Expected::Declined if result.is_error => (Receipt::Confirmed, "declined in the transcript".into()),
+        Expected::Declined if fate == Fate::Refused => {
+            (Receipt::Confirmed, "declined in the transcript".into())
+        }
         Expected::Words(words) if !result.is_error && same_words(words, &result.text, detail) => {
             (Receipt::Confirmed, "our words in the transcript".into())
         }
-        Expected::Allowed if !(result.is_error && is_refusal(&result.text)) => {
-            (Receipt::Confirmed, "a result in the transcript".into())
-        }
-        Expected::Refused { message, .. } if result.is_error && is_ours(message, &result.text) => {
+        Expected::Allowed if fate == Fate::Ran => (Receipt::Confirmed, "a result in the transcript".into()),
+        Expected::Refused { message, .. } if result.is_error && is_ours(message, result, fate, feedback) => {
             (Receipt::Confirmed, "our message in the transcript".into())
         }
         // The turn was ended together with the refusal, and the agent says so in words of its own.
         Expected::Refused { interrupt: true, .. }
-            if result.is_error && (is_refusal(&result.text) || result.text.starts_with(INTERRUPTED)) =>
+            if result.is_error && (fate == Fate::Refused || result.text.starts_with(INTERRUPTED)) =>
         {
             (Receipt::Confirmed, "the refusal in the transcript".into())
         }
-        Expected::Declined | Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => {
-            (Receipt::Disputed, seen())
-        }
+        Expected::Declined | Expected::Words(_) | Expected::Allowed | Expected::Refused { .. } => otherwise(),
     }
 }
 
@@ -92,13 +129,20 @@ fn same_words(ours: &str, text: &str, detail: Option<&Value>) -> bool {
     theirs.trim() == ours.trim() || (structured.is_none() && text.trim() == ours.trim())
 }
 
-/// A short message may be in any output by chance, so it counts alone or beside words of refusal.
-fn is_ours(message: &str, text: &str) -> bool {
-    text.trim() == message.trim() || (is_refusal(text) && text.contains(message))
+/// A short message may be in any output by chance, so it counts alone or beside a refusal.
+fn is_ours(message: &str, result: &ToolResult, fate: Fate, feedback: Option<&str>) -> bool {
+    let message = message.trim();
+    feedback.is_some_and(|words| words.trim() == message)
+        || result.text.trim() == message
+        || (fate == Fate::Refused && result.text.contains(message))
 }
 
-pub fn is_refusal(text: &str) -> bool {
+fn is_refusal(text: &str) -> bool {
     REFUSALS.iter().any(|refusal| text.starts_with(refusal))
+}
+
+fn starts_like(text: &str, beginning: &str) -> bool {
+    text.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
 }
 
 /// Evidence is for people to read, and nobody approves by it, so it may be cut.
@@ -114,7 +158,21 @@ mod tests {
 
     fn judged(expected: Expected, text: &str, is_error: bool, detail: Option<Value>) -> Receipt {
         let result = ToolResult { tool_use_id: "t".into(), text: text.into(), is_error, images: Vec::new() };
-        judge(&expected, &result, detail.as_ref()).0
+        judge(&expected, &result, detail.as_ref(), Fate::by_words(&result), None).0
+    }
+
+    const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+
+    #[test]
+    fn what_matches_nothing_known_neither_confirms_nor_disputes() {
+        for expected in [
+            Expected::Allowed,
+            Expected::Declined,
+            Expected::Refused { message: "no".into(), interrupt: false },
+            Expected::Refused { message: "no".into(), interrupt: true },
+        ] {
+            assert_eq!(judged(expected, "a sentence from next year", true, None), Receipt::Unknown);
+        }
     }
 
     fn answers(value: Value) -> Expected {
@@ -134,7 +192,8 @@ mod tests {
             Receipt::Disputed
         );
         assert_eq!(judged(ours(), "SQLite", false, detail(json!({}))), Receipt::Disputed);
-        assert_eq!(judged(ours(), "SQLite", true, None), Receipt::Disputed);
+        assert_eq!(judged(ours(), REJECTED, true, None), Receipt::Disputed);
+        assert_eq!(judged(ours(), "SQLite", true, None), Receipt::Unknown);
         let forms = vec!["a, b".to_owned(), "\"a, b\"".to_owned()];
         let typed =
             || Expected::Typed(vec![("One?".into(), vec!["a".into()]), ("Many?".into(), forms.clone())]);
@@ -148,7 +207,7 @@ mod tests {
             assert_eq!(judged(typed(), "words", is_error, detail(theirs.clone())), expected, "{theirs}");
         }
         assert_eq!(judged(typed(), "a, b", false, None), Receipt::Disputed);
-        assert_eq!(judged(Expected::Declined, "rejected", true, None), Receipt::Confirmed);
+        assert_eq!(judged(Expected::Declined, REJECTED, true, None), Receipt::Confirmed);
         assert_eq!(judged(Expected::Declined, "a", false, detail(json!({"One?": "a"}))), Receipt::Disputed);
     }
 
@@ -178,7 +237,8 @@ mod tests {
         assert_eq!(judged(words("no"), "The user responded: no", false, None), Receipt::Confirmed);
         assert_eq!(judged(words("no"), "The user responded: not now", false, None), Receipt::Disputed);
         assert_eq!(judged(words("no"), "no", false, None), Receipt::Confirmed);
-        assert_eq!(judged(words("no"), "no", true, None), Receipt::Disputed);
+        assert_eq!(judged(words("no"), REJECTED, true, None), Receipt::Disputed);
+        assert_eq!(judged(words("no"), "no", true, None), Receipt::Unknown);
         let detail = |response: &str| Some(json!({"answers": {}, "response": response}));
         assert_eq!(judged(words("no"), "as they said", false, detail("no")), Receipt::Confirmed);
         assert_eq!(judged(words("no"), "The user responded: no", false, detail("yes")), Receipt::Disputed);
@@ -209,7 +269,9 @@ mod tests {
         let refused = || Expected::Refused { message: "no".into(), interrupt: false };
         let ran = "Everything up-to-date, nothing to do";
         assert_eq!(judged(refused(), ran, false, None), Receipt::Disputed);
-        assert_eq!(judged(refused(), ran, true, None), Receipt::Disputed);
+        let failed = format!("Exit code 1\n{ran}");
+        assert_eq!(judged(refused(), &failed, true, None), Receipt::Disputed);
+        assert_eq!(judged(refused(), ran, true, None), Receipt::Unknown);
         assert_eq!(judged(refused(), "no", false, None), Receipt::Disputed);
         assert_eq!(judged(refused(), "no", true, None), Receipt::Confirmed);
     }

@@ -1,7 +1,7 @@
 //! What a transcript shows of a tool call that returned: what the agent got, who decided it, and, as an answer, what
 //! was said in the terminal. Hooks and watchers read it here alike.
 
-use super::super::receipts::{Expected, excerpt, is_refusal, judge};
+use super::super::receipts::{Expected, Fate, REFUSED_TO_SUB_AGENT, excerpt, judge};
 use super::super::wire::ToolResult;
 use super::line;
 use aye_core::{Answer, Body, Question, Receipt};
@@ -13,6 +13,7 @@ pub struct Returned {
     pub result: ToolResult,
     /// The structured part beside the result.
     pub detail: Option<Value>,
+    fate: Fate,
     decider: DecidedBy,
     /// For how long the person allowed it, as far as that is told.
     scope: &'static str,
@@ -24,6 +25,8 @@ pub struct Returned {
 enum DecidedBy {
     Hook,
     Terminal,
+    /// A rule, a mode or another hook of the agent.
+    Agent,
     /// Older versions do not tell.
     Unknown,
 }
@@ -37,23 +40,45 @@ pub struct Beside {
     pub feedback: Option<String>,
 }
 
+impl Beside {
+    /// Reads the structured fields; none where there are none, as in older versions.
+    fn fate(&self) -> Option<Fate> {
+        match (self.decision["decision"].as_str(), self.denial.as_deref()) {
+            // What was allowed may still be interrupted while it runs.
+            (Some("accept"), None | Some("interrupted" | "cancelled")) => Some(Fate::Ran),
+            (_, Some("user-rejected" | "permission-rule")) => Some(Fate::Refused),
+            (_, Some(kind)) if kind.starts_with("automode-") => Some(Fate::Refused),
+            // Ended with its turn, or a kind from a newer version.
+            (_, Some(_)) => Some(Fate::Unknown),
+            (Some("reject"), None) => Some(Fate::Refused),
+            (_, None) => None,
+        }
+    }
+}
+
 impl Returned {
     pub fn new(result: ToolResult, beside: &Beside) -> Self {
         let source = beside.decision["source"].as_str();
         let decider = match source {
             Some("hook") => DecidedBy::Hook,
             Some(source) if source.starts_with("user") => DecidedBy::Terminal,
-            _ if beside.denial.as_deref() == Some("user-rejected") => DecidedBy::Terminal,
-            _ => DecidedBy::Unknown,
+            _ => match beside.denial.as_deref() {
+                Some("user-rejected") => DecidedBy::Terminal,
+                Some("permission-rule") => DecidedBy::Agent,
+                Some(kind) if kind.starts_with("automode-") => DecidedBy::Agent,
+                _ => DecidedBy::Unknown,
+            },
         };
+        let fate = beside.fate().unwrap_or_else(|| Fate::by_words(&result));
         let scope = match (beside.decision["grantScope"].as_str(), source) {
             (Some("session"), _) => "session",
             (Some("always"), _) | (_, Some("user_permanent")) => "always",
             _ => "once",
         };
-        let said = || Some(result.text.split_once("the user said:\n")?.1.to_owned());
-        let feedback = beside.feedback.clone().or_else(said);
-        Self { result, detail: beside.detail.clone(), decider, scope, feedback }
+        // To sub-agents it begins a sentence, with a capital letter.
+        let said = || Some(result.text.split_once("he user said:\n")?.1.to_owned());
+        let feedback = beside.feedback.clone().or_else(|| said().filter(|_| fate == Fate::Refused));
+        Self { result, detail: beside.detail.clone(), fate, decider, scope, feedback }
     }
 
     /// The result of this call, if this line of the transcript is it.
@@ -66,13 +91,17 @@ impl Returned {
         self.detail.as_ref()?["answers"].as_object()
     }
 
-    fn is_refused(&self) -> bool {
-        self.result.is_error && is_refusal(&self.result.text)
-    }
-
     /// Whether the person ended the turn with it and the agent now waits for a prompt.
     pub fn ends_turn(&self) -> bool {
-        self.decider == DecidedBy::Terminal && self.is_refused() && self.feedback.is_none()
+        self.decider == DecidedBy::Terminal
+            && self.fate == Fate::Refused
+            && self.feedback.is_none()
+            && !self.result.text.starts_with(REFUSED_TO_SUB_AGENT)
+    }
+
+    /// What the result says of our answer, and on what grounds.
+    pub fn judge(&self, expected: &Expected) -> (Receipt, String) {
+        judge(expected, &self.result, self.detail.as_ref(), self.fate, self.feedback.as_deref())
     }
 
     /// The answer that was given in the terminal, where it can be told.
@@ -83,8 +112,14 @@ impl Returned {
             }
             refusal
         };
+        // What cannot be told, and what no person decided, is nobody's answer.
+        let is_refused = match (self.fate, self.decider) {
+            (Fate::Unknown, _) | (Fate::Refused, DecidedBy::Agent) => return None,
+            (fate, _) => fate == Fate::Refused,
+        };
         let answer = match body {
-            Body::Question(_) if self.result.is_error => refused(json!({ "skip": true })),
+            Body::Question(_) if is_refused => refused(json!({ "skip": true })),
+            Body::Question(_) | Body::Plan(_) if self.result.is_error && !is_refused => return None,
             Body::Question(questions) => match self.answers().filter(|answers| !answers.is_empty()) {
                 Some(answers) => {
                     let choices = questions.questions.iter().map(|question| self.choice(question, answers));
@@ -92,7 +127,7 @@ impl Returned {
                 }
                 None => json!({ "response": self.detail.as_ref()?["response"].as_str()? }),
             },
-            Body::Permission(_) if self.is_refused() => {
+            Body::Permission(_) if is_refused => {
                 refused(json!({ "decision": "deny", "interrupt": self.ends_turn() }))
             }
             Body::Permission(_) => {
@@ -103,7 +138,7 @@ impl Returned {
                     Err(_) => json!({ "decision": "allow", "scope": "once" }),
                 }
             }
-            Body::Plan(_) if self.result.is_error => refused(json!({ "decision": "deny" })),
+            Body::Plan(_) if is_refused => refused(json!({ "decision": "deny" })),
             Body::Plan(_) => {
                 let mut allowed = json!({ "decision": "allow" });
                 if let Some(detail) = self.detail.as_ref().filter(|detail| detail["planWasEdited"] == true) {
@@ -117,7 +152,7 @@ impl Returned {
 
     /// What became of an answer of ours, and on what grounds.
     pub fn receipt(&self, body: &Body, expected: &Expected, edited: bool) -> (Receipt, String) {
-        let (receipt, evidence) = judge(expected, &self.result, self.detail.as_ref());
+        let (receipt, evidence) = self.judge(expected);
         let superseded = || {
             let shown =
                 self.answer(body).map_or_else(|| self.result.text.clone(), |answer| answer.to_string());
@@ -126,7 +161,9 @@ impl Returned {
         match (receipt, self.decider) {
             // The same decision, but not on what the person had changed.
             (Receipt::Confirmed, DecidedBy::Terminal) if edited => superseded(),
-            (Receipt::Confirmed, _) | (_, DecidedBy::Hook) => (receipt, evidence),
+            (Receipt::Confirmed | Receipt::Unknown, _) | (_, DecidedBy::Hook | DecidedBy::Agent) => {
+                (receipt, evidence)
+            }
             (_, DecidedBy::Terminal) => superseded(),
             (_, DecidedBy::Unknown) if self.answer(body).is_some() => superseded(),
             (_, DecidedBy::Unknown) => (receipt, evidence),
@@ -308,6 +345,68 @@ mod tests {
             json!({"decision": "deny", "interrupt": false, "message": "use rm"})
         );
         assert!(!with_words.ends_turn());
+    }
+
+    const DENIED: &str = "Permission for this tool use was denied. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file).";
+
+    /// Every kind of refusal and cancellation, with the structured fields and, where versions have none, by words.
+    #[test]
+    fn refusals_are_told_by_their_fields_and_are_never_taken_for_an_approval() {
+        let kind = |kind: &str| json!({ "toolDenialKind": kind });
+        let refusal = |interrupt: bool| Some(json!({"decision": "deny", "interrupt": interrupt}));
+        let with_words = Some(json!({"decision": "deny", "interrupt": false, "message": "use rm"}));
+        let mut said = kind("user-rejected");
+        said["userFeedback"] = "use rm".into();
+        let (new, sub_agent) = ("a sentence from next year", format!("{DENIED} Try a different approach"));
+        let to_sub_agent = format!("{DENIED} The user said:\nuse rm");
+        let accepted = json!({"toolDenialKind": "interrupted", "permissionDecision": {"decision": "accept"}});
+        let rejected = json!({"permissionDecision": {"decision": "reject", "source": "user_reject"}});
+        for (text, beside, expected) in [
+            (REJECTED, kind("user-rejected"), refusal(true)),
+            (new, kind("user-rejected"), refusal(true)),
+            (new, rejected, refusal(true)),
+            (new, said, with_words.clone()),
+            (&sub_agent, kind("user-rejected"), refusal(false)),
+            (&sub_agent, json!({}), refusal(false)),
+            (&to_sub_agent, json!({}), with_words),
+            // Refused by nobody who was asked.
+            (new, kind("permission-rule"), None),
+            (new, kind("automode-blocked"), None),
+            (new, kind("automode-unavailable"), None),
+            // Whether these ran cannot be told, except that one was allowed before.
+            ("[Request interrupted by user for tool use]", kind("interrupted"), None),
+            ("[Request interrupted by user for tool use]", json!({}), None),
+            (new, kind("cancelled"), None),
+            (new, kind("from-next-year"), None),
+            (new, json!({}), None),
+            (new, accepted, Some(json!({"decision": "allow", "scope": "once"}))),
+        ] {
+            let result = json!({"content": text, "is_error": true});
+            let returned = shown(result, json!("Error: x"), beside.clone());
+            assert_eq!(returned.answer(&permission()), expected, "{text} {beside}");
+        }
+    }
+
+    #[test]
+    fn our_refusal_of_a_sub_agent_is_confirmed_and_what_nobody_knows_is_unknown() {
+        let refused = |message: &str| Expected::Refused { message: message.into(), interrupt: false };
+        let receipt = |text: &str, beside: Value, expected: &Expected| {
+            let shown = shown(json!({"content": text, "is_error": true}), Value::Null, beside);
+            shown.receipt(&permission(), expected, false).0
+        };
+        let said = format!("{DENIED} The user said:\nnot today");
+        assert_eq!(receipt(&said, json!({}), &refused("not today")), Receipt::Confirmed);
+        let fields = json!({"toolDenialKind": "user-rejected", "userFeedback": "not today"});
+        assert_eq!(receipt("new words", fields, &refused("not today")), Receipt::Confirmed);
+        let typed = Expected::Refused { message: "x".into(), interrupt: true };
+        let fields = json!({"toolDenialKind": "user-rejected"});
+        assert_eq!(receipt(DENIED, fields.clone(), &typed), Receipt::Confirmed);
+        assert_eq!(receipt(DENIED, fields, &Expected::Allowed), Receipt::Superseded);
+        let cancelled = json!({"toolDenialKind": "cancelled"});
+        for expected in [Expected::Allowed, refused("not today")] {
+            assert_eq!(receipt("new words", json!({}), &expected), Receipt::Unknown);
+            assert_eq!(receipt("new words", cancelled.clone(), &expected), Receipt::Unknown);
+        }
     }
 
     #[test]

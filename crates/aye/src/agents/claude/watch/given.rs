@@ -1,6 +1,6 @@
 //! What became of an answer that was typed, by what the transcript shows.
 
-use crate::agents::claude::receipts::{Expected, excerpt, judge};
+use crate::agents::claude::receipts::{Expected, excerpt};
 use crate::agents::claude::transcript::pending::Closed;
 use aye_core::Receipt;
 use serde_json::json;
@@ -10,8 +10,8 @@ pub fn receipt(expected: &Expected, closed: &Closed, submitted: bool) -> (Receip
     let Closed::Returned(returned) = closed else {
         return (Receipt::Superseded, "the session went on without an answer".into());
     };
-    match (judge(expected, &returned.result, returned.detail.as_ref()), submitted) {
-        ((Receipt::Confirmed, evidence), _) => (Receipt::Confirmed, evidence),
+    match (returned.judge(expected), submitted) {
+        ((receipt @ (Receipt::Confirmed | Receipt::Unknown), evidence), _) => (receipt, evidence),
         ((_, evidence), true) => (Receipt::Disputed, evidence),
         ((_, _), false) => {
             let shown = returned.answers().map(|answers| json!(answers).to_string());
@@ -41,5 +41,9 @@ mod tests {
         assert_eq!((told(&ours, true), told(&ours, false)), (Receipt::Confirmed, Receipt::Confirmed));
         assert_eq!((told(&theirs, true), told(&theirs, false)), (Receipt::Disputed, Receipt::Superseded));
         assert_eq!(told(&Closed::PassedOver, true), Receipt::Superseded);
+        let result =
+            ToolResult { tool_use_id: "t".into(), text: "new".into(), is_error: true, images: Vec::new() };
+        let new = Closed::Returned(Box::new(Returned::new(result, &Beside::default())));
+        assert_eq!((told(&new, true), told(&new, false)), (Receipt::Unknown, Receipt::Unknown));
     }
 }
