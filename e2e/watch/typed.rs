@@ -26,6 +26,16 @@ fn one_question_is_answered_by_an_option_and_by_free_text() {
 
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn the_command_that_answers_waits_for_the_proof() {
+    let stage = Stage::asking(vec![which_database("toolu_1")]);
+    let id = stage.ask()["id"].as_str().unwrap().to_owned();
+    let said = stage.hub.aye(&["answer", &id, "SQLite"]);
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("Confirmed"), "{said}");
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn several_questions_are_answered_together_and_reviewed() {
     let questions = [
         question("One?", false, &["x", "y"]),

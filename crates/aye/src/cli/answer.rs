@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for the agent to take an answer. What it is allowed to do may take longer than anybody waits.
 const MOMENT: Duration = Duration::from_secs(3);
+/// How long to wait for the proof of an answer that was typed into a terminal: until then its receipt is `unknown`.
+const PROOF_MOMENT: Duration = Duration::from_secs(6);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Answer a request.
@@ -238,10 +240,13 @@ impl Answer {
 
 /// The request once its answer has arrived, or as it is a moment later.
 async fn became(client: &Client, mut latest: AskView) -> AskView {
-    let is_under_way =
-        |ask: &AskView| matches!(ask.status.receipt, Some(Receipt::Pending | Receipt::Delivered));
-    let until = Instant::now() + MOMENT;
-    while is_under_way(&latest) && Instant::now() < until {
+    let start = Instant::now();
+    let patience = |ask: &AskView| match ask.status.receipt {
+        Some(Receipt::Pending | Receipt::Delivered) => MOMENT,
+        Some(Receipt::Unknown) => PROOF_MOMENT,
+        Some(_) | None => Duration::ZERO,
+    };
+    while start.elapsed() < patience(&latest) {
         tokio::time::sleep(LOOK_AGAIN).await;
         // It is recorded, whatever else fails.
         let Ok(now) = client.call(&calls::ASK, latest.id.as_str(), &(), &(), Try::Once).await else { break };
