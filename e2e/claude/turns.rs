@@ -119,11 +119,11 @@ fn as_soon_as_the_last_one_leaves_a_request_is_refused_if_people_chose_so_and_th
 fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
     let task =
         json!({"description": "look around", "prompt": "touch it", "subagent_type": "general-purpose"});
-    let story = Story::new(vec![
-        vec![tool("toolu_t", "Task", task)],
-        vec![tool("toolu_s", "Bash", bash("touch by-a-sub-agent"))],
-        vec![text("The sub-agent is done.")],
-    ]);
+    // The agent goes on while its sub-agent works.
+    let story = Story::with(
+        Model::scripted(vec![vec![tool("toolu_t", "Task", task)]])
+            .with_sub_agents("touch it", vec![vec![tool("toolu_s", "Bash", bash("touch by-a-sub-agent"))]]),
+    );
     let run = story.run(&[]);
     let ask = story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     assert_eq!(ask["sub_agent"], "general-purpose: look around", "{ask}");

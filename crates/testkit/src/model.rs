@@ -23,6 +23,8 @@ pub struct Model {
 #[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Step<ModelAct>>>,
+    /// The prompt of sub-agents, and what is said to them.
+    below: Mutex<Option<(String, VecDeque<Step<ModelAct>>)>>,
     heard: Mutex<Vec<Value>>,
     /// How many pauses may be passed.
     released: Mutex<usize>,
@@ -58,6 +60,14 @@ impl Model {
             }
         });
         Self { url, shared }
+    }
+
+    /// The same with steps of their own for sub-agents that are given this prompt, in the order in which they ask.
+    #[must_use]
+    pub fn with_sub_agents(self, prompt: &str, steps: Vec<Vec<Value>>) -> Self {
+        let steps = steps.into_iter().map(Step::Blocks).collect();
+        *self.shared.below.lock().unwrap() = Some((prompt.to_owned(), steps));
+        self
     }
 
     /// Lets a message that pauses go on.
@@ -96,6 +106,17 @@ impl Model {
     }
 }
 
+impl Shared {
+    fn next(&self, asked: &Value) -> Option<Step<ModelAct>> {
+        if let Some((prompt, steps)) = self.below.lock().unwrap().as_mut()
+            && asked["messages"][0].to_string().contains(prompt.as_str())
+        {
+            return steps.pop_front();
+        }
+        self.script.lock().unwrap().pop_front()
+    }
+}
+
 const EVENTS_FOLLOW: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
 
 fn reply(mut stream: TcpStream, shared: &Shared) {
@@ -110,7 +131,7 @@ fn reply(mut stream: TcpStream, shared: &Shared) {
         Step::Blocks(vec![text("ok")])
     } else {
         shared.heard.lock().unwrap().push(asked.clone());
-        shared.script.lock().unwrap().pop_front().unwrap_or_else(|| Step::Blocks(vec![text("I am done.")]))
+        shared.next(&asked).unwrap_or_else(|| Step::Blocks(vec![text("I am done.")]))
     };
     let (blocks, deltas, pause) = match step {
         Step::Blocks(blocks) => (blocks, 1, false),
