@@ -188,7 +188,10 @@ fn an_agent_that_has_too_much_open_is_told_so() {
 fn only_an_agent_gets_in_and_no_page_does() {
     let hub = Hub::start();
     let status = |token: &str| Post::call(&hub, token, "ask_human", yes_or_no()).head().0;
-    assert_eq!([status("aye_x_y"), status(&hub.token("viewer")), status(&hub.operator())], [401, 403, 403]);
+    assert_eq!(
+        [status("aye_x_y"), status(&hub.token("viewer")), status(&hub.token("operator"))],
+        [401, 403, 403]
+    );
     let bearer = format!("Bearer {}", hub.agent("cursor"));
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let body = call(1, "ask_human", yes_or_no()).to_string();
