@@ -82,10 +82,10 @@ fn asks_are_answered_by_typing_where_the_run_is_shown_and_nothing_is_guessed() {
     terminal.keys(&["2", "Enter"]);
     terminal.shows("part 2: ls");
     let permission = scene.ask();
-    terminal.keys(&["y", "Enter"]);
-    terminal.shows("“y” neither allows nor denies this.");
+    terminal.keys(&["ok", "Enter"]);
+    terminal.shows("“ok” neither allows nor denies this.");
     assert_eq!(scene.hub.ask(&permission)["state"], "open");
-    terminal.keys(&["allow", "Enter"]);
+    terminal.keys(&["y", "Enter"]);
     terminal.shows("done ·");
     terminal.keys(&["C-d"]);
     terminal.shows("ended 0");
@@ -153,6 +153,16 @@ fn half_a_line_typed_under_one_ask_is_never_an_answer_to_the_next() {
     terminal.keys(&["C-d"]);
     terminal.shows("ended 0");
     assert_eq!(scene.hub.ask(&second)["answer"]["message"], "not this");
+}
+
+#[test]
+fn a_run_of_one_turn_in_a_terminal_says_how_to_resume_it() {
+    let scene = Scene::new("", json!([[text("First.")]]));
+    let terminal = Terminal::with(&scene, "run --once go");
+    terminal.shows("ended 0");
+    let agents = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
+    let id = agents["agents"][0]["id"].as_str().unwrap();
+    terminal.shows(&format!("Go on later: aye run --resume {id}"));
 }
 
 #[test]

@@ -47,10 +47,8 @@ pub fn permit(
             };
             (allow(input), Expected::Allowed)
         }
-        (_, Answer::Permission(Verdict::Deny { interrupt, .. })) => {
-            deny(message, "The user refused this.", *interrupt)
-        }
-        (_, Answer::Plan(PlanVerdict::Deny { .. })) => deny(message, "The user refused this plan.", false),
+        (_, Answer::Permission(Verdict::Deny { interrupt, .. })) => deny(message, REFUSED, *interrupt),
+        (_, Answer::Plan(PlanVerdict::Deny { .. })) => deny(message, REFUSED, false),
         (_, Answer::Plan(PlanVerdict::Outline)) => {
             deny(message, "The user wants to see an outline of the plan first.", false)
         }
@@ -93,6 +91,9 @@ pub fn unanswered(message: Option<&str>) -> (Permit, Expected) {
 fn allow(input: Box<RawValue>) -> Permit {
     Permit::Allow { input, rules: Vec::new() }
 }
+
+/// Told to the model for a refusal without words. It states what happened and puts no words in the person's mouth.
+const REFUSED: &str = "Refused (no reason given).";
 
 fn deny(message: Option<&str>, otherwise: &str, interrupt: bool) -> (Permit, Expected) {
     let message = message.unwrap_or(otherwise).to_owned();
@@ -207,6 +208,7 @@ mod tests {
         assert_eq!(session["updatedPermissions"][0]["destination"], "session");
         let denied = allow(json!({"decision": "deny", "message": "no", "interrupt": true}));
         assert_eq!(denied, json!({"behavior": "deny", "message": "no", "interrupt": true}));
+        assert_eq!(allow(json!({"decision": "deny"}))["message"], "Refused (no reason given).");
     }
 
     #[test]
@@ -216,6 +218,7 @@ mod tests {
         let edited = plan(json!({"decision": "allow", "plan": "2. y"}));
         assert_eq!(edited["updatedInput"], json!({"plan": "2. y", "extra": 1}));
         assert_eq!(plan(json!({"decision": "deny", "message": "smaller"}))["message"], "smaller");
+        assert_eq!(plan(json!({"decision": "deny"}))["message"], "Refused (no reason given).");
         assert_eq!(plan(json!({"decision": "outline"}))["behavior"], "deny");
     }
 
