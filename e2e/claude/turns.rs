@@ -114,16 +114,38 @@ fn as_soon_as_the_last_one_leaves_a_request_is_refused_if_people_chose_so_and_th
     said(run);
 }
 
+/// An agent whose sub-agent wants to run a command. The agent goes on while its sub-agent works.
+fn with_a_sub_agent() -> Story {
+    let task =
+        json!({"description": "look around", "prompt": "touch it", "subagent_type": "general-purpose"});
+    Story::with(
+        Model::scripted(vec![vec![tool("toolu_t", "Task", task)]])
+            .with_sub_agents("touch it", vec![vec![tool("toolu_s", "Bash", bash("touch by-a-sub-agent"))]]),
+    )
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_refusal_of_a_sub_agents_ask_is_confirmed() {
+    for (answer, told) in [
+        (json!({"decision": "deny"}), "Refused (no reason given)."),
+        (json!({"decision": "deny", "message": "not on a friday"}), "not on a friday"),
+    ] {
+        let story = with_a_sub_agent();
+        let run = story.run(&[]);
+        let ask = story.hub.answer_next(answer);
+        assert_eq!(ask["sub_agent"], "general-purpose: look around", "{ask}");
+        story.confirmed(&ask);
+        story.told("toolu_s", told);
+        assert!(!story.has("by-a-sub-agent"));
+        ended(run);
+    }
+}
+
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_sub_agents_ask_says_which_one_and_its_answer_reaches_it() {
-    let task =
-        json!({"description": "look around", "prompt": "touch it", "subagent_type": "general-purpose"});
-    // The agent goes on while its sub-agent works.
-    let story = Story::with(
-        Model::scripted(vec![vec![tool("toolu_t", "Task", task)]])
-            .with_sub_agents("touch it", vec![vec![tool("toolu_s", "Bash", bash("touch by-a-sub-agent"))]]),
-    );
+    let story = with_a_sub_agent();
     let run = story.run(&[]);
     let ask = story.hub.answer_next(json!({"decision": "allow", "scope": "once"}));
     assert_eq!(ask["sub_agent"], "general-purpose: look around", "{ask}");

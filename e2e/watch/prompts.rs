@@ -239,6 +239,39 @@ fn a_prompt_of_a_sub_agent_is_answered_too() {
     assert!(stage.work().join("below").exists());
 }
 
+/// A session whose sub-agent wants to run a command.
+fn with_a_sub_agent() -> Stage {
+    let task = json!({"description": "d", "prompt": "touch it", "subagent_type": "general-purpose"});
+    let model = Model::scripted(vec![vec![tool("toolu_a", "Agent", task)]])
+        .with_sub_agents("touch it", vec![bash("toolu_s", "touch below")]);
+    let mut stage = Stage::with_model(model);
+    stage.start_session(&["--permission-mode", "default"]);
+    stage.start_watch(&[]);
+    stage
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_refusal_of_a_sub_agents_prompt_is_confirmed() {
+    let stage = with_a_sub_agent();
+    let ask = stage.ask();
+    assert_eq!(ask["tool_use_id"], "toolu_s");
+    stage.confirmed(json!({"decision": "deny"}));
+    assert!(stage.model.result_of("toolu_s")["is_error"] == true && !stage.work().join("below").exists());
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_sub_agents_prompt_refused_in_the_terminal_is_a_refusal() {
+    let stage = with_a_sub_agent();
+    let ask = stage.ask();
+    stage.sees("Do you want to proceed?");
+    stage.press(&["Escape"]);
+    let ended = stage.until(&ask, |ask| ask["state"] == "withdrawn");
+    assert_eq!(ended["answer"], json!({"decision": "deny", "interrupt": false}), "{ended}");
+    assert!(stage.model.result_of("toolu_s")["is_error"] == true && !stage.work().join("below").exists());
+}
+
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_second_prompt_is_asked_while_what_was_allowed_before_still_runs() {
