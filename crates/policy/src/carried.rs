@@ -5,15 +5,19 @@
 
 use crate::call::{COMMAND_FIELD, HARMLESS_FIELDS};
 use crate::own_places::collect_strings;
-use crate::shell::{Script, line};
+use crate::shell::{LONGEST, Script, line};
 use aye_core::tool::{Operation, Tool};
 use serde_json::{Map, Value};
+use std::cell::LazyCell;
 
 /// Texts that are parsed one by one; any further ones are parsed as one, so that the time is bounded.
 const MOST_TEXTS: usize = 8;
+/// No more is looked for beyond this: an input can put the same long arguments after each of many commands. One of the texts
+/// that are parsed is too long then, so a person is asked.
+const MOST_BYTES: usize = MOST_TEXTS * LONGEST;
 
 /// Words in the name of a field that holds a command.
-const COMMAND_WORDS: [&str; 13] = [
+const COMMAND_WORDS: [&str; 14] = [
     "command",
     "commands",
     "cmd",
@@ -27,11 +31,16 @@ const COMMAND_WORDS: [&str; 13] = [
     "argv",
     "exe",
     "invocation",
+    "entrypoint",
 ];
 /// Words in the name of a field that holds a command, unless its value is one word, such as the shell to use.
 const SHELL_WORDS: [&str; 8] = ["shell", "bash", "sh", "exec", "execute", "run", "terminal", "powershell"];
 /// Fields with the arguments for a command in a field beside them.
 const ARGUMENT_FIELDS: [&str; 5] = ["args", "arguments", "argv", "params", "parameters"];
+/// The arguments as a list, or all of a command.
+const LIST_FIELD: &str = "args";
+/// Fields that may name a program beside such a list.
+const PROGRAM_FIELDS: [&str; 5] = ["bin", "binary", "file", "path", "name"];
 /// Words in the name of a tool that runs commands.
 const TOOL_WORDS: [&str; 15] = [
     "bash",
@@ -52,6 +61,26 @@ const TOOL_WORDS: [&str; 15] = [
 ];
 /// Tools of Claude Code that watch or end a command and start none.
 const NO_COMMANDS: [&str; 4] = ["BashOutput", "KillBash", "KillShell", "TaskOutput"];
+
+/// The texts that were found.
+#[derive(Default)]
+struct Texts {
+    found: Vec<String>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn push(&mut self, text: String) {
+        if !self.is_full() {
+            self.bytes += text.len() + 1;
+            self.found.push(text);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > MOST_BYTES
+    }
+}
 
 /// Whether the call runs a command, as far as its name and its input tell.
 pub(crate) fn carries_command(tool: &str, input: &Map<String, Value>) -> bool {
@@ -82,14 +111,14 @@ fn texts(tool: &str, input: &Map<String, Value>) -> Vec<String> {
     if matches!(operation, Some(Operation::Question | Operation::Plan)) {
         return vec![];
     }
-    let mut texts = vec![];
+    let mut texts = Texts::default();
     collect(input, &mut texts);
-    if texts.is_empty() && is_named_like_shell(tool, operation, input) {
+    if texts.found.is_empty() && is_named_like_shell(tool, operation, input) {
         let fields = input.iter().filter(|(field, _)| !HARMLESS_FIELDS.contains(&field.as_str()));
         fields.for_each(|(_, value)| collect_all(value, &mut texts));
     }
-    texts.retain(|text| !text.trim().is_empty());
-    texts
+    texts.found.retain(|text| !text.trim().is_empty());
+    texts.found
 }
 
 fn is_named_like_shell(tool: &str, operation: Option<Operation>, input: &Map<String, Value>) -> bool {
@@ -102,35 +131,50 @@ fn is_named_like_shell(tool: &str, operation: Option<Operation>, input: &Map<Str
 }
 
 /// The commands in an object and in what it contains.
-fn collect(fields: &Map<String, Value>, texts: &mut Vec<String>) {
-    let arguments = || {
+fn collect(fields: &Map<String, Value>, texts: &mut Texts) {
+    let rest = LazyCell::new(|| {
         let found = ARGUMENT_FIELDS.iter().filter_map(|field| fields.get(*field));
         found.filter_map(arguments).find(|text| !text.is_empty())
-    };
+    });
+    let list = fields.get(LIST_FIELD).and_then(Value::as_array);
+    let before = texts.found.len();
     for (field, value) in fields {
         let is_argument = ARGUMENT_FIELDS.contains(&field.to_lowercase().as_str());
-        let is_command = has_word(field, &COMMAND_WORDS);
+        let is_command = names_command(field);
         match value {
+            _ if texts.is_full() => return,
             Value::String(text) if is_command => {
                 texts.push(text.clone());
-                texts.extend(arguments().filter(|_| !is_argument).map(|rest| format!("{text} {rest}")));
+                if let Some(rest) = rest.as_ref().filter(|_| !is_argument) {
+                    texts.push(format!("{text} {rest}"));
+                }
             }
-            Value::String(text) => {
-                let is_line = text.contains(char::is_whitespace) && has_word(field, &SHELL_WORDS);
-                texts.extend(is_line.then(|| text.clone()));
+            Value::String(text) if text.contains(char::is_whitespace) => {
+                if has_word(field, &SHELL_WORDS) {
+                    texts.push(text.clone());
+                }
+            }
+            // One word beside a list of arguments may be the program that they are for.
+            Value::String(text) if list.is_some() && PROGRAM_FIELDS.contains(&field.as_str()) => {
+                let rest = rest.as_deref().unwrap_or_default();
+                texts.push(format!("{text} {rest}"));
             }
             Value::Array(items) if is_command || has_word(field, &SHELL_WORDS) => {
                 collect_list(field, items, texts);
             }
             Value::Array(items) => items.iter().for_each(|item| collect_nested(item, texts)),
             Value::Object(_) => collect_nested(value, texts),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+    if let Some(words) = list.filter(|_| texts.found.len() == before) {
+        collect_list(LIST_FIELD, words, texts);
     }
 }
 
-fn collect_nested(value: &Value, texts: &mut Vec<String>) {
+fn collect_nested(value: &Value, texts: &mut Texts) {
     match value {
+        _ if texts.is_full() => {}
         Value::Object(fields) => collect(fields, texts),
         Value::Array(items) => items.iter().for_each(|item| collect_nested(item, texts)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -138,23 +182,29 @@ fn collect_nested(value: &Value, texts: &mut Vec<String>) {
 }
 
 /// A list is the words of one command, or several commands.
-fn collect_list(field: &str, items: &[Value], texts: &mut Vec<String>) {
+fn collect_list(field: &str, items: &[Value], texts: &mut Texts) {
     let words: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
     let Some(words) = words.filter(|words| !words.is_empty()) else {
-        let lines = items.iter().filter_map(Value::as_str).map(str::to_owned);
-        texts.extend(lines);
-        return items.iter().for_each(|item| collect_nested(item, texts));
+        items.iter().filter_map(Value::as_str).for_each(|text| texts.push(text.to_owned()));
+        for item in items {
+            match item {
+                Value::Array(words) => collect_list(field, words, texts),
+                _ => collect_nested(item, texts),
+            }
+        }
+        return;
     };
     let is_plural = has_word(field, &["commands", "cmds", "scripts"]);
     if is_plural || words.iter().take(1).any(|word| word.contains(char::is_whitespace)) {
-        texts.extend(words.iter().cloned());
+        words.iter().for_each(|word| texts.push(word.clone()));
     }
     texts.push(line(&words));
 }
 
 /// Every text of an input whose fields have no telling names. A list may be the words of one command.
-fn collect_all(value: &Value, texts: &mut Vec<String>) {
+fn collect_all(value: &Value, texts: &mut Texts) {
     match value {
+        _ if texts.is_full() => {}
         Value::Array(items) => {
             let words: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             texts.push(line(&words));
@@ -176,6 +226,11 @@ fn arguments(value: &Value) -> Option<String> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
+}
+
+fn names_command(field: &str) -> bool {
+    let name = field.to_lowercase();
+    has_word(field, &COMMAND_WORDS) || name.ends_with("command") || name.ends_with("cmd")
 }
 
 /// Whether one of the words that a name is made of is among these: `runCommand` and `run_command` have two.
@@ -220,6 +275,11 @@ mod tests {
         check("x", json!({"steps": [{"run": {"command": "rm x"}}]}), &["rm x"]);
         check("x", json!({"bash": "rm x"}), &["rm x"]);
         check("Read", json!({"file_path": "/x", "command": "rm x"}), &["rm x"]);
+        check("x", json!({"shellcommand": "rm x"}), &["rm x"]);
+        check("x", json!({"path": "/bin/rm", "args": ["-rf", "x"]}), &["/bin/rm -rf x"]);
+        check("x", json!({"args": ["rm", "x"]}), &["rm x"]);
+        check("x", json!({"entrypoint": ["rm", "x"]}), &["rm x"]);
+        check("x", json!({"commands": [["rm", "x"], ["ls"]]}), &["rm", "x", "rm x", "ls", "ls"]);
     }
 
     #[test]
@@ -234,10 +294,21 @@ mod tests {
         check("Write", json!({"file_path": "/x.sh", "content": "rm -rf x"}), &[]);
         check("mcp__files__write", json!({"path": "/x", "text": "rm -rf x"}), &[]);
         check("Task", json!({"description": "run a command", "prompt": "rm -rf x"}), &[]);
+        check("x", json!({"path": "/x", "params": ["a"]}), &[]);
+        check("x", json!({"name": "x", "arguments": {"a": "b"}}), &[]);
         check("x", json!({"shell": "bash", "url": "https://x.example/command"}), &[]);
         check("KillShell", json!({"shell_id": "1"}), &[]);
         check("Unclear", json!({"title": "rm x"}), &[]);
         check("AskUserQuestion", json!({"command": "rm x"}), &[]);
+    }
+
+    #[test]
+    fn arguments_named_by_many_commands_are_not_all_copied() {
+        let mut input: Map<String, Value> = (0..4000).map(|n| (format!("cmd_{n}"), json!("x"))).collect();
+        input.insert("args".to_owned(), json!(["y".repeat(400_000)]));
+        let found = texts("x", &input);
+        assert!(found.iter().map(String::len).sum::<usize>() < MOST_BYTES + 500_000);
+        assert_eq!(script("x", &input).unwrap().plain, Err(crate::shell::Opaque::TooLong));
     }
 
     #[test]

@@ -510,13 +510,56 @@ fn a_denied_command_is_seen_in_whatever_way_it_is_run() {
         "ssh -p 22 host rm -rf x",
         "ssh host 'cd x; rm -rf x'",
         "nsenter -t 1 rm -rf x",
+        "toybox rm -rf x",
+        "parallel -j 4 rm -rf ::: x",
+        "docker run --rm -v /:/h alpine rm -rf /h",
+        "docker compose exec -T web rm -rf x",
+        "kubectl exec pod -c web -- rm -rf x",
+        "npm exec -- rm -rf x",
+        "poetry run rm -rf x",
+        "bundle exec rm -rf x",
+        "conda run -n x rm -rf y",
+        "runuser -u x -- rm -rf y",
+        "bwrap --bind / / --dev /dev rm -rf x",
+        "sshpass -p x ssh host rm -rf y",
+        "tmux new-session -d 'rm -rf x'",
+        "tmux send-keys 'rm -rf x' Enter",
+        "screen -dm rm -rf x",
+        "gdb -ex run --args rm -rf x",
+        "perf stat -e cycles rm -rf x",
+        "proxychains4 -q rm -rf x",
+        "hyperfine 'rm -rf x'",
+        "tcsh -c 'rm -rf x'",
+        "pwsh -NoProfile -Command 'rm -rf x'",
+        "powershell.exe -c rm -rf x",
+        "cmd /c 'rm -rf x'",
+        "cmd.exe /C rm -rf x",
+        "wsl -d Ubuntu -e rm -rf x",
+        "nix-shell -p a --run 'rm -rf x'",
+        "npx -c 'rm -rf x'",
+        "git submodule foreach 'rm -rf x'",
+        "git bisect run rm -rf x",
+        "git rebase -x 'rm -rf x' main",
+        "git rebase '--exec=rm -rf x' main",
         "env nice command git -C . push",
         "systemd-run --user flock /tmp/l -c 'git -c a.b=c push'",
     ] {
         assert!(is_denied(command), "{command}");
     }
-    for command in ["git -C . pull", "git -c push.default=x log", "rm -r x", "git rm -rf x", "echo rm -rf x"]
-    {
+    for command in [
+        "git -C . pull",
+        "git -c push.default=x log",
+        "rm -r x",
+        "git rm -rf x",
+        "echo rm -rf x",
+        "git commit -m 'rm -rf x'",
+        "git checkout -- x",
+        "docker run --rm alpine ls",
+        "docker rm -f x",
+        "npm run build",
+        "tmux ls",
+        "grep 'rm -rf x' y",
+    ] {
         assert!(!is_denied(command), "{command}");
     }
 }

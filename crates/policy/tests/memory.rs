@@ -17,6 +17,10 @@ fn a_huge_command_costs_little_more_memory_than_its_text() {
     let texts: Vec<String> = ["a;", "a\n", "a|", "a b ", "sudo ", "`", "$(", "bash -c '"]
         .map(|unit| unit.repeat(3_800_000 / unit.len()))
         .into();
+    // Each wrapper may begin its command at several places, and all of those commands have the long word.
+    let nested = ["sudo --a ", "git --a git ", "docker exec a "]
+        .map(|unit| format!("{}{}", unit.repeat(40), "y".repeat(100_000)));
+    let texts = [texts, nested.into()].concat();
     let before = peak_kib();
     for text in &texts {
         drop(Script::read(text));

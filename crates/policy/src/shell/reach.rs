@@ -33,7 +33,19 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["env"], "uCPS", 0),
     wrapper(&["xargs"], "adEIJLnPRSs", 0),
     wrapper(
-        &["nohup", "setsid", "command", "builtin", "coproc", "noglob", "nocorrect", "-", "busybox", "!"],
+        &[
+            "nohup",
+            "setsid",
+            "command",
+            "builtin",
+            "coproc",
+            "noglob",
+            "nocorrect",
+            "-",
+            "busybox",
+            "toybox",
+            "!",
+        ],
         "",
         0,
     ),
@@ -45,20 +57,40 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["strace", "ltrace"], "aeEIoOpPsSuUX", 0),
     wrapper(&["timeout"], "ks", 1),
     wrapper(&["flock", "script"], "wEtTIOBEmo", 1),
-    wrapper(&["chroot", "taskset", "chrt", "repeat", "faketime", "runcon", "gosu"], "", 1),
+    wrapper(&["chroot", "taskset", "chrt", "repeat", "faketime", "runcon", "gosu", "su-exec"], "", 1),
     wrapper(&["prlimit"], "po", 0),
     // The architecture may be left out.
     wrapper(&["setarch"], "", 1),
     wrapper(&["setarch", "linux32", "linux64", "i386", "x86_64", "uname26"], "", 0),
     wrapper(&["unshare", "nsenter"], "SGRWtwl", 0),
     wrapper(&["systemd-run", "run0"], "puEHMDg", 0),
-    wrapper(&["pkexec", "setpriv", "choom", "numactl", "dbus-run-session", "xvfb-run"], "upn", 0),
+    wrapper(&["pkexec", "setpriv", "choom", "dbus-run-session", "xvfb-run"], "upn", 0),
+    wrapper(&["numactl", "cgexec"], "CNPgimp", 0),
     wrapper(&["valgrind", "unbuffer", "rlwrap", "fakeroot", "eatmydata", "caffeinate", "arch"], "", 0),
+    wrapper(&["parallel", "sem"], "IJLNSadjns", 0),
+    wrapper(&["catchsegv", "entr", "firejail", "proxychains", "proxychains4", "torsocks"], "f", 0),
+    wrapper(&["perf"], "CFGeoprt", 1),
+    wrapper(&["gdb"], "dpsx", 0),
+    wrapper(&["sshpass"], "Pdefp", 0),
+    wrapper(&["screen"], "STcehpst", 0),
+    wrapper(&["tmux"], "FLSTcefnstxy", 1),
+    wrapper(&["wsl"], "du", 0),
     wrapper(&["watch"], "nq", 0),
     wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1),
 ];
 
-const SHELLS: [&str; 9] = ["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser"];
+const SHELLS: [&str; 17] = [
+    "bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser", "csh", "tcsh", "mksh", "yash",
+    "rbash", "nu", "elvish", "xonsh",
+];
+
+/// After these words, near the beginning, a command may begin: `docker exec -it c rm x`, `git bisect run rm x`.
+const RUNNING_WORDS: [&str; 3] = ["exec", "run", "foreach"];
+const NEAR_BEGINNING: usize = 4;
+/// Programs with many options of several values before the command.
+const SANDBOXES: [&str; 2] = ["bwrap", "proot"];
+/// Words after such a beginning at which the command may begin.
+const MOST_LOOSE_STARTS: usize = 16;
 
 /// Programs that run code given as an argument or a file.
 const INTERPRETERS: &[&str] = &[
@@ -101,7 +133,7 @@ pub fn own_words_before_code(name: &str) -> Option<usize> {
 const DEEPEST: usize = 8;
 const MOST_WORDS: usize = 100_000;
 const MOST_STARTS: usize = 8;
-/// Parsing a text costs one word of the budget for each of this many bytes.
+/// So many bytes of a text or of a long word cost one word of the budget.
 const BYTES_PER_WORD: usize = 16;
 
 /// The total number of words in all inner commands of one script: a short script of nested wrappers can lead to
@@ -119,6 +151,11 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Spends what copies of a command cost.
+    fn spend_on(&mut self, command: &[String]) -> bool {
+        self.spend(command.iter().map(|word| 1 + word.len() / BYTES_PER_WORD).sum())
+    }
+
     fn spend(&mut self, words: usize) -> bool {
         match self.words.checked_sub(words) {
             Some(left) => self.words = left,
@@ -149,7 +186,8 @@ pub fn reach_text(text: &str, budget: &mut Budget) -> Vec<Vec<String>> {
 }
 
 fn name(words: &[String]) -> Option<&str> {
-    words.first()?.rsplit('/').next()
+    let name = words.first()?.rsplit('/').next()?;
+    Some(name.strip_suffix(".exe").unwrap_or(name))
 }
 
 struct Reached<'a> {
@@ -159,7 +197,7 @@ struct Reached<'a> {
 
 impl Reached<'_> {
     fn follow(&mut self, words: Vec<String>, depth: usize) {
-        if depth > DEEPEST || words.is_empty() || !self.budget.spend(words.len()) {
+        if depth > DEEPEST || words.is_empty() || !self.budget.spend_on(&words) {
             return;
         }
         let next = next_commands(&words);
@@ -167,7 +205,7 @@ impl Reached<'_> {
         // A rule that denies `rm *` also means `/bin/rm`.
         let by_name = name(&words).map(|name| [&[name.to_owned()], &words[1..]].concat());
         for short in by_name.iter().flat_map(|by_name| without_leading_options(by_name)) {
-            if self.budget.spend(short.len()) {
+            if self.budget.spend_on(&short) {
                 self.commands.push(short);
             }
         }
@@ -212,11 +250,28 @@ fn next_commands(words: &[String]) -> Vec<Vec<String>> {
             next.extend(skipped.chain([rest]).filter(|rest| !rest.is_empty()).map(<[String]>::to_vec));
         }
     }
+    next.extend(loose_starts(words).into_iter().map(|at| words[at..].to_vec()));
     if name == "xargs" {
         // xargs appends what it reads, and `rm *` should match that there is an argument.
         next.iter_mut().for_each(|command| command.push("{}".to_owned()));
     }
     next
+}
+
+/// The positions at which a program may begin its command that is in no list: after `--`, and some words after one that says
+/// that something is run.
+fn loose_starts(words: &[String]) -> Vec<usize> {
+    let after_dashes = words.iter().position(|word| word == "--").map(|at| at + 1);
+    let is_sandbox = name(words).is_some_and(|name| SANDBOXES.contains(&name));
+    let runs = |word: &String| RUNNING_WORDS.contains(&word.as_str());
+    let running = words.iter().take(NEAR_BEGINNING).skip(1).position(runs).map(|at| at + 2);
+    let begin = if is_sandbox { Some(1) } else { running };
+    let is_operand = |at: &usize| !words[*at].starts_with('-');
+    let some_words = begin.into_iter().flat_map(|begin| begin..words.len()).filter(is_operand);
+    let mut starts: Vec<_> = some_words.take(MOST_LOOSE_STARTS).chain(after_dashes).collect();
+    starts.retain(|at| *at < words.len());
+    starts.dedup();
+    starts
 }
 
 /// The positions at which the command after a wrapper's options may begin. A long option may or may not take the next
@@ -303,9 +358,31 @@ fn next_texts(words: &[String]) -> Vec<String> {
         "env" => given_by_option(rest, 'S', "--split-string"),
         "flock" | "script" | "sg" | "capsh" => given_by_option(rest, 'c', "--command"),
         "ssh" => next_commands(words).iter().map(|command| command.join(" ")).collect(),
+        "nix-shell" => {
+            [given_by_option(rest, '\0', "--run"), given_by_option(rest, '\0', "--command")].concat()
+        }
+        "npx" | "npm" => given_by_option(rest, 'c', "--call"),
+        "git" if rest.iter().any(|word| word == "foreach") => several_words(words),
+        "git" if rest.iter().any(|word| word == "rebase") => given_by_option(rest, 'x', "--exec"),
+        "tmux" | "screen" | "hyperfine" | "expect" | "parallel" => several_words(words),
+        "cmd" => after_option(rest, |option| matches!(option, "/c" | "/k")),
+        "pwsh" | "powershell" => {
+            after_option(rest, |option| option.len() > 1 && "-command".starts_with(option))
+        }
         name if SHELLS.contains(&name) => given_by_option(rest, 'c', "--command"),
         _ => vec![],
     }
+}
+
+/// The arguments that may be whole commands.
+fn several_words(words: &[String]) -> Vec<String> {
+    words[1..].iter().filter(|word| word.contains(char::is_whitespace)).cloned().collect()
+}
+
+/// Everything after an option, which Windows writes in any case.
+fn after_option(words: &[String], is_it: impl Fn(&str) -> bool) -> Vec<String> {
+    let at = words.iter().position(|word| is_it(&word.to_ascii_lowercase()));
+    at.map(|at| words[at + 1..].join(" ")).into_iter().collect()
 }
 
 /// `bash -lc TEXT`: the text is the first word after the option that is not an option. It could still be the value of
