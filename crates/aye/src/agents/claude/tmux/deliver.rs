@@ -1,8 +1,8 @@
 //! Carrying out a plan: one key at a time, each only on the page it is meant for.
 
-use super::pane::{NoPane, Pane};
 use super::plan::{Plan, Step};
 use super::screen::{Differs, ExpectedScreen, compare};
+use crate::agents::tmux::pane::{NoPane, Pane};
 use aye_core::Question;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! From an answer to keys, each with the page that must be on the screen for it.
 
-use super::keys::{Key, TypeableText, Untypeable};
 use super::screen::{At, ExpectedScreen, has_previews};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::transcript::returned::spellings;
+use crate::agents::tmux::keys::{Key, TypeableText, Untypeable};
 use aye_core::answer::SKIPPED;
 use aye_core::{Choice, Question, Reply};
 
