@@ -98,6 +98,67 @@ fn an_option_with_a_preview_is_chosen_with_notes_and_without() {
     told(&stage, "toolu_2", &["\"Layout?\"=\"Grid\"", "\"Colours?\"=\"many\"", "+--+--+"]);
 }
 
+fn with_previews(text: &str) -> Value {
+    let mut layout = question(text, false, &["Grid", "List"]);
+    layout["options"][0]["preview"] = json!("+--+--+\n|  |  |\n+--+--+");
+    layout
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn each_question_takes_what_its_own_page_takes() {
+    let plain = [question("Colours?", false, &["few", "many"]), question("Extras?", true, &["x", "y"])];
+    let [first, last] = plain.clone();
+    let asked = [
+        asks("toolu_1", &[first, with_previews("Layout?"), last]),
+        asks("toolu_2", &[with_previews("Layout?"), with_previews("Menu?")]),
+    ];
+    let stage = Stage::asking(asked.to_vec());
+    let ask = stage.ask();
+    let (plain, noted) = (
+        json!({"skip": true, "text": true, "notes": false}),
+        json!({"skip": false, "text": false, "notes": true}),
+    );
+    assert_eq!(ask["can"]["questions"], json!([plain, noted, plain]), "{ask}");
+    let shown = String::from_utf8(stage.hub.aye(&["show", ask["id"].as_str().unwrap()]).stdout).unwrap();
+    assert!(shown.contains("one of these; cannot be skipped alone"), "{shown}");
+    let [few, grid] = ["few", "Grid"].map(|label| json!({"selected": [label]}));
+    for (answers, field) in [
+        (json!([few, {"text": "own"}, {"skip": true}]), "answers[1].text"),
+        (json!([few, {"skip": true}, {"skip": true}]), "answers[1].skip"),
+        (json!([{"selected": ["few"], "notes": "n"}, grid, {"skip": true}]), "answers[0].notes"),
+    ] {
+        let refused = stage.hub.answer(&ask, json!({ "answers": answers }));
+        assert_eq!(
+            (refused.status, &refused.body["field"]),
+            (422, &json!(format!("answer.{field}"))),
+            "{}",
+            refused.body
+        );
+        assert!(
+            refused.body["error"].as_str().unwrap().contains("terminal does not take"),
+            "{}",
+            refused.body
+        );
+    }
+    stage.confirmed(json!({"answers": [
+        {"text": "just one"}, {"selected": ["Grid"], "notes": "keep it; subtle"}, {"skip": true}]}));
+    let words = ["\"Colours?\"=\"just one\"", "Grid", "keep it; subtle", "(skipped by the user)"];
+    told(&stage, "toolu_1", &words);
+    // Where none of them can be skipped alone, all of them still can.
+    let both = stage.ask();
+    assert_eq!(both["can"]["questions"], json!([noted, noted]), "{both}");
+    stage.confirmed(json!({"skip": true}));
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_question_with_previews_that_is_alone_is_skipped() {
+    let stage = Stage::asking(vec![asks("toolu_1", &[with_previews("Layout?")])]);
+    stage.confirmed(json!({"answers": [{"skip": true}]}));
+    stage.sees("eclined to answer");
+}
+
 #[test]
 #[ignore = "needs the real Claude Code: scripts/test installs it"]
 fn a_question_is_declined() {

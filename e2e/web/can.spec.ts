@@ -42,6 +42,19 @@ test('each thing is offered to an agent that can take it, and to no other', asyn
   }
 });
 
+test('each question offers what can be taken for it', async ({ hub, page }) => {
+  const bot = await hub.agent('bot');
+  const body = { questions: [0, 1].map((i) => ({ ...database.questions[0], question: `Q${i}?`, free_text: true })) };
+  const can = { text: false, notes: false, questions: [{ skip: false, text: false }, { notes: false }] };
+  const card = await open(hub, page, await bot.raise('question', body, { can }));
+  const [first, second] = [card.locator('fieldset').nth(0), card.locator('fieldset').nth(1)];
+  for (const [section, offered] of [[first, [0, 1, 0]], [second, [1, 0, 1]]] as [Locator, number[]][]) {
+    await expect(section.getByRole('textbox', { name: 'Your own answer' })).toHaveCount(offered[0]!);
+    await expect(section.getByRole('button', { name: 'Add a note' })).toHaveCount(offered[1]!);
+    await expect(section.getByRole('checkbox', { name: 'Skip this question' })).toHaveCount(offered[2]!);
+  }
+});
+
 test('a request that must be answered elsewhere says where, and takes nothing here', async ({ hub, page }) => {
   const bot = await hub.agent('bot');
   const can = { answer: false, why: 'Its session is not in tmux.' };

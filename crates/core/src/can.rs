@@ -16,7 +16,7 @@ pub struct Can {
     /// Where it can be answered, where that is not here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<ShortText>,
-    /// A question, or all of them, may be left out.
+    /// All questions may be declined, and each of them skipped unless `questions` says otherwise.
     pub skip: bool,
     /// One reply to all questions.
     pub response: bool,
@@ -32,6 +32,25 @@ pub struct Can {
     /// A permission may be refused so that its turn ends.
     pub stop: bool,
     pub deny_ends_turn: bool,
+    /// What each question takes, in order, where that is not what `skip`, `text` and `notes` say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionCan>,
+}
+
+/// What one of several questions takes. What is left out, it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuestionCan {
+    /// Be skipped while others are answered.
+    pub skip: bool,
+    pub text: bool,
+    pub notes: bool,
+}
+
+impl Default for QuestionCan {
+    fn default() -> Self {
+        Self { skip: true, text: true, notes: true }
+    }
 }
 
 impl Default for Can {
@@ -48,6 +67,7 @@ impl Default for Can {
             outline: true,
             stop: true,
             deny_ends_turn: false,
+            questions: Vec::new(),
         }
     }
 }
@@ -60,6 +80,20 @@ impl Can {
     /// Only shown here; this says where it can be answered.
     pub fn elsewhere(why: impl Into<ShortText>) -> Self {
         Self { answer: false, why: Some(why.into()), ..Self::default() }
+    }
+
+    /// What this question takes.
+    pub fn for_question(&self, question: usize) -> QuestionCan {
+        let all = QuestionCan { skip: self.skip, text: self.text, notes: self.notes };
+        self.questions.get(question).copied().unwrap_or(all)
+    }
+
+    /// The same with what each question takes. Whoever reads only `text` and `notes` goes by what all of them take.
+    pub fn with_questions(self, questions: Vec<QuestionCan>) -> Self {
+        let (text, notes) = (questions.iter().all(|can| can.text), questions.iter().all(|can| can.notes));
+        let alike = QuestionCan { skip: self.skip, text, notes };
+        let questions = if questions.iter().all(|can| *can == alike) { Vec::new() } else { questions };
+        Self { text, notes, questions, ..self }
     }
 
     /// Where it can be answered, if not here.
@@ -80,7 +114,8 @@ impl Can {
             Answer::Question(Reply::Response { .. }) => [(!self.response, "response"), (false, "")],
             Answer::Question(Reply::Each { answers }) => {
                 return answers.iter().enumerate().try_for_each(|(i, choice)| {
-                    self.take_choice(choice).map_err(|invalid| invalid.under(&format!("answers[{i}]")))
+                    self.take_choice(choice, self.for_question(i))
+                        .map_err(|invalid| invalid.under(&format!("answers[{i}]")))
                 });
             }
             Answer::Permission(Verdict::Allow { input, .. }) => {
@@ -100,14 +135,12 @@ impl Can {
         self.none_of(&beyond)
     }
 
-    fn take_choice(&self, choice: &Choice) -> Result<(), Invalid> {
+    fn take_choice(&self, choice: &Choice, can: QuestionCan) -> Result<(), Invalid> {
         match choice {
-            Choice::Skipped { .. } => self.none_of(&[(!self.skip, "skip")]),
+            Choice::Skipped { .. } => self.none_of(&[(!can.skip, "skip")]),
             Choice::Secret { .. } => Ok(()),
-            Choice::Given { text, notes, .. } => self.none_of(&[
-                (!self.text && text.is_some(), "text"),
-                (!self.notes && notes.is_some(), "notes"),
-            ]),
+            Choice::Given { text, notes, .. } => self
+                .none_of(&[(!can.text && text.is_some(), "text"), (!can.notes && notes.is_some(), "notes")]),
         }
     }
 
@@ -134,6 +167,18 @@ mod tests {
     fn what_is_left_out_can_be_taken() {
         assert!(can(json!({})).is_everything());
         assert_eq!(serde_json::to_value(can(json!({"skip": false}))).unwrap()["notes"], true);
+    }
+
+    #[test]
+    fn questions_are_told_apart_only_where_they_differ() {
+        let (all, some) = (QuestionCan::default(), QuestionCan { text: false, ..QuestionCan::default() });
+        assert!(Can::default().with_questions(vec![all, all]).is_everything());
+        let alike = Can::default().with_questions(vec![some, some]);
+        assert_eq!((alike.text, alike.questions.len()), (false, 0));
+        let mixed = Can::default().with_questions(vec![some, all]);
+        assert_eq!((mixed.text, mixed.for_question(0), mixed.for_question(1)), (false, some, all));
+        let unskippable = QuestionCan { skip: false, ..all };
+        assert_eq!(Can::default().with_questions(vec![unskippable]).for_question(0), unskippable);
     }
 
     #[test]
@@ -187,6 +232,22 @@ mod tests {
             let refused = can(offered.clone()).take(&answer).err();
             assert_eq!(refused.as_ref().map(|refused| refused.field.as_str()), field, "{answer:?} {offered}");
         }
+        let mixed = json!({"text": false, "notes": false, "questions": [
+            {"skip": false, "text": false}, {"notes": false}]});
+        let both = [
+            (json!([{"selected": ["a"], "notes": "n"}, {"text": "x"}]), None),
+            (json!([{"selected": ["a"]}, {"skip": true}]), None),
+            (json!([{"skip": true}, {"skip": true}]), Some("answers[0].skip")),
+            (json!([{"text": "x"}, {"text": "x"}]), Some("answers[0].text")),
+            (json!([{"selected": ["a"]}, {"selected": ["a"], "notes": "n"}]), Some("answers[1].notes")),
+        ];
+        for (answers, field) in both {
+            let answer = Answer::decode(Kind::Question, json!({ "answers": answers })).unwrap();
+            let refused = can(mixed.clone()).take(&answer).err();
+            assert_eq!(refused.as_ref().map(|refused| refused.field.as_str()), field, "{answer:?}");
+        }
+        let decline = Answer::decode(Kind::Question, json!({"skip": true})).unwrap();
+        assert_eq!(can(mixed).take(&decline), Ok(()));
         let elsewhere = Can::elsewhere("answer it in its terminal");
         let allow = Answer::decode(Kind::Plan, json!({"decision": "allow"})).unwrap();
         assert_eq!(elsewhere.take(&allow).unwrap_err().problem, "answer it in its terminal");

@@ -33,7 +33,7 @@ pub use body::{
     ScopeOffer,
 };
 pub use bounded::{Bounded, Evidence, FolderText, ShortText};
-pub use can::Can;
+pub use can::{Can, QuestionCan};
 pub use digest::Digest;
 pub use display::{Before, ChangedPlace, Display, DisplayKind, Extras, Grants, Hunk, Remarks};
 pub use ids::{AgentId, AgentKind, AnswerKey, AskId, Key, Text};

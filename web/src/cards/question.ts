@@ -1,6 +1,6 @@
 /** A half-filled question card, and what it says once it is sent. */
 
-import type { Can, Choice, Question, QuestionAnswer } from '../lib/types';
+import type { Can, Choice, Question, QuestionAnswer, QuestionCan } from '../lib/types';
 
 export interface Picks {
   picked: number[];
@@ -30,16 +30,17 @@ export function emptyDraft(questions: Question[]): QuestionDraft {
   return { mode: 'answer', picks, response: '', message: '' };
 }
 
+/** What the agent can take for one question. */
+export const canFor = (can: Can | undefined, question: number): QuestionCan => can?.questions?.[question] ?? can ?? {};
+
 /** The draft as far as the agent can take it; what that is may have changed since it was written. */
 export function takeable(draft: QuestionDraft, can: Can = {}): QuestionDraft {
   const takes = (what: keyof Can): boolean => can[what] !== false;
   const offered = draft.mode === 'answer' || (draft.mode === 'skip' ? takes('skip') : takes('response'));
-  const picks = draft.picks.map((each) => ({
-    ...each,
-    other: each.other && takes('text'),
-    notes: takes('notes') ? each.notes : '',
-    skip: each.skip && takes('skip'),
-  }));
+  const picks = draft.picks.map((each, i) => {
+    const { text, notes, skip } = canFor(can, i);
+    return { ...each, other: each.other && text !== false, notes: notes !== false ? each.notes : '', skip: each.skip && skip !== false };
+  });
   return { ...draft, mode: offered ? draft.mode : 'answer', picks, message: takes('reason') ? draft.message : '' };
 }
 

@@ -103,6 +103,13 @@ export interface Can {
   outline?: boolean;
   stop?: boolean;
   deny_ends_turn?: boolean;
+  /** In the order of the questions, where they differ; it goes before the same fields above. */
+  questions?: QuestionCan[];
+}
+export interface QuestionCan {
+  skip?: boolean;
+  text?: boolean;
+  notes?: boolean;
 }
 
 interface AskBase {
@@ -153,6 +160,8 @@ export interface Agent {
   title: string;
   session: string | null;
   tmux?: string;
+  /** Its process, while it runs. */
+  pid?: number;
   state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
   cost: number | null;
   open_asks: number;

@@ -13,6 +13,7 @@ pub mod opencode;
 pub mod reports;
 pub mod script;
 pub mod supervise;
+pub mod tmux;
 
 use tokio::time::{Instant, sleep_until};
 

@@ -229,7 +229,9 @@ pub fn typed(body: &Body, can: &Can, mut draft: Draft, who: Who, text: &str) -> 
         (TextKind::Reason, Body::Permission(_) | Body::Plan(_)) => {
             FormStep::Answer(json!({ "decision": "deny", "message": text }))
         }
-        (TextKind::Notes, Body::Question(_)) if !can.notes => FormStep::Stale(NO_LONGER_TAKEN),
+        (TextKind::Notes, Body::Question(_)) if !can.for_question(draft.at).notes => {
+            FormStep::Stale(NO_LONGER_TAKEN)
+        }
         (TextKind::Notes, Body::Question(_)) => {
             draft.entry_mut(draft.at).notes = Some(text);
             draft.typing = None;
@@ -241,7 +243,7 @@ pub fn typed(body: &Body, can: &Can, mut draft: Draft, who: Who, text: &str) -> 
                     "All questions are answered. Send the answers with the button, or change one first.",
                 );
             };
-            if !question.free_text || !can.text {
+            if !question.free_text || !can.for_question(draft.at).text {
                 return FormStep::Stale("This question takes only its own options. Please use the buttons.");
             }
             let entry = draft.entry_mut(draft.at);

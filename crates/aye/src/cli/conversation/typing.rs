@@ -106,10 +106,12 @@ pub fn hint(ask: &AskView) -> String {
                 [only] if only.options.is_empty() => {}
                 [only] if only.multi_select => ways.push("numbers (1,3)".into()),
                 [_] => ways.push("a number".into()),
-                _ if can.skip => ways.push("a number for each question (1 2,3 -)".into()),
+                several if (0..several.len()).any(|i| can.for_question(i).skip) => {
+                    ways.push("a number for each question (1 2,3 -)".into())
+                }
                 _ => ways.push("a number for each question (1 2,3)".into()),
             }
-            let words = if questions.questions.len() == 1 { can.text } else { can.response };
+            let words = if questions.questions.len() == 1 { can.for_question(0).text } else { can.response };
             ways.extend((words && takes_words(&questions.questions)).then(|| "=your words".into()));
             ways.extend(can.skip.then(|| format!("skip{ends_turn}")));
         }
@@ -438,6 +440,11 @@ mod tests {
                 "a number or skip (which ends the turn)",
             ),
             (two_questions(), json!({}), "a number for each question (1 2,3 -), =your words, or skip"),
+            (
+                two_questions(),
+                json!({"response": false, "questions": [{"skip": false}, {"skip": false}]}),
+                "a number for each question (1 2,3) or skip",
+            ),
             (
                 two_questions(),
                 json!({"skip": false, "response": false}),

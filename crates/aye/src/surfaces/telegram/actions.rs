@@ -29,6 +29,10 @@ pub enum Action {
     Skip {
         question: usize,
     },
+    /// Declines all questions, where this one cannot be skipped alone.
+    SkipAll {
+        question: usize,
+    },
     Back {
         question: usize,
     },
@@ -78,6 +82,7 @@ pub fn press(body: &Body, draft: Draft, action: &Action, who: Who) -> FormStep {
         | Action::Words { question }
         | Action::Notes { question }
         | Action::Skip { question }
+        | Action::SkipAll { question }
         | Action::Back { question }
             if *question != draft.at =>
         {
@@ -89,6 +94,7 @@ pub fn press(body: &Body, draft: Draft, action: &Action, who: Who) -> FormStep {
         Action::Words { .. } => draft.wait_for(who, TextKind::Words),
         Action::Notes { .. } => draft.wait_for(who, TextKind::Notes),
         Action::Skip { .. } => draft.skip(body, who),
+        Action::SkipAll { .. } => FormStep::Answer(json!({ "skip": true })),
         Action::Back { question } => draft.go_to(question.saturating_sub(1)),
         Action::Change { question } if draft.reviewed => draft.go_to(*question),
         Action::Change { .. } => FormStep::Stale(NO_LONGER),

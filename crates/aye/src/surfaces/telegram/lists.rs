@@ -341,6 +341,6 @@ impl BotLoop {
 fn words_for(ask: &Ask, at: usize) -> Option<&Question> {
     let Body::Question(asked) = &ask.body else { return None };
     let can = can_here(ask);
-    let here = ask.state.is_open() && can.answer && can.text;
+    let here = ask.state.is_open() && can.answer && can.for_question(at).text;
     asked.questions.get(at).filter(|asked| asked.free_text && here)
 }

@@ -137,7 +137,7 @@ fn tail(draft: &Draft, asked: &Question, entry: &Entry, can: &Can) -> RichText {
         _ if !can.answer => page,
         (Some(typing), _) => typing_hint(page, typing.what),
         (None, true) => page.line().dim("Tap all that apply, then Done."),
-        (None, false) if asked.options.is_empty() && can.text => {
+        (None, false) if asked.options.is_empty() && can.for_question(draft.at).text => {
             page.line().dim("Reply to this message with your answer.")
         }
         (None, false) => page,
@@ -164,6 +164,7 @@ fn buttons(asked: &Question, at: usize, draft: &Draft, pickable: bool) -> Vec<Ve
         let name = if entry.notes.is_some() { "Change note…" } else { "Note…" };
         last.push(button(name, Action::Notes { question: at }));
         last.push(button("Skip", Action::Skip { question: at }));
+        last.push(button("Skip all", Action::SkipAll { question: at }));
     }
     rows.push(last);
     if at > 0 {

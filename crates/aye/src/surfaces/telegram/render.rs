@@ -69,9 +69,10 @@ pub fn can_here(ask: &Ask) -> Cow<'_, Can> {
 /// Offers exactly what the agent can take from here.
 fn takeable(can: &Can, mut shown: MessageContent) -> MessageContent {
     let can_take = |action: &Action| match action {
-        Action::Words { .. } => can.text,
-        Action::Notes { .. } => can.notes,
-        Action::Skip { .. } => can.skip,
+        Action::Words { question } => can.for_question(*question).text,
+        Action::Notes { question } => can.for_question(*question).notes,
+        Action::Skip { question } => can.for_question(*question).skip,
+        Action::SkipAll { question } => can.skip && !can.for_question(*question).skip,
         Action::DenyWhy => can.reason,
         Action::Outline => can.outline,
         _ => true,

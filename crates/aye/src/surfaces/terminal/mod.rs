@@ -105,7 +105,7 @@ pub fn body_text(ask: &AskView, place: AnswerInput) -> String {
         Body::Question(questions) => {
             let several = questions.questions.len() > 1;
             let each = questions.questions.iter().enumerate();
-            each.map(|(i, q)| question(q, &ask.can, several.then_some(i + 1))).collect::<Vec<_>>().join("\n")
+            each.map(|(i, q)| question(q, &ask.can, i, several)).collect::<Vec<_>>().join("\n")
         }
         Body::Permission(permission) => permission::whole(ask, permission, place),
         Body::Plan(Plan { plan }) => {
@@ -114,9 +114,10 @@ pub fn body_text(ask: &AskView, place: AnswerInput) -> String {
     }
 }
 
-fn question(question: &Question, can: &Can, number: Option<usize>) -> String {
+fn question(question: &Question, ask_can: &Can, index: usize, several: bool) -> String {
     let mut out = String::new();
-    let number = number.map(|number| format!("{number}. ")).unwrap_or_default();
+    let (can, number) =
+        (ask_can.for_question(index), if several { format!("{}. ", index + 1) } else { String::new() });
     let header = if question.header.is_empty() {
         String::new()
     } else {
@@ -153,7 +154,9 @@ fn question(question: &Question, can: &Can, number: Option<usize>) -> String {
         (false, false, _) => "one of these",
     };
     let secret = if question.secret { "; a secret, which is not kept" } else { "" };
-    put(&mut out, format_args!("  {}", paint(DIM, format_args!("{hint}{secret}"))));
+    // Where nothing can be skipped, the line below all questions offers no skipping.
+    let skip = if several && ask_can.skip && !can.skip { "; cannot be skipped alone" } else { "" };
+    put(&mut out, format_args!("  {}", paint(DIM, format_args!("{hint}{secret}{skip}"))));
     out
 }
 
@@ -188,13 +191,16 @@ pub fn how_to_answer(ask: &AskView) -> String {
             [only] if only.options.is_empty() => format!("aye answer {id} --text \"…\"{skip}"),
             [only] => {
                 let picks = if only.multi_select { "1 2" } else { "1" };
-                let text = if only.free_text && can.text { "   or --text \"…\"" } else { "" };
+                let text =
+                    if only.free_text && can.for_question(0).text { "   or --text \"…\"" } else { "" };
                 format!("aye answer {id} {picks}{text}{skip}")
             }
             several => {
                 let picks = vec!["1"; several.len()].join(" ");
-                let skips = if can.skip { " - skips one," } else { "" };
-                format!("aye answer {id} {picks}   (one for each question;{skips} 1,2 picks two)")
+                let can_skip = (0..several.len()).any(|i| can.for_question(i).skip);
+                let skips = if can_skip { " - skips one," } else { "" };
+                let skip = if can_skip { "" } else { skip.as_str() };
+                format!("aye answer {id} {picks}   (one for each question;{skips} 1,2 picks two){skip}")
             }
         },
         Body::Permission(_) if ask.proof == Proof::Passkey => {

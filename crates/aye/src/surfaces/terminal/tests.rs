@@ -311,6 +311,18 @@ fn only_what_the_agent_can_take_is_offered() {
         ),
         (Kind::Question, &two, json!({}), "1 1   (one for each question; - skips one, 1,2 picks two)"),
         (Kind::Question, &two, json!({"skip": false}), "1 1   (one for each question; 1,2 picks two)"),
+        (
+            Kind::Question,
+            &two,
+            json!({"questions": [{"skip": false}, {"skip": false}]}),
+            "1 1   (one for each question; 1,2 picks two)   or --skip",
+        ),
+        (
+            Kind::Question,
+            &two,
+            json!({"questions": [{"skip": false}, {}]}),
+            "1 1   (one for each question; - skips one, 1,2 picks two)",
+        ),
         (Kind::Permission, &permission, json!({}), "--allow   or --deny \"why\""),
         (Kind::Permission, &permission, json!({"reason": false}), "--allow   or --deny"),
         (
@@ -347,6 +359,10 @@ fn only_what_the_agent_can_take_is_offered() {
     }
     let own_words = |can| plain(&ask(Kind::Question, one.clone(), can)).contains("or your own words");
     assert_eq!([own_words(json!({})), own_words(json!({"text": false}))], [true, false]);
+    let each = json!({"text": false, "questions": [{"text": false, "skip": false}, {}]});
+    let each = plain(&ask(Kind::Question, two, each));
+    let hints = each.lines().filter(|line| line.contains("one of these")).map(str::trim).collect::<Vec<_>>();
+    assert_eq!(hints, ["one of these; cannot be skipped alone", "one of these, or your own words"]);
 }
 
 #[test]

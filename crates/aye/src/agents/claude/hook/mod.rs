@@ -9,8 +9,8 @@ mod process;
 mod settle;
 mod watch;
 
-use super::tmux::pane::Pane;
 use crate::agents::title;
+use crate::agents::tmux::pane::Pane;
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::config::DEFAULT_KIND;
 use crate::home::Home;

@@ -1,11 +1,11 @@
 //! From a verdict about a request or a plan to keys, each with the dialog that must be on the screen for it.
 
-use super::keys::{Key, TypeableText};
 use super::plan::{Plan, Step, Unplannable};
 use super::prompt::{DialogCall, DialogChoice, PromptDialog, Words};
 use super::screen::ExpectedScreen;
 use crate::agents::NO_REASON;
 use crate::agents::claude::receipts::Expected;
+use crate::agents::tmux::keys::{Key, TypeableText};
 use aye_core::{Answer, Decision, PlanVerdict, Verdict};
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Carrying out a plan: one key at a time, each only on the page it is meant for.
 
-use super::pane::{NoPane, Pane};
 use super::plan::{Plan, Step};
 use super::screen::{Differs, ExpectedScreen, compare};
+use crate::agents::tmux::keys::Key;
+use crate::agents::tmux::pane::{NoPane, Pane};
 use aye_core::Question;
 use std::time::{Duration, Instant};
 
@@ -50,8 +51,9 @@ pub async fn deliver(
     still_open: impl Fn() -> bool,
     is_alone: impl Fn() -> bool,
 ) -> TypingResult {
-    for (pressed, step) in plan.steps.iter().enumerate() {
-        let submits = pressed + 1 == plan.steps.len();
+    let mut pressed = 0;
+    for (at, step) in plan.steps.iter().enumerate() {
+        let submits = at + 1 == plan.steps.len();
         let ready = async {
             pane.leave_modes().await?;
             let mut shown = wait_for(pane, questions, &step.page).await;
@@ -71,6 +73,10 @@ pub async fn deliver(
         if let Err(stopped) = ready.await {
             return if pressed == 0 { TypingResult::Nothing(stopped) } else { TypingResult::Some(stopped) };
         }
+        if is_done_already(pane, questions, step, plan.steps.get(at + 1)).await {
+            continue;
+        }
+        pressed += 1;
         if let Err(gone) = pane.press(&step.key).await {
             let stopped = gone.into();
             return if submits { TypingResult::Perhaps(stopped) } else { TypingResult::Some(stopped) };
@@ -80,6 +86,13 @@ pub async fn deliver(
         Some(last) => see_it_go(pane, questions, last, || still_open() && is_alone()).await,
         None => TypingResult::All,
     }
+}
+
+/// Whether the number of a row would change nothing, because the row is highlighted. Nobody could see when such a key was
+/// read, and on a loaded machine the terminal would read the next one together with it, and take neither.
+async fn is_done_already(pane: &Pane, questions: &[Question], step: &Step, next: Option<&Step>) -> bool {
+    let Some(next) = next.filter(|_| matches!(step.key, Key::Digit(_))) else { return false };
+    pane.screen().await.is_ok_and(|screen| compare(&screen, questions, &next.page).is_ok())
 }
 
 /// Presses the key that submits again, but only if the terminal has certainly dropped it: keys take effect in order,

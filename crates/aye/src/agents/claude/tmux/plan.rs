@@ -1,11 +1,11 @@
 //! From an answer to keys, each with the page that must be on the screen for it.
 
-use super::keys::{Key, TypeableText, Untypeable};
 use super::screen::{At, ExpectedScreen, has_previews};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::transcript::returned::spellings;
+use crate::agents::tmux::keys::{Key, TypeableText, Untypeable};
 use aye_core::answer::SKIPPED;
-use aye_core::{Choice, Question, Reply};
+use aye_core::{Can, Choice, Question, QuestionCan, Reply};
 
 /// A key, and the one page it may be pressed on. The page after it is that of the next; the last key submits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Unplannable {
     #[error("the terminal takes notes only beside options that have previews")]
     Notes,
     #[error(
-        "the terminal takes no free text for options that have previews, and such a question cannot be skipped"
+        "the terminal takes no free text for options that have previews, so such a question cannot be skipped alone"
     )]
     NoFreeText,
     #[error("its terminal does not offer that")]
@@ -44,8 +44,25 @@ pub enum Unplannable {
     Misfit,
 }
 
+/// What the terminal takes for each question: a text has a row of its own, except beside previews, which take notes. A
+/// skip is a text as well, unless all there is to skip is one question: Escape declines that.
+pub fn can_answer(questions: &[Question]) -> Can {
+    let alone = questions.len() == 1;
+    let each = questions.iter().map(has_previews);
+    let each =
+        each.map(|previews| QuestionCan { skip: alone || !previews, text: !previews, notes: previews });
+    let response = alone && !questions.iter().any(has_previews);
+    Can { response, reason: false, ..Can::default() }.with_questions(each.collect())
+}
+
 pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> {
     let choices = match (reply, questions) {
+        // A place for free text is missing beside previews, and Escape leaves out the one question that there is.
+        (Reply::Each { answers }, [only])
+            if has_previews(only) && matches!(answers.as_slice(), [Choice::Skipped { .. }]) =>
+        {
+            return Ok(declined());
+        }
         (Reply::Each { answers }, _) => answers.clone(),
         (Reply::Response { response }, [_]) => {
             vec![Choice::Given { selected: Vec::new(), text: Some(response.clone()), notes: None }]

@@ -1,8 +1,8 @@
 //! What the terminal shows, read strictly: whatever is not exactly the page that should be there is
 //! something else, and something else gets no keys.
 
-use super::keys::Key;
 use super::prompt::{DialogCall, PromptDialog, Words};
+use crate::agents::tmux::keys::Key;
 use aye_core::Question;
 use std::sync::Arc;
 

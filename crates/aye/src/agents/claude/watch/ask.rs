@@ -6,12 +6,12 @@ use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::tmux::decide::decide;
 use crate::agents::claude::tmux::deliver::{Stopped, TypingResult, deliver};
-use crate::agents::claude::tmux::pane::Pane;
-use crate::agents::claude::tmux::plan::{Plan, plan, untouched};
+use crate::agents::claude::tmux::plan::{Plan, can_answer, plan, untouched};
 use crate::agents::claude::tmux::prompt::{DialogCall, DialogChoice, PromptDialog};
-use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare, has_previews};
+use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::{all_open_calls, open_calls};
+use crate::agents::tmux::pane::Pane;
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::processes::Process;
 use crate::protocol::{ConversationEvent, NewAsk, Resolution, Withdraw};
@@ -189,14 +189,9 @@ impl WatchedAsk {
 
     async fn can(&self) -> Can {
         match self.shown().await {
-            Ok((_, Answerable::Questions(questions))) => Can {
-                response: questions.len() == 1,
-                text: !questions.iter().any(has_previews),
-                notes: questions.iter().all(has_previews),
-                reason: false,
-                why: Some(NOT_IN_A_TERMINAL.into()),
-                ..Can::default()
-            },
+            Ok((_, Answerable::Questions(questions))) => {
+                Can { why: Some(NOT_IN_A_TERMINAL.into()), ..can_answer(questions) }
+            }
             Ok((_, Answerable::Prompt(shown))) => {
                 let reason = shown.0.row_for(DialogChoice::DenyWith).is_some();
                 let why = Some(NOT_IN_A_TERMINAL.into());

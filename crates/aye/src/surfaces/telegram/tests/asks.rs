@@ -329,6 +329,18 @@ fn only_what_the_agent_can_take_has_a_button() {
         (Kind::Question, &question, json!({"skip": false}), "1. yes | Other… | Note…"),
         // What is skipped here is one question after another, which ends no turn.
         (Kind::Question, &question, json!({"deny_ends_turn": true}), "1. yes | Other… | Note… | Skip"),
+        (
+            Kind::Question,
+            &question,
+            json!({"text": false, "questions": [{"skip": false, "text": false}]}),
+            "1. yes | Note… | Skip all",
+        ),
+        (
+            Kind::Question,
+            &question,
+            json!({"text": false, "questions": [{"notes": false}]}),
+            "1. yes | Other… | Skip",
+        ),
         (Kind::Question, &question, json!({"answer": false}), ""),
         (Kind::Permission, &permission, json!({}), "✅ Allow once | ⛔ Deny | ⛔ Deny with reason…"),
         (Kind::Permission, &permission, json!({"reason": false}), "✅ Allow once | ⛔ Deny"),
@@ -385,6 +397,14 @@ fn words_that_the_agent_cannot_take_are_not_taken() {
     let can = &asked.extras.can;
     for what in [TextKind::Words, TextKind::Notes] {
         assert!(matches!(typed(&asked.body, can, typing(what), ANN, "mine"), FormStep::Stale(_)), "{what:?}");
+    }
+    let of_the_second =
+        json!({"text": false, "notes": false, "questions": [{"text": false, "notes": false}, {}]});
+    let of_the_second = serde_json::from_value(of_the_second).unwrap();
+    for (at, what) in [(0, TextKind::Words), (0, TextKind::Notes), (1, TextKind::Words), (1, TextKind::Notes)]
+    {
+        let next = typed(&asked.body, &of_the_second, Draft { at, ..typing(what) }, ANN, "mine");
+        assert_eq!(matches!(next, FormStep::Stale(_)), at == 0, "{at} {what:?}");
     }
     let plan = ask(Kind::Plan, json!({"plan": "1. x"})).body;
     assert!(matches!(typed(&plan, can, typing(TextKind::Reason), ANN, "smaller"), FormStep::Stale(_)));

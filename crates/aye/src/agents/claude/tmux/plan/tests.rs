@@ -52,6 +52,7 @@ fn every_form_of_question_has_its_keys() {
     let noted = json!({"answers": [{"selected": ["b"], "notes": "soft"}]});
     assert_eq!(keys(json!([previews()]), noted), "2 n \"soft\" Escape Enter");
     assert_eq!(keys(json!([question("One?", false)]), json!({"skip": true})), "Escape");
+    assert_eq!(keys(json!([previews()]), json!({"answers": [{"skip": true}]})), "Escape");
     let several =
         json!([question("One?", false), question("Two?", false), question("Many?", true), previews()]);
     let answers =
@@ -70,7 +71,8 @@ fn what_a_terminal_cannot_take_is_not_tried() {
     );
     assert_eq!(refused(one(), json!({"answers": [{"selected": ["a"], "notes": "x"}]})), Unplannable::Notes);
     assert_eq!(refused(json!([previews()]), json!({"answers": [{"text": "x"}]})), Unplannable::NoFreeText);
-    assert_eq!(refused(json!([previews()]), json!({"answers": [{"skip": true}]})), Unplannable::NoFreeText);
+    let skipped = json!({"answers": [{"skip": true}, {"selected": ["a"]}]});
+    assert_eq!(refused(json!([previews(), question("One?", false)]), skipped), Unplannable::NoFreeText);
     let two = json!([question("One?", false), question("Two?", false)]);
     assert_eq!(refused(two, json!({"response": "x"})), Unplannable::Response);
     let options: Vec<_> = (0..8).map(|i| option(&i.to_string())).collect();
@@ -96,4 +98,36 @@ fn picks_are_meant_in_the_order_of_the_options_with_or_without_quotes() {
     assert_eq!(forms(false, json!({"answers": [{"selected": ["b, c"]}]})), ["b, c"]);
     assert_eq!(written("\"x\""), ["\"x\"", "\"\\\"x\\\"\"", "\"\"x\"\""]);
     assert_eq!(written("x; y"), ["x; y"]);
+}
+
+#[test]
+fn what_can_be_taken_is_what_has_keys() {
+    let several = json!([question("One?", false), previews(), question("Many?", true)]);
+    for questions in [json!([question("One?", false)]), json!([previews()]), several] {
+        let body = Body::decode(aye_core::Kind::Question, json!({ "questions": questions })).unwrap();
+        let Body::Question(asked) = &body else { panic!("questions") };
+        let can = can_answer(&asked.questions);
+        let picked = || vec![json!({"selected": ["a"]}); asked.questions.len()];
+        let one_by_one = (0..asked.questions.len()).flat_map(|i| {
+            let others =
+                [json!({"text": "x"}), json!({"skip": true}), json!({"selected": ["a"], "notes": "n"})];
+            others.into_iter().map(move |other| (i, other))
+        });
+        let mut answers: Vec<_> = one_by_one
+            .map(|(i, other)| {
+                let mut answers = picked();
+                answers[i] = other;
+                json!({ "answers": answers })
+            })
+            .collect();
+        answers.extend([
+            json!({"skip": true}),
+            json!({"skip": true, "message": "m"}),
+            json!({"response": "r"}),
+        ]);
+        for answer in answers {
+            let taken = can.take(&Answer::read(&body, answer.clone()).unwrap()).is_ok();
+            assert_eq!(planned(questions.clone(), answer.clone()).is_ok(), taken, "{questions} {answer}");
+        }
+    }
 }
