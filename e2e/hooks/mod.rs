@@ -5,6 +5,7 @@ mod followed;
 mod installed;
 mod races;
 mod stage;
+mod sub_agents;
 mod terminal;
 mod together;
 

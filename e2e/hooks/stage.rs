@@ -75,6 +75,23 @@ impl Stage {
         self.start(Path::new(env!("CARGO_BIN_EXE_aye")), &all);
     }
 
+    /// `aye claude` in a terminal that does not say that it is tmux.
+    pub fn aye_claude_outside_tmux(&self, variables: &[(&str, &str)]) {
+        let mut arguments: Vec<String> = ["-u", "TMUX", "-u", "TMUX_PANE"].map(Into::into).into();
+        arguments.extend(variables.iter().map(|(name, value)| format!("{name}={value}")));
+        let path = std::env::var("PATH").unwrap();
+        arguments.push(format!("PATH={}:{path}", self.bin().display()));
+        let claude = [env!("CARGO_BIN_EXE_aye"), "claude", "--permission-mode", "default", "do it"];
+        arguments.extend(claude.map(Into::into));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.start(Path::new("/usr/bin/env"), &arguments);
+    }
+
+    /// Programs that the session finds before all others.
+    pub fn bin(&self) -> PathBuf {
+        self.dir.path().join("bin")
+    }
+
     /// The person's own program, without us.
     pub fn plain_claude(&self, arguments: &[&str]) {
         self.start(&claude(), &[&["--permission-mode", "default"], arguments].concat());
@@ -89,6 +106,16 @@ impl Stage {
 
     pub fn screen(&self) -> String {
         self.terminal.screen()
+    }
+
+    /// What can be seen now.
+    pub fn visible(&self) -> String {
+        self.terminal.visible()
+    }
+
+    /// The session sets its own title again and again.
+    pub fn has_title(&self, words: &str) {
+        eventually(&format!("the title {words:?}"), || self.terminal.title().contains(words).then_some(()));
     }
 
     pub fn sees(&self, words: &str) {
@@ -147,11 +174,7 @@ impl Stage {
         let home = format!("AYE_HOME={}", self.hub.home.display());
         let hooks = waiting_hooks(&home);
         assert!(!hooks.is_empty());
-        for hook in hooks {
-            let pid =
-                hook.rsplit('/').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).unwrap();
-            kill_process(pid, Signal::KILL).unwrap();
-        }
+        hooks.iter().for_each(|hook| signal_to(hook, Signal::KILL));
     }
 
     pub fn two_hooks_wait(&self) {
@@ -163,6 +186,37 @@ impl Stage {
     pub fn followers(&self) -> Vec<String> {
         let home = format!("AYE_HOME={}", self.hub.home.display());
         ours(&home, |line| line.contains("\0--follow\0"))
+    }
+
+    pub fn stop_the_followers(&self) {
+        self.followers().iter().for_each(|follower| signal_to(follower, Signal::STOP));
+    }
+
+    pub fn continue_the_followers(&self) {
+        self.followers().iter().for_each(|follower| signal_to(follower, Signal::CONT));
+    }
+
+    /// The follower that types the answer to this ask, once it has taken it over.
+    pub fn is_followed(&self, ask: &Value) -> String {
+        eventually("the ask to be followed", || {
+            let sessions = fs::read_dir(self.hub.home.join("hooked")).ok()?.flatten();
+            let notes =
+                sessions.flat_map(|session| fs::read_dir(session.path()).into_iter().flatten().flatten());
+            let pids = notes.filter_map(|note| {
+                let name = note.file_name().into_string().ok()?;
+                let pid = name.strip_prefix(ask["id"].as_str()?)?.strip_prefix('.')?.strip_suffix(".ask")?;
+                Some(format!("/proc/{pid}"))
+            });
+            let followers = self.followers();
+            pids.into_iter().find(|pid| followers.contains(pid))
+        })
+    }
+
+    /// SIGKILL for it.
+    pub fn kill_the_follower_of(&self, ask: &Value) {
+        let follower = self.is_followed(ask);
+        signal_to(&follower, Signal::KILL);
+        eventually("the follower to end", || (!self.followers().contains(&follower)).then_some(()));
     }
 
     /// No hook of this stage waits any more.
@@ -179,6 +233,12 @@ impl Drop for Stage {
             eprintln!("the trail:\n{}", String::from_utf8_lossy(&self.aye(&["log"]).stdout));
         }
     }
+}
+
+/// `process` is its folder in `/proc`.
+fn signal_to(process: &str, signal: Signal) {
+    let pid = process.rsplit('/').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), signal).unwrap();
 }
 
 /// Our hooks among all processes.

@@ -43,10 +43,21 @@ impl Terminal {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
-    /// Whether it shows this now; what has scrolled away does not count.
-    pub fn shows(&self, words: &str) -> bool {
+    /// The text in it, without what has scrolled away.
+    pub fn visible(&self) -> String {
         let shown = self.run(&["capture-pane", "-p"]);
-        String::from_utf8_lossy(&shown.stdout).contains(words)
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    /// Whether it shows this now.
+    pub fn shows(&self, words: &str) -> bool {
+        self.visible().contains(words)
+    }
+
+    /// The title that a program in it set last.
+    pub fn title(&self) -> String {
+        let shown = self.run(&["display-message", "-p", "#{pane_title}"]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
     pub fn sees(&self, words: &str) {

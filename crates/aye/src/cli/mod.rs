@@ -10,6 +10,7 @@ mod codex;
 mod completions;
 mod conversation;
 mod doctor;
+mod handover;
 mod hook;
 mod hooks;
 mod list;
@@ -112,6 +113,7 @@ enum Command {
     Send(steer::Send),
     Interrupt(steer::Interrupt),
     Stop(steer::Stop),
+    Handover(handover::Handover),
     Log(log::Log),
     Verify(verify::Verify),
     Store(store::Store),
@@ -244,6 +246,7 @@ fn carry_out(command: Command, usual: rustix::fs::Mode) -> Done {
         Command::Send(send) => wait(send.run(&home)),
         Command::Interrupt(interrupt) => wait(interrupt.run(&home)),
         Command::Stop(stop) => wait(stop.run(&home)),
+        Command::Handover(handover) => wait(handover.run(&home)),
         Command::Token(token) => wait(token.run(&home)),
         Command::Passkey(passkey) => wait(passkey.run(&home)),
         Command::Policy(policy) => wait(policy.run(&home)),

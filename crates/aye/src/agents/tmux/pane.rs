@@ -86,6 +86,17 @@ impl Pane {
         self.tmux(&["capture-pane", "-p", "-t", &self.id]).await
     }
 
+    /// Its columns and lines.
+    pub async fn size(&self) -> Result<(usize, usize), NoPane> {
+        let shown =
+            self.tmux(&["display-message", "-p", "-t", &self.id, "#{pane_width} #{pane_height}"]).await?;
+        let size = shown
+            .trim()
+            .split_once(' ')
+            .and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+        size.ok_or_else(|| NoPane::Failed("it does not tell the size of the pane".into()))
+    }
+
     /// In copy mode keys would go to tmux.
     pub async fn leave_modes(&self) -> Result<(), NoPane> {
         for _ in 0..3 {

@@ -3,16 +3,22 @@
 
 use super::super::outcome::permit;
 use super::super::receipts::Expected;
+use super::super::tmux::prompt::DialogCall;
 use super::super::transcript::plans::plan_in;
 use super::super::transcript::scan::open_calls;
 use super::super::translate;
+use super::super::watch::ask::{NOT_IN_A_TERMINAL, TO_THE_TERMINAL};
 use super::super::wire::{CanUseTool, Permit};
 use super::events::{Session, decision_line};
+use super::follower;
+use super::handover::{Dialog, Origin};
+use super::hold::Hold;
 use super::notes::{AskNote, CallSignature, Notes, Printed};
 use super::process;
 use super::settle::PRINTED;
 use super::watch::{DialogState, Seen, TerminalWatch};
 use super::{PATIENCE, profile, reach};
+use crate::agents::tmux::pane::Pane;
 use crate::agents::{before, random_name};
 use crate::client::{AgentClient, CallError, Try, Waits, Withdrawn};
 use crate::home::Home;
@@ -21,7 +27,7 @@ use crate::protocol::{NewAsk, Registration, Resolution, Withdraw};
 use crate::shutdown::Signals;
 use aye_core::digest::sha256_hex;
 use aye_core::{
-    Answer, AskId, AskState, Body, Key, PlanVerdict, Receipt, ReportedState, Verdict, Withdrawal,
+    Answer, AskId, AskState, Body, Can, Key, PlanVerdict, Receipt, ReportedState, Verdict, Withdrawal,
 };
 use serde_json::{Value, json};
 use std::io;
@@ -55,6 +61,8 @@ enum End {
     Terminal(Seen),
     /// The agent ends us, as it does when the person interrupts the turn.
     Stopped,
+    /// The terminal is to show the dialog that we hold back.
+    Released,
     /// The session is gone.
     Gone,
 }
@@ -70,12 +78,16 @@ async fn call_written(transcript: &Path, tool: &str) {
 pub async fn ask(
     home: &Home,
     session: &Session,
-    tool: CanUseTool,
+    mut tool: CanUseTool,
     print: impl FnOnce(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let input: Value = serde_json::from_str(tool.input.get())?;
     if tool.tool_name == translate::PLAN && !input["plan"].is_string() {
         call_written(&session.transcript(), translate::PLAN).await;
+    }
+    if session.sub_agent.is_some() && std::env::var_os("TMUX").is_some() {
+        // The answer may be typed, and of the rows of a dialog only the one that allows once is ever chosen.
+        tool.permission_suggestions = None;
     }
     let plan = || Some(plan_in(&session.transcript(), translate::PLAN));
     let body = translate::ask_with_plan(&tool, Path::new(&session.cwd), &home.places(), plan)?;
@@ -97,7 +109,7 @@ pub async fn ask(
         cwd: Some(session.cwd.clone().into()),
         tool_use_id: tool_use_id.clone().map(Into::into),
         sub_agent: session.sub_agent_kind.clone().map(Into::into),
-        ..NewAsk::new(key, client.agent().clone(), &body).with_before(before)
+        ..NewAsk::new(key.clone(), client.agent().clone(), &body).with_before(before)
     };
     let sub_agent = session.sub_agent.as_deref();
     // For a sub-agent in the background the terminal opens no dialog before we end.
@@ -105,11 +117,27 @@ pub async fn ask(
     let dialog = dialog.map(|(process, config_dir)| DialogState::new(config_dir, process.pid));
     let watch =
         TerminalWatch::new(session.transcript(), call, &tool.tool_name, sub_agent, tool_use_id, dialog);
+    let mut hold = match (&body, &process, &session.sub_agent) {
+        (Body::Permission(permission), Some(process), Some(_)) => {
+            let (tool, input) = (permission.tool.clone(), permission.input.clone());
+            let call =
+                DialogCall { tool, input, cwd: session.cwd.clone().into(), by_sub_agent: true, change: None };
+            Hold::new(home, session, notes.clone(), *process, call)
+        }
+        _ => None,
+    };
     let mut signals = Signals::listen()?;
     let mut asking = Asking { session, client, notes, tool, body, watch };
+    asking.notes.raising(&raise)?;
     // The hub was there a moment ago: from here on the ask may be on its disk, and is not given up.
     let early = tokio::select! {
-        raised = asking.client.raise(&raise) => Ok(raised?.ask),
+        raised = asking.client.raise(&raise) => match raised {
+            Ok(raised) => Ok(raised.ask),
+            Err(error) => {
+                asking.notes.raised();
+                return Err(error.into());
+            }
+        },
         seen = asking.watch.until_answered() => Err(End::Terminal(seen)),
         () = gone(process.as_ref()) => return Ok(()),
         _ = signals.wait() => Err(End::Stopped),
@@ -119,7 +147,14 @@ pub async fn ask(
             let mut id = ask.head.id;
             let end = loop {
                 asking.note(&id, None)?;
-                match asking.end_of(&id, process.as_ref(), &mut signals).await {
+                asking.notes.raised();
+                match asking.end_of(&id, process.as_ref(), &mut signals, &mut hold).await {
+                    Ok(End::Released) => {
+                        if asking.hand_over(&id, key.clone(), process.as_ref()).await {
+                            follower::stand_by(session)?;
+                            return Ok(());
+                        }
+                    }
                     // A hub that was killed had not written it yet: nothing was printed, so it is decided again.
                     Err(error) if error.is_unknown() => {
                         asking.notes.settled(&asking.asked(&id, None));
@@ -130,7 +165,11 @@ pub async fn ask(
             };
             (id, end)
         }
-        Err(end) => (asking.raise_again(&raise).await?, end),
+        Err(end) => {
+            let id = asking.raise_again(&raise).await?;
+            asking.notes.raised();
+            (id, end)
+        }
     };
     let end = match end {
         End::Stopped => match tokio::time::timeout(LAST_LOOK, asking.watch.until_answered()).await {
@@ -141,7 +180,7 @@ pub async fn ask(
     };
     match end {
         // The hub sees it, too.
-        End::Gone => return Ok(()),
+        End::Gone | End::Released => return Ok(()),
         End::Stopped => {
             asking.client.withdraw(&id, Withdrawal::Cancelled.into(), Try::Once).await?;
         }
@@ -162,6 +201,14 @@ pub async fn ask(
 fn way() -> String {
     let program = std::env::current_exe().unwrap_or_default();
     sha256_hex(program.as_os_str().as_bytes())[..12].to_owned()
+}
+
+/// For ever where nothing is held back.
+async fn released(hold: &mut Option<Hold<'_>>, asked: &AskNote) {
+    match hold {
+        Some(hold) => hold.until_released(asked).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn gone(process: Option<&Process>) {
@@ -188,13 +235,47 @@ impl Asking<'_> {
         id: &AskId,
         process: Option<&Process>,
         signals: &mut Signals,
+        hold: &mut Option<Hold<'_>>,
     ) -> Result<End, CallError> {
+        let asked = self.asked(id, None);
         tokio::select! {
             resolution = self.client.resolution(id, &self.body, Waits::Alone) => resolution.map(End::Resolved),
             seen = self.watch.until_answered() => Ok(End::Terminal(seen)),
             () = gone(process) => Ok(End::Gone),
+            () = released(hold, &asked) => Ok(End::Released),
             _ = signals.wait() => Ok(End::Stopped),
         }
+    }
+
+    /// Leaves the dialog to the terminal and the ask to the follower. False if it was answered meanwhile, or if the
+    /// follower could not know of it; then we go on waiting.
+    async fn hand_over(&self, id: &AskId, key: Key, process: Option<&Process>) -> bool {
+        let Some(tool_use_id) = self.watch.tool_use_id() else { return false };
+        let can = match Pane::of(process.copied()).await {
+            Ok(_) => Can { edit: false, why: Some(NOT_IN_A_TERMINAL.into()), ..Can::default() },
+            Err(why) => Can::elsewhere(format!("{why}: {TO_THE_TERMINAL}")),
+        };
+        // From here on only answers that can be typed are recorded. One that was recorded before is printed, and one
+        // that comes later is typed by the follower, because it reads the hub after we have written that we are done.
+        let told = tokio::time::timeout(PATIENCE, async {
+            self.client.set_can(id, &can, Try::Once).await?;
+            self.client.resolution_within(id, Some(Duration::ZERO)).await
+        });
+        match told.await {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(_))) => return false,
+            // A hub that is away must not keep the dialog from the terminal.
+            Ok(Err(error)) if !error.is_passing() => return false,
+            Ok(Err(_)) | Err(_) => {}
+        }
+        let handed = Origin {
+            key,
+            cwd: Some(self.session.cwd.clone()),
+            sub_agent: self.session.sub_agent_kind.clone(),
+        };
+        let (tool_use_id, transcript) = (Some(tool_use_id.to_owned()), self.session.transcript());
+        let dialog = Dialog::HandedOver(handed);
+        self.notes.note(&AskNote { tool_use_id, transcript, dialog, ..self.asked(id, None) }).is_ok()
     }
 
     /// What later hooks need to know of this ask.
@@ -209,6 +290,7 @@ impl Asking<'_> {
             hook: Process::myself(),
             printed,
             waited: false,
+            dialog: Dialog::Beside,
         }
     }
 

@@ -37,6 +37,15 @@ impl Session {
     }
 }
 
+/// The agent that a session is, as its hooks name it.
+pub fn agent_of(session: &str) -> Result<AgentId, &'static str> {
+    let name = match is_plain(session) && session.len() <= 64 {
+        true => session.to_owned(),
+        false => sha256_hex(session.as_bytes()),
+    };
+    AgentId::try_from(format!("claude-{name}"))
+}
+
 /// A name that can be part of a file's name and means nothing else there.
 pub fn is_plain(name: &str) -> bool {
     (1..=128).contains(&name.len())
@@ -93,13 +102,9 @@ struct Fields {
 
 pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
     let fields: Fields = serde_json::from_slice(bytes)?;
-    let name = match is_plain(&fields.session_id) && fields.session_id.len() <= 64 {
-        true => fields.session_id.clone(),
-        false => sha256_hex(fields.session_id.as_bytes()),
-    };
     let session = Session {
+        agent: agent_of(&fields.session_id).map_err(Unreadable::Name)?,
         id: fields.session_id,
-        agent: AgentId::try_from(format!("claude-{name}")).map_err(Unreadable::Name)?,
         transcript_path: fields.transcript_path,
         cwd: fields.cwd,
         sub_agent: fields.agent_id,

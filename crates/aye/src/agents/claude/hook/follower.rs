@@ -11,7 +11,7 @@ use crate::agents::reports;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::Process;
-use crate::protocol::Registration;
+use crate::protocol::{NewAsk, Registration};
 use crate::shutdown::Signals;
 use aye_core::{Receipt, Withdrawal};
 use serde_json::json;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+const HOOK_KILLED: (Receipt, &str) = (Receipt::Undelivered, "the hook that waited for the answer was killed");
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
 /// How long the last reports to the hub may take.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,12 +34,23 @@ pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
     if !ConfigDir::new(config).session_file(process.pid).exists() {
         return Ok(());
     }
-    let Some(lock) = Notes::of(home, &session.agent).follower_lock()? else { return Ok(()) };
-    drop(lock);
+    match Notes::of(home, &session.agent).follower_lock()? {
+        Some(_) => start(session, process.pid),
+        None => Ok(()),
+    }
+}
+
+/// Starts one that takes over if the follower is killed while dialogs are handed over. No hook waits then that could
+/// start another.
+pub fn stand_by(session: &Session) -> io::Result<()> {
+    process::of_agent().map_or(Ok(()), |process| start(session, process.pid))
+}
+
+fn start(session: &Session, pid: u32) -> io::Result<()> {
     let told =
         json!({"session_id": session.id, "transcript_path": session.transcript_path, "cwd": session.cwd});
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["hook", "--follow", &process.pid.to_string(), &told.to_string()]);
+    command.args(["hook", "--follow", &pid.to_string(), &told.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // In a process group of its own, so that signals for the hook or the terminal do not reach it.
     command.process_group(0).current_dir("/").spawn().map(drop)
@@ -48,9 +60,20 @@ pub fn ensure(home: &Home, session: &Session) -> io::Result<()> {
 pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     let (session, _) = events::decode(told)?;
     let notes = Notes::of(home, &session.agent);
-    let Some(_lock) = notes.follower_lock()? else { return Ok(()) };
     let Some(config) = session.config_dir().map(ConfigDir::new) else { return Ok(()) };
     let (process, file) = (Process::now(pid), config.session_file(pid));
+    let mut stood_by = false;
+    let _lock = loop {
+        match notes.follower_lock()? {
+            Some(lock) => break lock,
+            None if notes.has_handed_over() && process.is_alive() => stood_by = true,
+            None => return Ok(()),
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    };
+    if stood_by {
+        start(&session, pid)?;
+    }
     let client = reach_for(home, &session, pid, PATIENCE).await?;
     // The first registration fixes the kind of agent. It may come from here, because hooks can be slow to start.
     let known = Registration { supervisor: None, ..profile(&session, None, Registration::default()) };
@@ -85,6 +108,24 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
             }
             Err(error) => tracing::debug!(%error, "the transcript could not be read"),
         }
+        for (hook, ask) in notes.half_raised() {
+            match tokio::time::timeout(PATIENCE, take_back(&client, &ask)).await {
+                Err(_) => tracing::debug!("the hub is away; the next look tries"),
+                Ok(_) => {
+                    notes.forget_raising(hook);
+                    if let Some(id) = &ask.tool_use_id {
+                        notes.unclaim(id);
+                    }
+                }
+            }
+        }
+        for (asked, handed) in notes.handed_over() {
+            if !watched.adopt(&asked, handed)
+                && let Err(error) = take_over(&client, &notes, &asked).await
+            {
+                tracing::debug!(%error, "the hub is away; the next look tries");
+            }
+        }
         for asked in notes.unsettled().into_iter().filter(|asked| asked.printed.is_none()) {
             if let Err(error) = take_over(&client, &notes, &asked).await {
                 tracing::debug!(%error, "the hub is away; the next look tries");
@@ -95,10 +136,15 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Nobody knows whether the hub has it, and under which id; raising it again tells.
+async fn take_back(client: &AgentClient, ask: &NewAsk) -> Result<(), CallError> {
+    let id = client.raise(ask).await?.ask.head.id;
+    client.withdraw_or(&id, Withdrawal::Cancelled, HOOK_KILLED, Try::UntilHeard).await
+}
+
 /// The hook that asked this was killed, so nobody would deliver an answer. A session that still waits is asked again.
 async fn take_over(client: &AgentClient, notes: &Notes, asked: &AskNote) -> Result<(), CallError> {
-    let otherwise = (Receipt::Undelivered, "the hook that waited for the answer was killed");
-    let over = client.withdraw_or(&asked.ask, Withdrawal::Cancelled, otherwise, Try::Once).await;
+    let over = client.withdraw_or(&asked.ask, Withdrawal::Cancelled, HOOK_KILLED, Try::Once).await;
     match over {
         Err(error) if error.is_passing() => return Err(error),
         // A refusal means that the hub knows more than we do.

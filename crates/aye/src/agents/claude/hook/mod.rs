@@ -2,10 +2,13 @@
 //! goes wrong, nothing is printed, and the terminal's own dialog decides.
 
 mod ask;
-mod events;
+pub mod events;
 pub mod follower;
+pub mod handover;
+mod hold;
 pub mod notes;
 mod process;
+mod session_terminal;
 mod settle;
 mod watch;
 

@@ -3,8 +3,10 @@
 
 use super::super::receipts::Expected;
 use super::events::is_plain;
+use super::handover::Dialog;
 use crate::home::Home;
 use crate::processes::Process;
+use crate::protocol::NewAsk;
 use aye_core::digest::{canonical, sha256_hex};
 use aye_core::{AgentId, AskId, Body, Kind};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const FOLDER: &str = "hooked";
+const RAISING: &str = "raising";
 /// Longer than it takes from a tool call to the request about it, other hooks included.
 const CALLS_KEPT: Duration = Duration::from_secs(10 * 60);
 /// Longer than any hook may wait.
@@ -50,6 +53,8 @@ pub struct AskNote {
     pub printed: Option<Printed>,
     /// We waited for the transcript once and it did not come; from then on we only look.
     pub waited: bool,
+    #[serde(default)]
+    pub dialog: Dialog,
 }
 
 /// An answer that was printed, and what the transcript must show of it.
@@ -62,9 +67,21 @@ pub struct Printed {
     pub delivered: bool,
 }
 
+/// An ask that its hook is raising. Until its note is written, nothing else tells of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RaisingNote {
+    hook: Process,
+    ask: NewAsk,
+}
+
 impl AskNote {
     pub fn body(&self) -> Option<Body> {
         Body::decode(self.kind, self.body.clone()).ok()
+    }
+
+    /// Whether its hook was killed while it waited. What was handed over is the follower's.
+    fn is_abandoned(&self) -> bool {
+        !matches!(self.dialog, Dialog::HandedOver(_)) && !self.hook.is_alive()
     }
 
     fn file(&self) -> String {
@@ -142,23 +159,57 @@ impl Notes {
         self.write(&asked.file(), &serde_json::to_vec(asked)?)
     }
 
+    /// Written before an ask is raised: if the hook is killed meanwhile, the hub may have it and nobody waits for it.
+    pub fn raising(&self, ask: &NewAsk) -> io::Result<()> {
+        let hook = Process::myself();
+        self.write(&raising_file(hook), &serde_json::to_vec(&RaisingNote { hook, ask: ask.clone() })?)
+    }
+
+    /// The note of the ask itself is written, or the ask has ended.
+    pub fn raised(&self) {
+        self.forget_raising(Process::myself());
+    }
+
+    /// Asks that a hook was raising when it was killed.
+    pub fn half_raised(&self) -> Vec<(Process, NewAsk)> {
+        let files = list(&self.folder).into_iter();
+        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == RAISING));
+        let notes = files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
+        let abandoned = notes.filter(|note: &RaisingNote| !note.hook.is_alive());
+        abandoned.map(|note| (note.hook, note.ask)).collect()
+    }
+
+    pub fn forget_raising(&self, hook: Process) {
+        drop(fs::remove_file(self.folder.join(raising_file(hook))));
+    }
+
     /// Asks that nobody waits for any more: an answer was printed, or the hook was ended by force.
     pub fn unsettled(&self) -> Vec<AskNote> {
         let asked = self.asked().into_iter();
-        asked.filter(|asked| asked.printed.is_some() || !asked.hook.is_alive()).collect()
+        asked.filter(|asked| asked.printed.is_some() || asked.is_abandoned()).collect()
     }
 
-    fn asked(&self) -> Vec<AskNote> {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn asked(&self) -> Vec<AskNote> {
         let notes = list(&self.folder)
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "ask"));
         notes.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
     }
 
-    /// Whether a hook waits for an answer right now.
+    /// Whether a hook waits for an answer to a dialog that the terminal shows.
     pub fn has_waiting_hook(&self) -> bool {
         let me = Process::myself();
-        self.asked().iter().any(|asked| asked.printed.is_none() && asked.hook != me && asked.hook.is_alive())
+        let waits = |asked: &AskNote| {
+            asked.printed.is_none()
+                && asked.dialog == Dialog::Beside
+                && asked.hook != me
+                && asked.hook.is_alive()
+        };
+        self.asked().iter().any(waits)
     }
 
     /// Whether a hook was called for this request.
@@ -216,7 +267,7 @@ impl Notes {
     }
 
     /// Whole or not at all.
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let beside = self.folder.join(format!("{name}.{}.new", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
@@ -225,11 +276,15 @@ impl Notes {
     }
 }
 
+fn raising_file(hook: Process) -> String {
+    format!("{}.{RAISING}", hook.pid)
+}
+
 fn list(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
+pub(super) fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
@@ -304,6 +359,22 @@ mod tests {
     }
 
     #[test]
+    fn an_ask_is_half_raised_while_its_dead_hook_left_no_note_of_it() {
+        let (_dir, _, notes) = notes();
+        let body = Body::decode(Kind::Plan, json!({"plan": "x"})).unwrap();
+        let ask = NewAsk::new("toolu_1".try_into().unwrap(), AgentId::try_from("claude-s-1").unwrap(), &body);
+        notes.raising(&ask).unwrap();
+        assert_eq!(notes.half_raised(), []);
+        notes.raised();
+        let hook = Process { pid: 4_000_000, started: Some(1) };
+        let written = serde_json::to_vec(&RaisingNote { hook, ask: ask.clone() }).unwrap();
+        notes.write(&raising_file(hook), &written).unwrap();
+        assert_eq!(notes.half_raised(), [(hook, ask)]);
+        notes.forget_raising(hook);
+        assert_eq!(notes.half_raised(), []);
+    }
+
+    #[test]
     fn what_was_asked_is_kept_until_it_is_settled_even_past_the_end() {
         let (_dir, home, notes) = notes();
         let mut asked = AskNote {
@@ -316,6 +387,7 @@ mod tests {
             hook: Process::myself(),
             printed: None,
             waited: false,
+            dialog: Dialog::Beside,
         };
         notes.note(&asked).unwrap();
         // Its hook still waits.

@@ -18,6 +18,30 @@ pub struct DialogCall {
     pub change: Option<(String, String)>,
 }
 
+/// The lines of a dialog around what it asks about: its title, question, rows, hints, and what stands between.
+const AROUND: usize = 16;
+
+impl DialogCall {
+    /// Whether the dialog will be recognized in a terminal of this size, as far as can be told before it is drawn.
+    pub fn is_likely_legible(&self, width: usize, height: usize) -> bool {
+        let text = |name: &str| self.input.get(name).and_then(Value::as_str);
+        let shown: Vec<&str> = match self.tool.as_str() {
+            "Bash" => vec![text("command").unwrap_or_default()],
+            "Write" => vec![text("content").unwrap_or_default()],
+            // Some lines around the change are shown as well.
+            "Edit" => ["old_string", "new_string"].map(|name| text(name).unwrap_or_default()).to_vec(),
+            tool if ["Read", "WebFetch"].contains(&tool) || tool.starts_with("mcp__") => {
+                self.input.values().filter_map(Value::as_str).collect()
+            }
+            _ => return false,
+        };
+        let room = width.saturating_sub(12).max(1);
+        let lines = shown.iter().flat_map(|text| text.lines());
+        let lines: usize = lines.map(|line| line.chars().count() / room + 1).sum();
+        lines + AROUND <= height
+    }
+}
+
 /// A dialog whose rows can be chosen from, the last thing on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptDialog {

@@ -14,6 +14,8 @@ pub struct TranscriptLine {
     pub timestamp: Option<String>,
     /// Said by or to a sub-agent.
     pub sidechain: bool,
+    /// Which one, in newer versions.
+    pub sub_agent: Option<String>,
     pub said: Said,
 }
 
@@ -78,6 +80,8 @@ struct WrittenLine<'a> {
     #[serde(borrow)]
     is_sidechain: Option<&'a RawValue>,
     #[serde(borrow)]
+    agent_id: Option<&'a RawValue>,
+    #[serde(borrow)]
     is_meta: Option<&'a RawValue>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -134,6 +138,7 @@ pub fn decode(bytes: &[u8]) -> Option<TranscriptLine> {
         cwd: text(written.cwd),
         timestamp: text(written.timestamp),
         sidechain: flag(written.is_sidechain),
+        sub_agent: text(written.agent_id),
         said,
     })
 }

@@ -14,6 +14,8 @@ pub struct OpenCall {
     /// As the model wrote it; none where the line was too long to be read whole.
     pub input: Option<String>,
     pub session: Option<String>,
+    /// The sub-agent that made it.
+    pub sub_agent: Option<String>,
     pub cwd: Option<String>,
     pub timestamp: Option<String>,
 }
@@ -64,6 +66,7 @@ impl Pending {
                             tool: call.name,
                             input: (!cut).then_some(call.input),
                             session: line.session.clone(),
+                            sub_agent: line.sub_agent.clone(),
                             cwd: line.cwd.clone(),
                             timestamp: line.timestamp.clone(),
                         });
@@ -82,7 +85,13 @@ impl Pending {
             Said::Turn if !line.sidechain => {
                 self.open.drain(..).map(|open| (open, Closed::PassedOver)).collect()
             }
-            Said::Turn | Said::Other => Vec::new(),
+            // A sub-agent is told nothing while it waits, unless it is stopped.
+            Said::Turn => {
+                let stopped =
+                    |open: &mut OpenCall| open.sub_agent.is_some() && open.sub_agent == line.sub_agent;
+                self.open.extract_if(.., stopped).map(|open| (open, Closed::PassedOver)).collect()
+            }
+            Said::Other => Vec::new(),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::given;
 use crate::agents::before;
+use crate::agents::claude::hook::handover::{Dialog, Origin};
 use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::agents::claude::receipts::Expected;
 use crate::agents::claude::tmux::decide::decide;
 use crate::agents::claude::tmux::deliver::{Stopped, TypingResult, deliver};
 use crate::agents::claude::tmux::plan::{Plan, can_answer, plan, untouched};
 use crate::agents::claude::tmux::prompt::{DialogCall, DialogChoice, PromptDialog};
-use crate::agents::claude::tmux::screen::{OTHER_PROMPT, compare};
+use crate::agents::claude::tmux::screen::{ExpectedScreen, OTHER_PROMPT, compare};
 use crate::agents::claude::transcript::pending::Closed;
 use crate::agents::claude::transcript::scan::{all_open_calls, open_calls};
 use crate::agents::tmux::pane::Pane;
@@ -38,12 +39,14 @@ const MOST_TRIES: usize = 3;
 /// What is asked, and where.
 pub struct WatchedAsk {
     pub client: AgentClient,
-    pub key: Key,
+    pub origin: Origin,
     pub tool_use_id: String,
     pub tool: String,
     pub body: Body,
     /// As the terminal's dialog must show it; none for what has ended already.
     pub call: Option<DialogCall>,
+    /// The dialog may not be drawn yet.
+    pub opens_late: bool,
     pub process: Option<Process>,
     pub transcript: PathBuf,
     /// Whether the session says that it waits for the person at its terminal.
@@ -75,10 +78,10 @@ impl WatchedAsk {
     /// An answer that does not get there is no end while the agent waits: it is asked again, under a key that names
     /// the ask before.
     async fn live(&self, ending: &mut Ending) -> Result<(), CallError> {
-        let mut key = self.key.clone();
+        let mut key = self.origin.key.clone();
         for tries in 0.. {
             let Some(failed) = self.ask(key, tries, ending).await? else { return Ok(()) };
-            key = Key::from_displayed(&format_args!("{}/after-{failed}", self.key.as_str()));
+            key = Key::from_displayed(&format_args!("{}/after-{failed}", self.origin.key.as_str()));
         }
         Ok(())
     }
@@ -91,10 +94,12 @@ impl WatchedAsk {
             false => Can::elsewhere(format!("answers could not be typed: {TO_THE_TERMINAL}")),
         };
         let before = self.call.as_ref().and_then(|call| before::of(&self.body, &call.cwd));
-        let new = NewAsk::new(key, self.client.agent().clone(), &self.body).with_before(before);
-        let ask = self.client.raise(&NewAsk { tool_use_id, can, ..new }).await?.ask;
+        let new = NewAsk::new(key.clone(), self.client.agent().clone(), &self.body).with_before(before);
+        let cwd = self.origin.cwd.clone().map(Into::into);
+        let sub_agent = self.origin.sub_agent.clone().map(Into::into);
+        let ask = self.client.raise(&NewAsk { tool_use_id, can, cwd, sub_agent, ..new }).await?.ask;
         let id = &ask.head.id;
-        self.note(id);
+        self.note(id, key.clone());
         let (state, answer, message) = match ask.status.state {
             AskState::Open => {
                 let resolution = tokio::select! {
@@ -265,7 +270,13 @@ impl WatchedAsk {
         let typing = "keys were typed into its terminal, and its transcript has not shown the answer yet";
         self.report(id, Receipt::Unknown, typing).await?;
         let still_open = || ending.borrow().is_none() && self.is_open();
-        let typed = deliver(&pane, self.questions(), &plan, still_open, || self.is_alone()).await;
+        let is_alone = || match plan.steps.first().map(|step| &step.page) {
+            Some(ExpectedScreen::Prompt { first, call, .. }) if call.by_sub_agent => {
+                !self.may_be_another(first, call)
+            }
+            _ => self.is_alone(),
+        };
+        let typed = deliver(&pane, self.questions(), &plan, still_open, is_alone).await;
         tracing::debug!(agent = %self.client.agent(), ask = %id, ?typed, "an answer was typed");
         match typed {
             TypingResult::All => {
@@ -346,6 +357,10 @@ impl WatchedAsk {
     async fn closed(&self, ending: &mut Ending) -> Closed {
         let runs = async {
             let mut waiting = self.waiting.clone();
+            // Until the session has said that it waits, its silence does not tell that the call was allowed.
+            if self.opens_late && waiting.wait_for(|waiting| *waiting).await.is_err() {
+                std::future::pending::<()>().await;
+            }
             loop {
                 if waiting.wait_for(|waiting| !waiting).await.is_err() {
                     std::future::pending::<()>().await;
@@ -372,10 +387,9 @@ impl WatchedAsk {
         open.iter().any(|open| open.tool_use_id == self.tool_use_id)
     }
 
-    /// Whether no other call can show the same dialog. The transcript does not tell of those of other sub-agents.
+    /// Whether no other call of the session itself can show the same dialog.
     fn is_alone(&self) -> bool {
-        let by_sub_agent = self.call.as_ref().is_some_and(|call| call.by_sub_agent);
-        !by_sub_agent && open_calls(&self.transcript, &self.tool).is_ok_and(|open| open.len() == 1)
+        open_calls(&self.transcript, &self.tool).is_ok_and(|open| open.len() == 1)
     }
 
     /// Whether the ask could still be taken back.
@@ -401,7 +415,7 @@ impl WatchedAsk {
         self.client.receipt(id, receipt, evidence, Try::UntilHeard).await
     }
 
-    fn noted(&self, id: &AskId) -> AskNote {
+    fn noted(&self, id: &AskId, key: Key) -> AskNote {
         AskNote {
             ask: id.clone(),
             tool_use_id: Some(self.tool_use_id.clone()),
@@ -412,24 +426,26 @@ impl WatchedAsk {
             hook: Process::myself(),
             printed: None,
             waited: false,
+            dialog: Dialog::HandedOver(Origin { key, ..self.origin.clone() }),
         }
     }
 
-    fn note(&self, id: &AskId) {
+    /// For the next follower, which goes on with it under this key.
+    fn note(&self, id: &AskId, key: Key) {
         if let Some(notes) = &self.notes {
-            drop(notes.note(&self.noted(id)));
+            drop(notes.note(&self.noted(id, key)));
         }
     }
 
     fn settled(&self, id: &AskId) -> Option<AskId> {
         if let Some(notes) = &self.notes {
-            notes.settled(&self.noted(id));
+            notes.settled(&self.noted(id, self.origin.key.clone()));
         }
         None
     }
 }
 
-const NOT_IN_A_TERMINAL: &str = "its own terminal does not take that";
+pub const NOT_IN_A_TERMINAL: &str = "its own terminal does not take that";
 
 /// One whose sender is gone never closes; the task that waits for it is ended.
 async fn returned(ending: &mut Ending) -> Closed {

@@ -1,7 +1,7 @@
 //! Sessions that somebody runs in a terminal of their own, known by the files they leave: found, followed,
 //! and answered through tmux.
 
-mod ask;
+pub mod ask;
 mod changes;
 pub mod follow;
 mod given;

@@ -3,12 +3,13 @@
 
 use super::sessions::{Session, Status};
 use super::waits;
-use crate::agents::claude::transcript::line;
+use crate::agents::claude::transcript::line::{self, TranscriptLine};
 use crate::agents::claude::transcript::pending::{Closed, OpenCall};
 use crate::agents::claude::transcript::tail::{Tail, TailEvent};
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::protocol::{AsksQuery, StateFilter, calls};
 use aye_core::{AskView, Body, Receipt, Withdrawal};
+use std::io;
 use std::path::Path;
 
 pub struct Past {
@@ -77,17 +78,34 @@ impl Past {
     }
 }
 
-fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
+/// The result of a call.
+pub fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
     let mut found = None;
-    let word = memchr::memmem::Finder::new(tool_use_id);
-    let read = Tail::new(transcript).read(|piece| {
-        if let TailEvent::Line(bytes) | TailEvent::Cut(bytes) = piece
-            && word.find(bytes).is_some()
-            && let Some(line) = line::decode(bytes)
-            && let Some(returned) = line.result_of(tool_use_id)
-        {
+    let read = lines_about(transcript, tool_use_id, |line| {
+        if let Some(returned) = line.result_of(tool_use_id) {
             found = Some(Closed::Returned(Box::new(returned)));
         }
     });
     read.ok().and(found)
+}
+
+/// Whether the call has been written yet.
+pub fn has_call(transcript: &Path, tool_use_id: &str) -> bool {
+    let mut found = false;
+    let read = lines_about(transcript, tool_use_id, |line| {
+        found |= line.calls().iter().any(|call| call.id == tool_use_id);
+    });
+    read.is_ok() && found
+}
+
+fn lines_about(transcript: &Path, word: &str, mut see: impl FnMut(TranscriptLine)) -> io::Result<()> {
+    let word = memchr::memmem::Finder::new(word);
+    Tail::new(transcript).read(|piece| {
+        if let TailEvent::Line(bytes) | TailEvent::Cut(bytes) = piece
+            && word.find(bytes).is_some()
+            && let Some(line) = line::decode(bytes)
+        {
+            see(line);
+        }
+    })
 }

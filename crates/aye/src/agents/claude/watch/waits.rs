@@ -3,6 +3,7 @@
 
 use super::ask::TO_THE_TERMINAL;
 use super::sessions::Session;
+use crate::agents::claude::hook::handover::Dialog;
 use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::client::{AgentClient, CallError, Try, Waits};
 use crate::processes::Process;
@@ -45,6 +46,7 @@ impl WaitsInTerminal {
             hook: Process::myself(),
             printed: None,
             waited: false,
+            dialog: Dialog::Beside,
         };
         if let Some(notes) = &self.notes {
             drop(notes.note(&noted));

@@ -2,11 +2,13 @@
 
 use super::ask::WatchedAsk;
 use super::follow::{News, Transcript};
+use super::past;
 use super::sessions::{Session, Status};
 use super::waits::{self, WaitsInTerminal};
 use super::watcher::WatchEvent;
 use crate::agents::before;
-use crate::agents::claude::hook::notes::Notes;
+use crate::agents::claude::hook::handover::{Dialog, Origin};
+use crate::agents::claude::hook::notes::{AskNote, Notes};
 use crate::agents::claude::tmux::plan::untouched;
 use crate::agents::claude::tmux::prompt::{DialogCall, PromptDialog};
 use crate::agents::claude::tmux::screen::compare;
@@ -258,7 +260,14 @@ impl Watched {
             Ok(body) => {
                 let call = self.call(&transcript, open);
                 let (tool, id) = (open.tool.clone(), open.tool_use_id.clone());
-                self.follow_in(transcript, Made { tool_use_id: id, tool, call }, body, None);
+                let origin = Origin { key: key(&self.session.id, &id), cwd: None, sub_agent: None };
+                self.follow_in(
+                    transcript,
+                    Made { tool_use_id: id, tool, call, opens_late: false },
+                    body,
+                    origin,
+                    None,
+                );
             }
             Err(why) => {
                 let text =
@@ -271,26 +280,69 @@ impl Watched {
 
     /// Follows an ask whose end the transcript shows already.
     pub fn follow_ended(&mut self, tool_use_id: String, body: Body, closed: Closed) {
-        let made = Made { tool_use_id, tool: QUESTIONS.to_owned(), call: None };
-        self.follow_in(self.transcript.path().to_owned(), made, body, Some(closed));
+        let origin = Origin { key: key(&self.session.id, &tool_use_id), cwd: None, sub_agent: None };
+        let made = Made { tool_use_id, tool: QUESTIONS.to_owned(), call: None, opens_late: false };
+        self.follow_in(self.transcript.path().to_owned(), made, body, origin, Some(closed));
     }
 
-    fn follow_in(&mut self, transcript: PathBuf, made: Made, body: Body, closed: Option<Closed>) {
-        let (sender, ending) = watch::channel(closed);
+    /// Goes on with an ask whose hook left its dialog to the terminal, or that an earlier follower asked. False if it
+    /// cannot be understood.
+    pub fn adopt(&mut self, noted: &AskNote, origin: Origin) -> bool {
+        let (Some(notes), Some(body), Some(id)) = (&self.notes, noted.body(), noted.tool_use_id.clone())
+        else {
+            return false;
+        };
+        // Ours is there before theirs goes, so that the next follower finds the ask after a crash.
+        let dialog = Dialog::HandedOver(origin.clone());
+        if notes.note(&AskNote { hook: Process::myself(), dialog, ..noted.clone() }).is_err() {
+            return true;
+        }
+        notes.settled(noted);
+        notes.unclaim(&id);
+        if self.endings.get(&id).is_some_and(RaisedCall::is_asked) {
+            return true;
+        }
+        let open = all_open_calls(&noted.transcript).unwrap_or_default();
+        let call = open.iter().find(|open| open.tool_use_id == id);
+        let tool = call.map(|open| open.tool.clone()).or_else(|| tool_of(&body)).unwrap_or_default();
+        let call = call.and_then(|open| self.call(&noted.transcript, open));
+        self.follow_in(
+            noted.transcript.clone(),
+            Made { tool_use_id: id, tool, call, opens_late: true },
+            body,
+            origin,
+            None,
+        );
+        true
+    }
+
+    fn follow_in(
+        &mut self,
+        transcript: PathBuf,
+        made: Made,
+        body: Body,
+        origin: Origin,
+        closed: Option<Closed>,
+    ) {
+        let (sender, ending) = watch::channel(closed.clone());
         let (asking, asked) = watch::channel(true);
         let call = RaisedCall { ending: sender.clone(), asked };
         self.endings.insert(made.tool_use_id.clone(), call);
-        // Our own transcript is read by whoever has us.
-        if transcript != self.transcript.path() {
+        // Our own transcript is read by whoever has us, from now on.
+        let is_read = transcript == self.transcript.path()
+            && (closed.is_some()
+                || self.transcript.open().iter().any(|open| open.tool_use_id == made.tool_use_id));
+        if !is_read {
             self.tasks.spawn(until_closed(transcript.clone(), made.tool_use_id.clone(), sender).boxed());
         }
         let follower = WatchedAsk {
             client: self.client.clone(),
-            key: key(&self.session.id, &made.tool_use_id),
+            origin,
             tool_use_id: made.tool_use_id,
             tool: made.tool,
             body,
             call: made.call,
+            opens_late: made.opens_late,
             process: self.session.process,
             transcript,
             waiting: self.waiting.subscribe(),
@@ -330,14 +382,36 @@ struct Made {
     tool_use_id: String,
     tool: String,
     call: Option<DialogCall>,
+    /// Its hook has only just let the terminal open the dialog.
+    opens_late: bool,
 }
 
 /// Reads the transcript of a sub-agent until it shows how the call ended, or nobody wants to know.
 async fn until_closed(path: PathBuf, tool_use_id: String, ending: watch::Sender<Option<Closed>>) {
-    let Ok((mut transcript, _)) = Transcript::follow(path) else { return };
+    let is_it = |open: &OpenCall| open.tool_use_id == tool_use_id;
+    let mut followed: Option<Transcript> = None;
     while !ending.is_closed() {
-        let news = transcript.read().unwrap_or_default();
-        if let Some((_, closed)) = news.closed.into_iter().find(|(open, _)| open.tool_use_id == tool_use_id) {
+        let closed = match &mut followed {
+            Some(transcript) => {
+                let closed = transcript.read().unwrap_or_default().closed;
+                closed.into_iter().find(|(open, _)| is_it(open)).map(|(_, closed)| closed)
+            }
+            None => {
+                // Looked for first: a call that is written in between is open, and not passed over.
+                let was_there = past::has_call(&path, &tool_use_id);
+                match Transcript::follow(path.clone()) {
+                    Ok((transcript, open)) if open.iter().any(is_it) => {
+                        followed = Some(transcript);
+                        None
+                    }
+                    Ok(_) if was_there => {
+                        Some(past::result_in(&path, &tool_use_id).unwrap_or(Closed::PassedOver))
+                    }
+                    Ok(_) | Err(_) => None,
+                }
+            }
+        };
+        if let Some(closed) = closed {
             ending.send_replace(Some(closed));
             return;
         }
@@ -355,6 +429,14 @@ async fn look(session: String, process: Option<Process>, screens: mpsc::Sender<P
             return;
         }
         tokio::time::sleep(BETWEEN_SCREENS).await;
+    }
+}
+
+fn tool_of(body: &Body) -> Option<String> {
+    match body {
+        Body::Permission(permission) => Some(permission.tool.clone()),
+        Body::Question(_) => Some(QUESTIONS.to_owned()),
+        Body::Plan(_) => Some(PLAN.to_owned()),
     }
 }
 
