@@ -61,13 +61,16 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
             "reply_markup",
             "disable_notification",
             "reply_parameters",
+            "message_thread_id",
         ],
         "editMessageText" => {
             &["chat_id", "message_id", "text", "parse_mode", "link_preview_options", "reply_markup"]
         }
         "deleteMessage" => &["chat_id", "message_id"],
         "answerCallbackQuery" => &["callback_query_id", "text", "show_alert"],
-        "sendDocument" => &["chat_id", "document", "disable_notification", "reply_parameters"],
+        "sendDocument" => {
+            &["chat_id", "document", "disable_notification", "reply_parameters", "message_thread_id"]
+        }
         _ => return error(404, "Not Found"),
     };
     let unknown = body.as_object().into_iter().flatten().find(|(field, _)| !known.contains(&field.as_str()));
@@ -190,8 +193,10 @@ fn send_document(shared: &Shared, body: &Value) -> Reply {
     if text.is_empty() {
         return refuse(shared, "file must be non-empty");
     }
+    let topic = body["message_thread_id"].as_str().and_then(|topic| topic.parse::<i64>().ok());
+    let silent = body["disable_notification"] == "true";
     let body =
-        json!({ "disable_notification": body["disable_notification"] == "true", "reply_parameters": reply });
+        json!({ "disable_notification": silent, "reply_parameters": reply, "message_thread_id": topic });
     let content = Content { marked: Marked::default(), rows: vec![], force_reply: false };
     post(shared, "sendDocument", chat, &body, content, Some((name.to_owned(), text.to_owned())))
 }
@@ -206,6 +211,10 @@ fn post(
 ) -> Reply {
     let mut state = shared.state();
     if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
+    }
+    let topic = body["message_thread_id"].as_i64();
+    if let Some(refusal) = state.topic_refusal(chat, topic) {
         return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
@@ -224,6 +233,7 @@ fn post(
     state.messages.push(Message {
         id,
         chat,
+        topic,
         text: content.marked.plain(),
         marked: content.marked,
         html,
@@ -253,6 +263,11 @@ fn edit(shared: &Shared, body: &Value) -> Reply {
     }
     let mut state = shared.state();
     if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
+    }
+    if let Some(refusal) =
+        state.topic_refusal(chat, state.topic_of(chat, id)).filter(|_| state.has_message(chat, id))
+    {
         return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {

@@ -1,6 +1,7 @@
 //! The Bot API's calls. A client of our own, over the HTTP and TLS that are here anyway: the libraries for it
 //! bring a second HTTP client of an older version, or a minute of building, for the ten calls we make.
 
+use super::access::Place;
 use super::settings::{Pace, Settings, Token};
 use super::wire::BotUser;
 use crate::transport::{Transport, TransportError};
@@ -112,9 +113,12 @@ impl Bot {
     }
 
     /// Returns the message's number.
-    pub async fn send(&self, chat: i64, message: &Outgoing) -> Result<i64, ApiError> {
+    pub async fn send(&self, place: Place, message: &Outgoing) -> Result<i64, ApiError> {
         let mut body = content(message);
-        body["chat_id"] = json!(chat);
+        body["chat_id"] = json!(place.chat);
+        if let Some(topic) = place.topic {
+            body["message_thread_id"] = json!(topic);
+        }
         body["disable_notification"] = json!(message.silent);
         if let Some(to) = message.reply_to {
             body["reply_parameters"] = json!({ "message_id": to, "allow_sending_without_reply": true });
@@ -193,7 +197,7 @@ impl Bot {
 
     pub async fn send_file(
         &self,
-        chat: i64,
+        place: Place,
         name: &str,
         text: &str,
         reply_to: Option<i64>,
@@ -207,7 +211,10 @@ impl Bot {
             body.extend_from_slice(content);
             body.extend_from_slice(b"\r\n");
         };
-        field("name=\"chat_id\"", chat.to_string().as_bytes());
+        field("name=\"chat_id\"", place.chat.to_string().as_bytes());
+        if let Some(topic) = place.topic {
+            field("name=\"message_thread_id\"", topic.to_string().as_bytes());
+        }
         field("name=\"disable_notification\"", b"true");
         if let Some(to) = reply_to {
             let reply = json!({ "message_id": to, "allow_sending_without_reply": true });

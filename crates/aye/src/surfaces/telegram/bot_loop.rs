@@ -1,5 +1,6 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
+use super::access::Place;
 use super::api::Bot;
 use super::calls::{CallPurpose, FileOf, Finished, Markup};
 use super::commands::MENU;
@@ -56,8 +57,8 @@ pub struct BotLoop {
     /// Telegram refused `public_url` as a link, so it is shown as text.
     pub(super) links_refused: bool,
     pub(super) starts: JoinSet<Started>,
-    /// Chats for which a run is being started, and since when.
-    pub(super) starting: HashMap<i64, Timestamp>,
+    /// Where runs are being started, and since when.
+    pub(super) starting: HashMap<Place, Timestamp>,
     /// Calls that belong to no chat's queue: replies to presses, and `setMyCommands`.
     pub(super) side_calls: JoinSet<()>,
     /// Photos being downloaded.
@@ -202,7 +203,8 @@ impl BotLoop {
     async fn tell_of_lost_starts(&mut self) -> Result<(), Problem> {
         for (key, body) in self.hub.recall(Surface::Telegram, START).await? {
             if let Some(chat) = body["chat"].as_i64() {
-                self.say(chat, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
+                let place = Place { chat, topic: body["topic"].as_i64() };
+                self.say(place, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
             }
             self.save(vec![forget(START, key)]).await?;
         }
@@ -366,11 +368,12 @@ impl BotLoop {
         }
     }
 
-    pub(super) fn say(&mut self, chat: i64, reply_to: Option<i64>, words: &str) {
-        self.say_page(chat, reply_to, RichText::default().text(words));
+    pub(super) fn say(&mut self, place: Place, reply_to: Option<i64>, words: &str) {
+        self.say_page(place, reply_to, RichText::default().text(words));
     }
 
-    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: RichText) {
-        self.put(chat, Job::Words(Words { page: page.fitting(), reply_to, ..Words::default() }));
+    pub(super) fn say_page(&mut self, place: Place, reply_to: Option<i64>, page: RichText) {
+        let topic = place.topic;
+        self.put(place.chat, Job::Words(Words { page: page.fitting(), reply_to, topic, ..Words::default() }));
     }
 }

@@ -1,6 +1,6 @@
 //! What can be said to the bot with a slash.
 
-use super::access::Person;
+use super::access::{Person, Place};
 use super::bot_loop::BotLoop;
 use super::html::{RichText, label};
 use super::memory::ChatNote;
@@ -158,17 +158,17 @@ impl BotLoop {
     ) -> Result<(), Problem> {
         let (person, message_id) = (&said.person, Some(said.message_id));
         match slash {
-            Slash::Help => self.say(person.chat, message_id, HELP),
+            Slash::Help => self.say(person.place(), message_id, HELP),
             Slash::New => return self.new_run(said.update, person, rest, message_id).await,
             Slash::Project => return self.choose(Choice::Project, person, rest, message_id).await,
             Slash::Agent => return self.choose(Choice::Agent, person, rest, message_id).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
-                self.say_page(person.chat, message_id, page);
+                self.say_page(person.place(), message_id, page);
             }
             Slash::Status => {
-                let status = self.status_of(person.chat).await?;
-                return self.list_open(person.chat, status).await;
+                let status = self.status_of(person.place()).await?;
+                return self.list_open(person.place(), status).await;
             }
             Slash::Stop => return self.stop(said).await,
             Slash::Cancel => return self.stop_typing(person, message_id).await,
@@ -183,11 +183,11 @@ impl BotLoop {
         rest: &str,
         message_id: Option<i64>,
     ) -> Result<(), Problem> {
-        let note = self.note_of(person.chat);
-        let memo = self.memory.put_chat(person.chat, ChatNote { agent: None, ..note });
+        let note = self.note_of(person.place());
+        let memo = self.memory.put_chat(person.place(), ChatNote { agent: None, ..note });
         self.save(vec![memo]).await?;
         if rest.is_empty() {
-            self.say(person.chat, message_id, "Your next message starts a new run.");
+            self.say(person.place(), message_id, "Your next message starts a new run.");
             return Ok(());
         }
         self.work(Task::new(update, person, rest, message_id)).await
@@ -204,19 +204,19 @@ impl BotLoop {
         let startable = match self.hub.projects() {
             Ok(startable) => startable,
             Err(problem) => {
-                self.say(person.chat, message_id, &problem.to_string());
+                self.say(person.place(), message_id, &problem.to_string());
                 return Ok(());
             }
         };
-        let note = self.note_of(person.chat);
+        let note = self.note_of(person.place());
         let (offers, current) = what.offers(startable, &note);
         if offers.iter().any(|(offer, _)| offer == name) {
             // Another folder or agent is another run.
             let agent = note.agent.clone().filter(|_| current.as_deref() == Some(name));
             let (note, words) = what.chosen(name, ChatNote { agent, ..note });
-            let memo = self.memory.put_chat(person.chat, note);
+            let memo = self.memory.put_chat(person.place(), note);
             self.save(vec![memo]).await?;
-            self.say(person.chat, message_id, &words);
+            self.say(person.place(), message_id, &words);
             return Ok(());
         }
         let mut page = what.heading(name, offers.is_empty());
@@ -224,7 +224,7 @@ impl BotLoop {
             let mark = if current.as_ref() == Some(offer) { " ← current" } else { "" };
             page = page.line().bold(offer).text(&format!("{more}{mark}"));
         }
-        self.say_page(person.chat, message_id, page);
+        self.say_page(person.place(), message_id, page);
         Ok(())
     }
 
@@ -244,15 +244,21 @@ impl BotLoop {
     }
 
     /// What a chat works on, in lines.
-    async fn status_of(&self, chat: i64) -> Result<String, Problem> {
+    async fn status_of(&self, place: Place) -> Result<String, Problem> {
         let filter = AskFilter { state: Some("open".into()), limit: 1000, ..AskFilter::default() };
-        let open =
-            self.hub.asks(filter).await?.asks.into_iter().filter(|ask| self.is_for(&ask.agent, chat)).count();
+        let open = self
+            .hub
+            .asks(filter)
+            .await?
+            .asks
+            .into_iter()
+            .filter(|ask| self.is_for(&ask.agent, place.chat))
+            .count();
         let mut lines = Vec::new();
         if open == 0 {
             lines.push("Nothing to answer right now.".to_owned());
         }
-        let note = self.note_of(chat);
+        let note = self.note_of(place);
         lines.push(match &note.project {
             Some(project) => format!("Project: {project}"),
             None => "No project chosen yet: /project".to_owned(),
@@ -275,9 +281,9 @@ impl BotLoop {
     async fn stop(&mut self, said: &IncomingText) -> Result<(), Problem> {
         let (person, message_id) = (&said.person, Some(said.message_id));
         let replied = said.replied.and_then(|to| self.memory.numbered(person.chat, to)?.as_run());
-        let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.chat).agent);
+        let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.place()).agent);
         let Some(agent) = agent else {
-            self.say(person.chat, message_id, "This chat has no run to stop.");
+            self.say(person.place(), message_id, "This chat has no run to stop.");
             return Ok(());
         };
         let memos = self.memory.put_handled(said.update);
@@ -287,16 +293,16 @@ impl BotLoop {
             self.mark_stale();
         }
         match queued {
-            Ok(()) => self.say(person.chat, message_id, "Stopping…"),
+            Ok(()) => self.say(person.place(), message_id, "Stopping…"),
             Err(problem @ Problem::Store(_)) => return Err(problem),
-            Err(problem) => self.say(person.chat, message_id, &problem.to_string()),
+            Err(problem) => self.say(person.place(), message_id, &problem.to_string()),
         }
         Ok(())
     }
 
     async fn stop_typing(&mut self, person: &Person, message_id: Option<i64>) -> Result<(), Problem> {
-        let Some(mut message) = self.memory.waiting_for(person.chat, person.id).cloned() else {
-            self.say(person.chat, message_id, "Nothing to cancel.");
+        let Some(mut message) = self.memory.waiting_for(person).cloned() else {
+            self.say(person.place(), message_id, "Nothing to cancel.");
             return Ok(());
         };
         if let Some(shown) = message.as_ask_mut() {

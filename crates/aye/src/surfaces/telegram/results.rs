@@ -32,6 +32,8 @@ const SHUT: [&str; 13] = [
     "channel_private",
     "deactivated",
 ];
+/// What it says of a topic that takes no messages any more.
+const NO_TOPIC: [&str; 4] = ["topic_closed", "topic_deleted", "topic_id_invalid", "message thread not found"];
 /// What it says of a text or of buttons that it cannot use: too long, empty, or marked up wrongly.
 const MALFORMED: [&str; 12] = [
     "can't parse",
@@ -55,6 +57,8 @@ pub enum Refusal {
     Moved(i64),
     /// The chat does not accept messages from the bot: all of it waits.
     Shut,
+    /// The topic is closed or deleted; the chat itself may take messages.
+    Topic,
     /// A button's address is not accepted as a link.
     Link,
     /// The message is not there any more, or cannot be changed.
@@ -71,6 +75,7 @@ impl Refusal {
         let says = |known: &[&str]| known.iter().any(|known| words.contains(known));
         match moved_to {
             Some(new) => Self::Moved(new),
+            None if says(&NO_TOPIC) => Self::Topic,
             None if code == 403 || says(&SHUT) => Self::Shut,
             None if says(&NO_LINK) => Self::Link,
             None if says(&GONE) => Self::Gone,
@@ -158,6 +163,10 @@ impl BotLoop {
         refusal: Refusal,
         words: &str,
     ) -> Result<Option<Instant>, Problem> {
+        let refusal = match refusal {
+            Refusal::Topic if !self.may_leave_topic(purpose).await? => Refusal::Other,
+            refusal => refusal,
+        };
         match (refusal, purpose) {
             (Refusal::Moved(new), _) => {
                 tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
@@ -176,6 +185,14 @@ impl BotLoop {
             }
             (_, CallPurpose::Words) => {}
             (_, CallPurpose::Unside { id, message }) => self.drop_side(id, *message).await?,
+            (Refusal::Topic, CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }) => {
+                tracing::warn!(
+                    chat,
+                    words,
+                    "a topic takes no messages; what belongs there is shown outside of it"
+                );
+                self.change(id, SentMessage::leave_topic).await?;
+            }
             (Refusal::Gone, CallPurpose::Show { id, .. }) => self.is_gone(id).await?,
             (
                 Refusal::Malformed | Refusal::Link,
@@ -199,6 +216,18 @@ impl BotLoop {
             }
         }
         Ok(None)
+    }
+
+    /// Whether people still need what cannot be shown in its topic. How a request ended can wait until it is open again.
+    async fn may_leave_topic(&self, purpose: &CallPurpose) -> Result<bool, Problem> {
+        let (CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }) = purpose else { return Ok(true) };
+        let Some(message) = self.memory.messages.get(id).filter(|message| message.topic.is_some()) else {
+            return Ok(false);
+        };
+        match message.as_ask() {
+            Some(shown) => Ok(self.find_ask(&shown.ask).await?.is_some_and(|ask| ask.state.is_open())),
+            None => Ok(true),
+        }
     }
 
     /// When a refused message is tried again: later each time.

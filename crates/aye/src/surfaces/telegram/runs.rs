@@ -1,6 +1,6 @@
 //! Runs that are started and prompted from a chat, and the messages that show their progress.
 
-use super::access::Person;
+use super::access::{Person, Place};
 use super::actions::Action;
 use super::api::Outgoing;
 use super::asks::digest;
@@ -43,7 +43,7 @@ impl Task {
 
 /// How the start of a run ended.
 pub struct Started {
-    chat: i64,
+    place: Place,
     update: i64,
     project: String,
     agent: Result<Agent, Problem>,
@@ -52,7 +52,7 @@ pub struct Started {
 impl BotLoop {
     /// What is for no ask goes to the chat's run, or starts one.
     pub(super) async fn work(&mut self, task: Task) -> Result<(), Problem> {
-        let note = self.note_of(task.person.chat);
+        let note = self.note_of(task.person.place());
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
             None => None,
@@ -70,13 +70,19 @@ impl BotLoop {
         }
     }
 
-    pub(super) fn note_of(&self, chat: i64) -> ChatNote {
-        self.memory.chats.get(&chat).cloned().unwrap_or_default()
+    /// A run stays where it was started, whoever prompts it from elsewhere in that chat.
+    fn place_of_run(&self, agent: &AgentId, from: Place) -> Place {
+        let home = self.memory.started_from.get(agent).map(StartedFrom::place);
+        home.filter(|home| home.chat == from.chat).unwrap_or(from)
+    }
+
+    pub(super) fn note_of(&self, place: Place) -> ChatNote {
+        self.memory.chats.get(&place).cloned().unwrap_or_default()
     }
 
     /// The run that this chat goes on with, if it can, and its name.
-    pub(super) async fn run_of(&self, chat: i64) -> Option<(AgentId, String)> {
-        let agent = self.memory.chats.get(&chat)?.agent.clone()?;
+    pub(super) async fn run_of(&self, place: Place) -> Option<(AgentId, String)> {
+        let agent = self.memory.chats.get(&place)?.agent.clone()?;
         let agent = self.hub.agent(agent.as_str()).await.ok()?;
         let goes_on = agent.state != AgentState::Ended && agent.reach == Reach::Driven;
         let name = self.name_of(&agent.id).unwrap_or_else(|| agent.id.to_string());
@@ -90,8 +96,9 @@ impl BotLoop {
         let anyway = memos.clone();
         if self.unfinished(&agent).is_none() {
             let since = self.hub.last_seq().await?;
-            let message = SentMessage::of_run(person.chat, agent.clone(), since, self.hub.clock().now())?;
-            self.put_reaction(person.chat, Job::Message(message.id.clone()));
+            let place = self.place_of_run(&agent, person.place());
+            let message = SentMessage::of_run(place, agent.clone(), since, self.hub.clock().now())?;
+            self.put_reaction(place.chat, Job::Message(message.id.clone()));
             memos.push(self.memory.put(message));
         }
         let command = Command::Prompt { text: words, image };
@@ -105,7 +112,7 @@ impl BotLoop {
             Ok(()) => Ok(()),
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => {
-                self.say(person.chat, message_id, &format!("That did not work: {problem}."));
+                self.say(person.place(), message_id, &format!("That did not work: {problem}."));
                 self.save(anyway).await
             }
         }
@@ -116,32 +123,33 @@ impl BotLoop {
         let chosen = match self.chosen_project(&note) {
             Ok(project) => project,
             Err(words) => {
-                self.say(person.chat, message_id, &words);
+                self.say(person.place(), message_id, &words);
                 return self.save(memos).await;
             }
         };
         let (Ok(cwd), Ok(prompt)) = (Text::try_from(chosen.as_str()), Text::try_from(text)) else {
             return Ok(());
         };
-        if self.starting.contains_key(&person.chat) {
-            self.say(person.chat, message_id, "A run is just being started. Send this again in a moment.");
+        if self.starting.contains_key(&person.place()) {
+            self.say(person.place(), message_id, "A run is just being started. Send this again in a moment.");
             return self.save(memos).await;
         }
-        self.starting.insert(person.chat, self.hub.clock().now());
+        self.starting.insert(person.place(), self.hub.clock().now());
         // Stored first: after a crash the run is not started twice, and the person is told.
         memos.extend(self.memory.put_handled(update));
-        memos.push(Memo { kind: START, key: update.to_string(), body: Some(json!({ "chat": person.chat })) });
+        let body = json!({ "chat": person.chat, "topic": person.topic });
+        memos.push(Memo { kind: START, key: update.to_string(), body: Some(body) });
         let kind = note.kind.clone();
-        memos.push(self.memory.put_chat(person.chat, ChatNote { project: Some(chosen.clone()), ..note }));
+        memos.push(self.memory.put_chat(person.place(), ChatNote { project: Some(chosen.clone()), ..note }));
         if let Err(problem) = self.save(memos).await {
-            self.starting.remove(&person.chat);
+            self.starting.remove(&person.place());
             return Err(problem);
         }
-        let (hub, chat, who) = (self.hub.clone(), person.chat, person.who());
+        let (hub, place, who) = (self.hub.clone(), person.place(), person.who());
         self.starts.spawn(
             async move {
                 let run = NewRun { cwd, prompt, image, mode: None, agent: kind, resume, assertion: None };
-                Started { chat, update, project: chosen, agent: hub.start_run(run, who).await }
+                Started { place, update, project: chosen, agent: hub.start_run(run, who).await }
             }
             .boxed(),
         );
@@ -165,26 +173,26 @@ impl BotLoop {
     }
 
     pub(super) async fn run_started(&mut self, started: Option<Started>) {
-        let Some(Started { chat, update, project, agent }) = started else { return };
-        self.starting.remove(&chat);
+        let Some(Started { place, update, project, agent }) = started else { return };
+        self.starting.remove(&place);
         let now = self.hub.clock().now();
         let mut memos = vec![forget(START, update.to_string())];
         match agent {
             Ok(agent) => {
-                let message = match SentMessage::of_run(chat, agent.id.clone(), 0, now) {
+                let message = match SentMessage::of_run(place, agent.id.clone(), 0, now) {
                     Ok(message) => message,
                     Err(problem) => return self.report_failure(&problem),
                 };
-                self.put_reaction(chat, Job::Message(message.id.clone()));
+                self.put_reaction(place.chat, Job::Message(message.id.clone()));
                 memos.push(self.memory.put(message));
-                let note = self.note_of(chat);
+                let note = self.note_of(place);
                 let note = ChatNote { project: Some(project.clone()), agent: Some(agent.id.clone()), ..note };
-                memos.push(self.memory.put_chat(chat, note));
-                memos.push(
-                    self.memory.put_started_from(agent.id, StartedFrom { chat, name: project, at: now }),
-                );
+                memos.push(self.memory.put_chat(place, note));
+                let Place { chat, topic } = place;
+                let from = StartedFrom { chat, topic, name: project, at: now };
+                memos.push(self.memory.put_started_from(agent.id, from));
             }
-            Err(problem) => self.say(chat, None, &format!("{problem}.")),
+            Err(problem) => self.say(place, None, &format!("{problem}.")),
         }
         if let Err(problem) = self.save(memos).await {
             self.report_failure(&problem);
@@ -216,9 +224,9 @@ impl BotLoop {
             self.run_changed(agent, ends_turn(event));
             return Ok(());
         }
-        let Some(chat) = self.memory.started_from.get(agent).map(|from| from.chat) else { return Ok(()) };
+        let Some(place) = self.memory.started_from.get(agent).map(StartedFrom::place) else { return Ok(()) };
         match begins_turn(event) {
-            true => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
+            true => self.show_turn(agent.clone(), place, seq.saturating_sub(1)).await,
             false => Ok(()),
         }
     }
@@ -264,7 +272,7 @@ impl BotLoop {
             self.next_edit.remove(&id);
             self.markup.remove(&id);
             self.change(&id, |message| message.settled = true).await?;
-            self.show_next_turn(message.chat, &shown.agent, seen).await?;
+            self.show_next_turn(message.place(), &shown.agent, seen).await?;
         }
         Ok(None)
     }
@@ -300,20 +308,20 @@ impl BotLoop {
     }
 
     /// The next turn may have begun before this message was done with the last.
-    async fn show_next_turn(&mut self, chat: i64, agent: &AgentId, seen: u64) -> Result<(), Problem> {
+    async fn show_next_turn(&mut self, place: Place, agent: &AgentId, seen: u64) -> Result<(), Problem> {
         if self.memory.of_run(agent).is_some() {
             return Ok(());
         }
         let events = self.hub.events(agent.clone(), EventPage::After(seen), EVENTS_AT_ONCE).await?;
         match events.iter().find(|(_, event)| begins_turn(event)) {
-            Some((seq, _)) => self.show_turn(agent.clone(), chat, seq.saturating_sub(1)).await,
+            Some((seq, _)) => self.show_turn(agent.clone(), place, seq.saturating_sub(1)).await,
             None => Ok(()),
         }
     }
 
-    async fn show_turn(&mut self, agent: AgentId, chat: i64, since: u64) -> Result<(), Problem> {
-        let message = SentMessage::of_run(chat, agent, since, self.hub.clock().now())?;
-        self.put_announcement(chat, Job::Message(message.id.clone()));
+    async fn show_turn(&mut self, agent: AgentId, place: Place, since: u64) -> Result<(), Problem> {
+        let message = SentMessage::of_run(place, agent, since, self.hub.clock().now())?;
+        self.put_announcement(place.chat, Job::Message(message.id.clone()));
         self.keep(message).await
     }
 
@@ -346,7 +354,7 @@ impl BotLoop {
         let now = self.hub.clock().now();
         let new = message
             .as_run()
-            .map(|shown| SentMessage::of_run(message.chat, shown.agent.clone(), shown.since, now));
+            .map(|shown| SentMessage::of_run(message.place(), shown.agent.clone(), shown.since, now));
         let (shows, sides) = (message.shows.clone(), message.sides.clone());
         let mut memos = vec![self.memory.put(SentMessage { lost: true, ..message })];
         if let Some(Ok(new)) = new {

@@ -124,6 +124,7 @@ impl BotLoop {
             return Ok(notice);
         }
         let Some(action) = message.tokens.get(token).cloned() else { return Ok(Notice::alert(NO_LONGER)) };
+        let person = Person { topic: message.topic, ..person };
         // A press proves that an unconfirmed message arrived.
         let message = SentMessage { message: Some(place.message_id), ..message };
         match message.shows.clone() {
@@ -214,7 +215,7 @@ impl BotLoop {
 
     /// A person's next text can be for one message only: the last that asked for it.
     fn others_waiting(&mut self, id: &str, person: &Person) -> Vec<SentMessage> {
-        let others = self.memory.all_waiting_for(person.chat, person.id).filter(|other| other.id != id);
+        let others = self.memory.all_waiting_for(person).filter(|other| other.id != id);
         let mut others: Vec<_> = others.cloned().collect();
         for shown in others.iter_mut().filter_map(SentMessage::as_ask_mut) {
             shown.draft.typing = None;

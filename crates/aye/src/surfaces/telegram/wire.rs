@@ -14,6 +14,10 @@ pub struct Update {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
     pub message_id: i64,
+    #[serde(default)]
+    message_thread_id: Option<i64>,
+    #[serde(default)]
+    is_topic_message: bool,
     pub from: Option<User>,
     /// Set when a chat speaks in a person's place: a channel, or an administrator who stays anonymous.
     pub sender_chat: Option<Chat>,
@@ -55,6 +59,11 @@ const MEDIA: [&str; 12] = [
 ];
 
 impl Message {
+    /// The topic that it was written in. Outside of forums a thread is only a chain of replies.
+    pub fn topic(&self) -> Option<i64> {
+        self.message_thread_id.filter(|_| self.is_topic_message)
+    }
+
     /// Something was sent that cannot be read here. Pins, joins and the like are nobody's words.
     pub fn has_media(&self) -> bool {
         !self.photo.is_empty() || MEDIA.iter().any(|kind| self.other.contains_key(*kind))
