@@ -52,6 +52,8 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getMe" | "getWebhookInfo" => &[],
         "getUpdates" => &["offset", "timeout", "allowed_updates", "limit"],
         "getFile" => &["file_id"],
+        "getChat" => &["chat_id"],
+        "sendChatAction" => &["chat_id", "action", "message_thread_id"],
         "setMyCommands" => &["commands"],
         "sendMessage" => &[
             "chat_id",
@@ -82,6 +84,8 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getWebhookInfo" => ok(json!({ "url": shared.state().webhook.clone(), "pending_update_count": 0 })),
         "getUpdates" => super::updates::get_updates(shared, body),
         "getFile" => get_file(shared, body),
+        "getChat" => get_chat(shared, body),
+        "sendChatAction" => act(shared, body),
         "setMyCommands" => set_commands(shared, body),
         "sendMessage" => send(shared, body),
         "editMessageText" => edit(shared, body),
@@ -331,6 +335,24 @@ fn answer(shared: &Shared, body: &Value) -> Reply {
             error(400, "Bad Request: query is too old and response timeout expired or query ID is invalid")
         }
     }
+}
+
+/// A chat that blocks the bot or lets it say nothing can be looked at all the same.
+fn get_chat(shared: &Shared, body: &Value) -> Reply {
+    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is empty") };
+    let state = shared.state();
+    if let Some(new) = state.migrated.get(&chat) {
+        return migrated(*new);
+    }
+    match state.shut.get(&chat) {
+        Some((code, words)) if words.contains("not found") || words.contains("kicked") => error(*code, words),
+        Some(_) | None => ok(json!({ "id": chat, "type": super::kind(chat) })),
+    }
+}
+
+fn act(shared: &Shared, body: &Value) -> Reply {
+    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is empty") };
+    shared.state().refusal(chat, shared.now()).unwrap_or_else(|| ok(json!(true)))
 }
 
 fn set_commands(shared: &Shared, body: &Value) -> Reply {

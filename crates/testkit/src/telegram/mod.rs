@@ -144,6 +144,12 @@ impl Telegram {
         self.shared.state().migrated.insert(chat, to);
     }
 
+    /// The same, and the group's last message says so.
+    pub fn migrate_and_tell(&self, user: i64, chat: i64, to: i64) {
+        self.migrate(chat, to);
+        self.send(user, chat, json!({ "migrate_to_chat_id": to }));
+    }
+
     /// From now on presses are answered too late.
     pub fn expire_presses(&self) {
         self.shared.state().presses_expire = true;

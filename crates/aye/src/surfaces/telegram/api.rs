@@ -3,7 +3,7 @@
 
 use super::access::Place;
 use super::settings::{Pace, Settings, Token};
-use super::wire::BotUser;
+use super::wire::{BotUser, Chat};
 use crate::transport::{Transport, TransportError};
 use anyhow::Context;
 use http_body_util::Full;
@@ -166,6 +166,17 @@ impl Bot {
     pub async fn webhook(&self) -> Result<Option<String>, ApiError> {
         let found = self.call("getWebhookInfo", json!({}), self.timeout()).await?;
         Ok(found["url"].as_str().filter(|url| !url.is_empty()).map(str::to_owned))
+    }
+
+    pub async fn get_chat(&self, chat: i64) -> Result<Chat, ApiError> {
+        let found = self.call("getChat", json!({ "chat_id": chat }), self.timeout()).await?;
+        serde_json::from_value(found).map_err(|error| self.no_reply(error))
+    }
+
+    /// Shows for a few seconds that the bot is typing. It needs the right to send messages, and sends none.
+    pub async fn type_for_a_moment(&self, chat: i64) -> Result<(), ApiError> {
+        let body = json!({ "chat_id": chat, "action": "typing" });
+        self.call("sendChatAction", body, self.timeout()).await.map(drop)
     }
 
     pub async fn set_commands(&self, commands: &[(&str, &str)]) -> Result<(), ApiError> {

@@ -173,6 +173,7 @@ impl BotLoop {
     async fn begin(&mut self) {
         let began = async {
             self.reload_if_stale().await?;
+            self.follow_moves();
             let memos = self.settle_unconfirmed();
             self.save(memos).await?;
             self.tell_of_lost_starts().await?;
@@ -203,7 +204,7 @@ impl BotLoop {
     async fn tell_of_lost_starts(&mut self) -> Result<(), Problem> {
         for (key, body) in self.hub.recall(Surface::Telegram, START).await? {
             if let Some(chat) = body["chat"].as_i64() {
-                let place = Place { chat, topic: body["topic"].as_i64() };
+                let place = Place { chat: self.memory.current_chat(chat), topic: body["topic"].as_i64() };
                 self.say(place, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
             }
             self.save(vec![forget(START, key)]).await?;

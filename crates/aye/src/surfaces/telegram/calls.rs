@@ -218,6 +218,15 @@ impl BotLoop {
         let Some(Finished { chat, job, priority, purpose, began, result }) = finished else { return };
         let now = Instant::now();
         self.being_made.retain(|made| *made != (began, purpose.clone()));
+        if let Err(ApiError::Refused { moved_to: Some(new), .. }) = &result
+            && let Err(error) = self.group_moved(chat, *new).await
+        {
+            self.report_failure(&error);
+        }
+        let here = self.memory.current_chat(chat);
+        if here != chat {
+            return self.make_elsewhere(here, job, priority, &purpose, began);
+        }
         let Some(queue) = self.queues.get_mut(&chat) else { return };
         if let Err(error) = &result {
             tracing::info!(chat, %error, "a call in a chat");
@@ -268,6 +277,24 @@ impl BotLoop {
                 None => queue.put_again(job, priority),
             }
         }
+    }
+
+    /// The group moved while this call was under way: whatever became of it, it is made where the group is now.
+    fn make_elsewhere(
+        &mut self,
+        here: i64,
+        job: Job,
+        priority: Priority,
+        purpose: &CallPurpose,
+        began: Instant,
+    ) {
+        let Some(queue) = self.queues.get_mut(&here) else { return };
+        match purpose.file() {
+            Some(_) => queue.uploaded(Instant::now()),
+            None => queue.end(began, Instant::now()),
+        }
+        queue.put_again(job, priority);
+        queue.forget_replies();
     }
 
     /// Retries a file a few times with growing pauses; everything else goes on meanwhile.

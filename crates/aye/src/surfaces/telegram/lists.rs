@@ -109,7 +109,8 @@ impl BotLoop {
             None => offer(shown.text.as_str(), shown.run.as_deref(), &shown.questions),
         };
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
-        let outgoing = Outgoing { reply_to: Some(shown.message_id), silent: true, ..outgoing };
+        let outgoing =
+            Outgoing { reply_to: Some(shown.message_id).filter(|id| *id > 0), silent: true, ..outgoing };
         self.show(&message, outgoing).await
     }
 

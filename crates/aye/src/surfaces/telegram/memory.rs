@@ -4,6 +4,7 @@
 use super::access::{Person, Place};
 use super::bot_loop::BotLoop;
 pub use super::message::{ChatNote, Content, SentMessage, Side, SideKind, StartedFrom};
+use super::moved::MOVED;
 use super::waiting_texts::IncomingText;
 use crate::hub::{Hub, Memo, Problem};
 use aye_core::{AgentId, AskId, Surface};
@@ -13,7 +14,7 @@ use serde_json::json;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 const MESSAGE: &str = "message";
-const CHAT: &str = "chat";
+pub const CHAT: &str = "chat";
 const STARTED_FROM: &str = "home";
 const HANDLED: &str = "handled";
 const HELD: &str = "held";
@@ -34,6 +35,8 @@ pub struct Memory {
     pub held: HashMap<(Place, i64), IncomingText>,
     pub chats: HashMap<Place, ChatNote>,
     pub started_from: HashMap<AgentId, StartedFrom>,
+    /// Groups that became supergroups, and the ids they have since.
+    pub moved: HashMap<i64, i64>,
     handled: VecDeque<i64>,
     known: HashSet<i64>,
     count: u64,
@@ -56,6 +59,11 @@ impl Memory {
         for (agent, chat) in all::<StartedFrom>(hub, STARTED_FROM).await? {
             if let Ok(agent) = AgentId::try_from(agent) {
                 memory.started_from.insert(agent, chat);
+            }
+        }
+        for (old, new) in all::<i64>(hub, MOVED).await? {
+            if let Ok(old) = old.parse() {
+                memory.moved.insert(old, new);
             }
         }
         let mut handled = all::<u64>(hub, HANDLED).await?;

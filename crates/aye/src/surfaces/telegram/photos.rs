@@ -122,7 +122,8 @@ impl BotLoop {
     }
 
     pub(super) async fn photo_fetched(&mut self, fetched: Option<Fetched>) {
-        let Some(Fetched { photo, image }) = fetched else { return };
+        let Some(Fetched { mut photo, image }) = fetched else { return };
+        photo.person.chat = self.memory.current_chat(photo.person.chat);
         let place = photo.person.place();
         // Of an album only the first starts a run; the others follow.
         if photo.agent.is_none() && self.starting.contains_key(&place) && image.is_ok() {

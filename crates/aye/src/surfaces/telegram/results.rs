@@ -168,9 +168,8 @@ impl BotLoop {
             refusal => refusal,
         };
         match (refusal, purpose) {
-            (Refusal::Moved(new), _) => {
-                tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
-            }
+            // A move that Telegram should never tell of: of a person, or to one.
+            (Refusal::Moved(new), _) => tracing::error!(chat, new, "a chat moved that is no group"),
             (Refusal::Shut, _) => tracing::warn!(
                 chat,
                 words,

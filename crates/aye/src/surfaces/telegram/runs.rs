@@ -175,6 +175,7 @@ impl BotLoop {
     pub(super) async fn run_started(&mut self, started: Option<Started>) {
         let Some(Started { place, update, project, agent }) = started else { return };
         self.starting.remove(&place);
+        let place = Place { chat: self.memory.current_chat(place.chat), ..place };
         let now = self.hub.clock().now();
         let mut memos = vec![forget(START, update.to_string())];
         match agent {

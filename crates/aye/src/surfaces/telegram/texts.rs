@@ -27,6 +27,9 @@ const STILL_POSSIBLE: &str =
 
 impl BotLoop {
     pub(super) async fn message(&mut self, update: i64, message: Message) -> Result<(), Problem> {
+        if let Some(new) = message.migrate_to_chat_id {
+            return self.group_moved(message.chat.id, new).await;
+        }
         let from = message.from.as_ref();
         let Some(person) = admit(&self.settings, from, message.sender_chat.as_ref(), &message.chat) else {
             let user = from.map(|user| user.id);

@@ -11,7 +11,7 @@ use super::memory::{Content, SentMessage, SideKind};
 use super::message::{AskContent, RunContent};
 use super::queue::Job;
 use super::render::{approves, open};
-use super::wire::{CallbackQuery, ReceivedUpdate, Update};
+use super::wire::{CallbackQuery, Chat, ReceivedUpdate, Update};
 use crate::hub::{AnswerCall, Command, Problem};
 use crate::protocol::PlanApproval;
 use crate::surfaces::form::{Draft, FormStep, NO_LONGER};
@@ -23,6 +23,8 @@ use serde_json::Value;
 const NOTICE: usize = 190;
 /// Attempts to answer a press.
 const TRIES: usize = 3;
+
+const OUT_OF_DATE: &str = "This message is out of date. Use the newer one.";
 
 /// The reply to a press.
 pub struct Notice {
@@ -107,7 +109,8 @@ impl BotLoop {
 
     async fn pressed(&mut self, update: i64, query: &CallbackQuery) -> Result<Notice, Problem> {
         let Some(place) = &query.message else { return Ok(Notice::alert(NO_LONGER)) };
-        let Some(person) = admit(&self.settings, Some(&query.from), None, &place.chat) else {
+        let here = Chat { id: self.memory.current_chat(place.chat.id), ..place.chat.clone() };
+        let Some(person) = admit(&self.settings, Some(&query.from), None, &here) else {
             tracing::warn!(
                 user = query.from.id,
                 chat = place.chat.id,
@@ -116,6 +119,9 @@ impl BotLoop {
             return Ok(Notice::alert("You are not allowed to answer here."));
         };
         self.reopen_chat(person.chat);
+        if here.id != place.chat.id {
+            return Ok(Notice::alert(OUT_OF_DATE));
+        }
         let token = query.data.as_deref().unwrap_or_default();
         let Some(message) = self.memory.with_token(token).cloned() else {
             return Ok(Notice::alert(NO_LONGER));
@@ -333,5 +339,5 @@ fn elsewhere(message: &SentMessage, person: &Person, pressed: i64) -> Option<Not
         return Some(Notice::alert("This button belongs to another chat."));
     }
     let other = message.message.is_some_and(|message| message != pressed);
-    other.then(|| Notice::alert("This message is out of date. Use the newer one."))
+    other.then(|| Notice::alert(OUT_OF_DATE))
 }

@@ -29,6 +29,8 @@ pub struct Message {
     #[serde(default)]
     pub photo: Vec<PhotoSize>,
     pub reply_to_message: Option<Box<Replied>>,
+    /// Set in the last message of a group that became a supergroup: its new id.
+    pub migrate_to_chat_id: Option<i64>,
     pub forward_origin: Option<Value>,
     /// Everything else: voices, files, and what happened to the chat itself.
     #[serde(flatten)]
