@@ -226,6 +226,52 @@ fn a_run_that_cannot_be_started_says_why() {
     phone.bot.say(ANN, ANN, "go");
     let words = phone.shown("could not be started");
     assert!(words.text.contains("/no/such/agent"), "{}", words.text);
+    assert!(
+        !words.silent && words.reply_to.is_some(),
+        "people are told with sound, in reply to what they wrote"
+    );
+}
+
+fn hours_ago(hours: u64) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    now - hours * 3600
+}
+
+#[test]
+fn a_prompt_that_waited_for_hours_is_offered_and_not_started() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
+    let mut host = RunHost::new(ALONE, &["web"], steps);
+    assert!(host.phone.hub.stop().success());
+    let update = host.phone.bot.send(ANN, ANN, json!({"text": "fix the tests", "date": hours_ago(3)}));
+    host.phone.hub.restart();
+    host.phone.bot.confirmed(update);
+    let offer = host.phone.shown("This was written 3 hours ago. Start it?");
+    assert!(!offer.silent && offer.text.contains("“fix the tests”"), "{}", offer.text);
+    assert_eq!(offer.labels(), ["▶️ Start it", "No"]);
+    assert!(host.agents().is_empty());
+    host.phone.restart();
+    host.phone.bot.told(ANN, &offer, "Start it");
+    host.phone.bot.changed(&offer, "Started: “fix the tests”");
+    let first = host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
+    // So is one for a run that goes on, and an old photo is asked for again.
+    host.phone.bot.send(ANN, ANN, json!({"text": "go on", "date": hours_ago(70)}));
+    let offer = host.phone.shown("This was written 2 days ago. Send it to web?");
+    host.phone.bot.told(ANN, &offer, "No");
+    host.phone.bot.changed(&offer, "Ignored");
+    let photo = host.phone.bot.photo("a", &[0xff, 0xd8, 0xff]);
+    host.phone.bot.send(ANN, ANN, json!({"photo": photo, "date": hours_ago(1)}));
+    host.phone.shown("This photo was sent 1 hour ago");
+    let replied = aye_testkit::telegram::replied(&first);
+    host.phone.bot.send(
+        ANN,
+        ANN,
+        json!({"text": "again", "date": hours_ago(1), "reply_to_message": replied}),
+    );
+    let offer = host.phone.shown("This was written 1 hour ago. Send it to web?");
+    host.phone.bot.told(ANN, &offer, "Send it");
+    host.phone.bot.changed(&offer, "Sent to the run");
+    eventually("the prompt", || (host.prompts("web") == ["fix the tests", "again"]).then_some(()));
 }
 
 #[test]

@@ -205,7 +205,8 @@ impl BotLoop {
         for (key, body) in self.hub.recall(Surface::Telegram, START).await? {
             if let Some(chat) = body["chat"].as_i64() {
                 let place = Place { chat: self.memory.current_chat(chat), topic: body["topic"].as_i64() };
-                self.say(place, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
+                let words = "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.";
+                self.say_loud(place, body["message"].as_i64(), words);
             }
             self.save(vec![forget(START, key)]).await?;
         }
@@ -371,6 +372,12 @@ impl BotLoop {
 
     pub(super) fn say(&mut self, place: Place, reply_to: Option<i64>, words: &str) {
         self.say_page(place, reply_to, RichText::default().text(words));
+    }
+
+    /// With sound: for what a person has to know and may not be looking for.
+    pub(super) fn say_loud(&mut self, place: Place, reply_to: Option<i64>, words: &str) {
+        let (page, topic) = (RichText::default().text(words).fitting(), place.topic);
+        self.put(place.chat, Job::Words(Words { page, reply_to, topic, loud: true, ..Words::default() }));
     }
 
     pub(super) fn say_page(&mut self, place: Place, reply_to: Option<i64>, page: RichText) {

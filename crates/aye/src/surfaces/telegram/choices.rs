@@ -73,6 +73,17 @@ pub fn in_a_line(ask: &Ask) -> String {
     }
 }
 
+/// Asks whether a text that waited for long is still meant.
+pub fn old(text: &str, run: Option<&str>, age: &str) -> (RichText, Vec<Vec<Button>>) {
+    let (question, start) = match run {
+        Some(run) => (format!("Send it to {run}?"), "➡️ Send it"),
+        None => ("Start it?".to_owned(), "▶️ Start it"),
+    };
+    let page = RichText::default().text(&format!("🕰 This was written {age} ago. {question}"));
+    let page = page.line().written(&quoted(text));
+    (page, vec![vec![button(start, Action::Prompt), button("No", Action::Drop)]])
+}
+
 /// Asks where a text belongs.
 pub fn offer(text: &str, run: Option<&str>, questions: &[(String, String)]) -> (RichText, Vec<Vec<Button>>) {
     let mut page = RichText::default().text("✍️ Is this an answer?").line().written(&quoted(text));

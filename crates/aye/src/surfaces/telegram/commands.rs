@@ -159,7 +159,7 @@ impl BotLoop {
         let (person, message_id) = (&said.person, Some(said.message_id));
         match slash {
             Slash::Help => self.say(person.place(), message_id, HELP),
-            Slash::New => return self.new_run(said.update, person, rest, message_id).await,
+            Slash::New => return self.new_run(said, rest).await,
             Slash::Project => return self.choose(Choice::Project, person, rest, message_id).await,
             Slash::Agent => return self.choose(Choice::Agent, person, rest, message_id).await,
             Slash::Agents => {
@@ -176,13 +176,8 @@ impl BotLoop {
         Ok(())
     }
 
-    async fn new_run(
-        &mut self,
-        update: i64,
-        person: &Person,
-        rest: &str,
-        message_id: Option<i64>,
-    ) -> Result<(), Problem> {
+    async fn new_run(&mut self, said: &IncomingText, rest: &str) -> Result<(), Problem> {
+        let (person, message_id) = (&said.person, Some(said.message_id));
         let note = self.note_of(person.place());
         let memo = self.memory.put_chat(person.place(), ChatNote { agent: None, ..note });
         self.save(vec![memo]).await?;
@@ -190,7 +185,7 @@ impl BotLoop {
             self.say(person.place(), message_id, "Your next message starts a new run.");
             return Ok(());
         }
-        self.work(Task::new(update, person, rest, message_id)).await
+        self.work(Task::of(said, rest.to_owned())).await
     }
 
     /// Notes which project or agent the runs of a chat are of, or lists what there is.

@@ -6,7 +6,7 @@ use super::api::Outgoing;
 use super::asks::{after, take_away};
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
-use super::choices::{MOST_LISTED, list, offer, quoted};
+use super::choices::{MOST_LISTED, list, offer, old, quoted};
 use super::html::{RichText, label};
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{ListContent, OfferContent};
@@ -14,7 +14,7 @@ use super::queue::Job;
 use super::render::{Button, can_here};
 use super::runs::Task;
 use super::updates::Notice;
-use crate::hub::Problem;
+use crate::hub::{Memo, Problem};
 use crate::surfaces::form::NO_LONGER;
 use aye_core::{AgentId, Ask, AskId, Body, Question, Text};
 use std::time::Duration;
@@ -106,11 +106,15 @@ impl BotLoop {
     ) -> Result<Option<BotCall>, Problem> {
         let (page, rows) = match &shown.decided {
             Some(words) => (RichText::default().text(words), vec![]),
+            None if let Some(age) = &shown.age => old(shown.text.as_str(), shown.run.as_deref(), age),
             None => offer(shown.text.as_str(), shown.run.as_deref(), &shown.questions),
         };
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
-        let outgoing =
-            Outgoing { reply_to: Some(shown.message_id).filter(|id| *id > 0), silent: true, ..outgoing };
+        let outgoing = Outgoing {
+            reply_to: Some(shown.message_id).filter(|id| *id > 0),
+            silent: shown.age.is_none(),
+            ..outgoing
+        };
         self.show(&message, outgoing).await
     }
 
@@ -196,7 +200,7 @@ impl BotLoop {
         if shown.user != person.id {
             return Ok(Notice::alert("Only the person who wrote this can choose."));
         }
-        let words = self.place(update, action, &shown.text, shown.message_id, person).await?;
+        let words = self.place(update, action, shown, person).await?;
         shown.decided = Some(format!("{words}: {}", quoted(shown.text.as_str())));
         self.put_reaction(message.chat, Job::Message(message.id.clone()));
         self.keep(message).await?;
@@ -208,10 +212,10 @@ impl BotLoop {
         &mut self,
         update: i64,
         action: Action,
-        text: &Text,
-        message_id: i64,
+        shown: &OfferContent,
         person: &Person,
     ) -> Result<&'static str, Problem> {
+        let (text, message_id) = (&shown.text, shown.message_id);
         match action {
             Action::Answer { message } => {
                 let Some(message) = self.memory.messages.get(&message).cloned() else {
@@ -221,8 +225,12 @@ impl BotLoop {
                 Ok("Taken as the answer")
             }
             Action::Prompt => {
-                self.work(Task::new(update, person, text.as_str(), Some(message_id))).await?;
-                Ok("Sent to the run")
+                let task = Task::new(update, person, text.as_str(), Some(message_id));
+                match shown.agent.clone() {
+                    Some(agent) => self.prompt(agent, task).await?,
+                    None => self.work(task).await?,
+                }
+                Ok(if shown.run.is_some() { "Sent to the run" } else { "Started" })
             }
             _ => Ok("Ignored"),
         }
@@ -271,13 +279,58 @@ impl BotLoop {
             return Ok(false);
         }
         let run = run.map(|(_, name)| name);
-        let shown = OfferContent { user: person.id, text: words, message_id, run, questions, decided: None };
+        let (age, agent) = (None, None);
+        let shown = OfferContent {
+            user: person.id,
+            text: words,
+            message_id,
+            run,
+            age,
+            agent,
+            questions,
+            decided: None,
+        };
+        self.post_offer(update, person, shown, vec![]).await?;
+        Ok(true)
+    }
+
+    /// Asks whoever wrote a text long ago whether it is still meant, for this run or for the chat's.
+    pub(super) async fn offer_old(
+        &mut self,
+        task: Task,
+        agent: Option<AgentId>,
+        age: String,
+    ) -> Result<(), Problem> {
+        let Ok(text) = Text::try_from(task.text) else { return self.save(task.memos).await };
+        let run = match &agent {
+            Some(agent) => Some(self.name_of(agent).unwrap_or_else(|| "that run".to_owned())),
+            None => self.run_of(task.person.place()).await.map(|(_, name)| name),
+        };
+        let shown = OfferContent {
+            user: task.person.id,
+            text,
+            message_id: task.message_id.unwrap_or_default(),
+            run,
+            age: Some(age),
+            agent,
+            questions: vec![],
+            decided: None,
+        };
+        self.post_offer(task.update, &task.person, shown, task.memos).await
+    }
+
+    async fn post_offer(
+        &mut self,
+        update: i64,
+        person: &Person,
+        shown: OfferContent,
+        mut memos: Vec<Memo>,
+    ) -> Result<(), Problem> {
         let offer = SentMessage::of_offer(person.place(), shown, self.hub.clock().now())?;
         self.put_reaction(person.chat, Job::Message(offer.id.clone()));
-        let mut memos = self.memory.put_handled(update);
+        memos.extend(self.memory.put_handled(update));
         memos.push(self.memory.put(offer));
-        self.save(memos).await?;
-        Ok(true)
+        self.save(memos).await
     }
 
     /// Whether a question waits in a list, without a message of its own to reply to.

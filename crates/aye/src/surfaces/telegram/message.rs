@@ -85,6 +85,12 @@ pub struct OfferContent {
     #[serde(rename = "here")]
     pub message_id: i64,
     pub run: Option<String>,
+    /// How long ago it was written, if that is the reason to ask.
+    #[serde(default)]
+    pub age: Option<String>,
+    /// The run that it is for, if not the chat's.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
     /// Messages that show a question, and what each asks.
     pub questions: Vec<(String, String)>,
     /// What became of it.

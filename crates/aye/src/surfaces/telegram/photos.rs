@@ -63,6 +63,11 @@ impl BotLoop {
             self.say(place, Some(message_id), NO_TEXT);
             return Ok(());
         }
+        if let Some(age) = self.age_if_old(message.written_at()) {
+            let words = format!("This photo was sent {age} ago. Send it again if you still mean it.");
+            self.say_loud(place, Some(message_id), &words);
+            return Ok(());
+        }
         if replied.is_none() && self.keep_from_runs(place, message_id).await? {
             return Ok(());
         }
@@ -134,14 +139,14 @@ impl BotLoop {
         let done = match image {
             Ok(image) => {
                 let (image, message_id) = (Some(image), Some(message_id));
-                let task = Task { update, person, text: caption, image, message_id, memos };
+                let task = Task { update, person, text: caption, image, message_id, written_at: None, memos };
                 match agent {
                     Some(agent) => self.prompt(agent, task).await,
                     None => self.work(task).await,
                 }
             }
             Err(why) => {
-                self.say(place, Some(message_id), &format!("The photo could not be fetched: {why}."));
+                self.say_loud(place, Some(message_id), &format!("The photo could not be fetched: {why}."));
                 self.save(memos).await
             }
         };

@@ -12,16 +12,20 @@ use super::message::RunContent;
 use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
+use super::waiting_texts::IncomingText;
 use crate::hub::{Command, EventPage, Image, Memo, NewRun, Problem};
 use crate::protocol::ConversationEvent;
 use aye_core::{Agent, AgentId, AgentState, Reach, Surface, Text};
 use futures_util::FutureExt;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The message of a run is edited no more often than this, in Telegram's seconds.
 const BETWEEN_EDITS: f64 = 3.0;
 const EVENTS_AT_ONCE: u32 = 1000;
+/// A prompt that waited this long, because the hub was down, is started only if its author still means it.
+const MAY_BE_STALE: SignedDuration = SignedDuration::from_hours(1);
 
 /// What somebody wants done.
 pub struct Task {
@@ -31,13 +35,22 @@ pub struct Task {
     pub image: Option<Image>,
     /// The message to reply to.
     pub message_id: Option<i64>,
+    /// When it was written, if that may be long ago.
+    pub written_at: Option<Timestamp>,
     /// Saved together with it.
     pub memos: Vec<Memo>,
 }
 
 impl Task {
     pub fn new(update: i64, person: &Person, text: &str, message_id: Option<i64>) -> Self {
-        Self { update, person: person.clone(), text: text.to_owned(), image: None, message_id, memos: vec![] }
+        let (person, text) = (person.clone(), text.to_owned());
+        Self { update, person, text, image: None, message_id, written_at: None, memos: vec![] }
+    }
+
+    /// What somebody just sent, as this text.
+    pub fn of(said: &IncomingText, text: String) -> Self {
+        let task = Self::new(said.update, &said.person, &text, Some(said.message_id));
+        Self { written_at: said.written_at, ..task }
     }
 }
 
@@ -45,6 +58,7 @@ impl Task {
 pub struct Started {
     place: Place,
     update: i64,
+    message_id: Option<i64>,
     project: String,
     agent: Result<Agent, Problem>,
 }
@@ -52,6 +66,9 @@ pub struct Started {
 impl BotLoop {
     /// What is for no ask goes to the chat's run, or starts one.
     pub(super) async fn work(&mut self, task: Task) -> Result<(), Problem> {
+        if let Some(age) = self.age_if_old(task.written_at) {
+            return self.offer_old(task, None, age).await;
+        }
         let note = self.note_of(task.person.place());
         let agent = match &note.agent {
             Some(agent) => self.hub.agent(agent.as_str()).await.ok(),
@@ -89,8 +106,21 @@ impl BotLoop {
         goes_on.then_some((agent.id, name))
     }
 
+    pub(super) async fn prompt_unless_old(&mut self, agent: AgentId, task: Task) -> Result<(), Problem> {
+        match self.age_if_old(task.written_at) {
+            Some(age) => self.offer_old(task, Some(agent), age).await,
+            None => self.prompt(agent, task).await,
+        }
+    }
+
+    /// How long ago something was written, in words, if it may no longer be meant: the hub was down meanwhile.
+    pub(super) fn age_if_old(&self, written_at: Option<Timestamp>) -> Option<String> {
+        let age = self.hub.clock().now().duration_since(written_at?);
+        (age >= MAY_BE_STALE).then(|| in_words(age))
+    }
+
     pub(super) async fn prompt(&mut self, agent: AgentId, task: Task) -> Result<(), Problem> {
-        let Task { update, person, text, image, message_id, mut memos } = task;
+        let Task { update, person, text, image, message_id, written_at: _, mut memos } = task;
         memos.extend(self.memory.put_handled(update));
         let Ok(words) = Text::try_from(text) else { return self.save(memos).await };
         let anyway = memos.clone();
@@ -112,18 +142,18 @@ impl BotLoop {
             Ok(()) => Ok(()),
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => {
-                self.say(person.place(), message_id, &format!("That did not work: {problem}."));
+                self.say_loud(person.place(), message_id, &format!("That did not work: {problem}."));
                 self.save(anyway).await
             }
         }
     }
 
     async fn start(&mut self, task: Task, note: ChatNote, resume: Option<String>) -> Result<(), Problem> {
-        let Task { update, person, text, image, message_id, mut memos } = task;
+        let Task { update, person, text, image, message_id, written_at: _, mut memos } = task;
         let chosen = match self.chosen_project(&note) {
             Ok(project) => project,
             Err(words) => {
-                self.say(person.place(), message_id, &words);
+                self.say_loud(person.place(), message_id, &words);
                 return self.save(memos).await;
             }
         };
@@ -137,7 +167,7 @@ impl BotLoop {
         self.starting.insert(person.place(), self.hub.clock().now());
         // Stored first: after a crash the run is not started twice, and the person is told.
         memos.extend(self.memory.put_handled(update));
-        let body = json!({ "chat": person.chat, "topic": person.topic });
+        let body = json!({ "chat": person.chat, "topic": person.topic, "message": message_id });
         memos.push(Memo { kind: START, key: update.to_string(), body: Some(body) });
         let kind = note.kind.clone();
         memos.push(self.memory.put_chat(person.place(), ChatNote { project: Some(chosen.clone()), ..note }));
@@ -149,7 +179,7 @@ impl BotLoop {
         self.starts.spawn(
             async move {
                 let run = NewRun { cwd, prompt, image, mode: None, agent: kind, resume, assertion: None };
-                Started { place, update, project: chosen, agent: hub.start_run(run, who).await }
+                Started { place, update, message_id, project: chosen, agent: hub.start_run(run, who).await }
             }
             .boxed(),
         );
@@ -173,7 +203,7 @@ impl BotLoop {
     }
 
     pub(super) async fn run_started(&mut self, started: Option<Started>) {
-        let Some(Started { place, update, project, agent }) = started else { return };
+        let Some(Started { place, update, message_id, project, agent }) = started else { return };
         self.starting.remove(&place);
         let place = Place { chat: self.memory.current_chat(place.chat), ..place };
         let now = self.hub.clock().now();
@@ -193,7 +223,7 @@ impl BotLoop {
                 let from = StartedFrom { chat, topic, name: project, at: now };
                 memos.push(self.memory.put_started_from(agent.id, from));
             }
-            Err(problem) => self.say(place, None, &format!("{problem}.")),
+            Err(problem) => self.say_loud(place, message_id, &format!("{problem}.")),
         }
         if let Err(problem) = self.save(memos).await {
             self.report_failure(&problem);
@@ -364,6 +394,15 @@ impl BotLoop {
             memos.push(self.memory.put(new));
         }
         memos
+    }
+}
+
+/// A time of at least an hour, roughly.
+fn in_words(age: SignedDuration) -> String {
+    match age.as_hours() {
+        1 => "1 hour".to_owned(),
+        hours @ ..48 => format!("{hours} hours"),
+        hours => format!("{} days", hours / 24),
     }
 }
 

@@ -61,8 +61,8 @@ impl BotLoop {
             return Ok(());
         }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let (text, until) = (text.to_owned(), self.hub.clock().now());
-        let said = IncomingText { update, person, text, message_id, replied, addressed, until };
+        let (text, written_at, until) = (text.to_owned(), message.written_at(), self.hub.clock().now());
+        let said = IncomingText { update, person, text, message_id, replied, addressed, written_at, until };
         match self.whole(said).await? {
             Some(said) => self.take_text(said).await,
             None => Ok(()),
@@ -121,8 +121,8 @@ impl BotLoop {
                     return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
                 }
                 Content::Run(shown) => {
-                    let task = Task::new(said.update, &said.person, &said.text, message_id);
-                    return self.prompt(shown.agent.clone(), task).await;
+                    let task = Task::of(&said, said.text.clone());
+                    return self.prompt_unless_old(shown.agent.clone(), task).await;
                 }
                 Content::List(_) | Content::Offer(_) => {
                     self.say(place, message_id, "Please use the buttons of that message.");
@@ -146,7 +146,7 @@ impl BotLoop {
         if self.starting.contains_key(&place) {
             return self.hold_text(said).await;
         }
-        self.work(Task::new(said.update, &said.person, &text, message_id)).await
+        self.work(Task::of(&said, text)).await
     }
 
     /// While a question for a secret is shown in a chat, what somebody writes there may be the secret. It must not become a

@@ -28,6 +28,9 @@ pub struct IncomingText {
     pub replied: Option<i64>,
     /// It is meant for the bot, in any chat.
     pub addressed: bool,
+    /// When it was written, if Telegram said so.
+    #[serde(default)]
+    pub written_at: Option<Timestamp>,
     /// How long its next part is waited for.
     pub until: Timestamp,
 }

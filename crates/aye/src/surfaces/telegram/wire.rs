@@ -1,5 +1,6 @@
 //! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates are ignored.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -14,6 +15,8 @@ pub struct Update {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
     pub message_id: i64,
+    #[serde(default)]
+    date: i64,
     #[serde(default)]
     message_thread_id: Option<i64>,
     #[serde(default)]
@@ -61,6 +64,11 @@ const MEDIA: [&str; 12] = [
 ];
 
 impl Message {
+    /// When it was written, as far as Telegram says so.
+    pub fn written_at(&self) -> Option<Timestamp> {
+        Timestamp::from_second(self.date).ok().filter(|_| self.date > 0)
+    }
+
     /// The topic that it was written in. Outside of forums a thread is only a chain of replies.
     pub fn topic(&self) -> Option<i64> {
         self.message_thread_id.filter(|_| self.is_topic_message)
