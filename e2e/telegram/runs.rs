@@ -146,8 +146,6 @@ fn a_reply_to_the_message_of_a_run_goes_to_that_run() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
     let host = RunHost::new(ALONE, &["web", "api"], steps);
     let bot = &host.phone.bot;
-    bot.say(ANN, ANN, "in which folder?");
-    host.phone.shown("In which project?");
     bot.say(ANN, ANN, "/project web");
     host.phone.shown("now work in web");
     bot.say(ANN, ANN, "first");
@@ -170,11 +168,15 @@ fn a_chat_chooses_the_agent_of_its_runs() {
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "/agent nowhere");
     let listed = host.phone.shown("No agent nowhere is installed here");
-    assert!(listed.text.contains("claude ← current") && listed.text.contains("other"), "{}", listed.text);
+    assert!(
+        listed.labels().contains(&"✓ claude") && listed.labels().contains(&"other"),
+        "{:?}",
+        listed.labels()
+    );
     bot.say(ANN, ANN, "first");
     host.phone.shown("web · done");
-    bot.say(ANN, ANN, "/agent other");
-    host.phone.shown("New runs from this chat are now with other");
+    bot.told(ANN, &listed, "other");
+    assert!(bot.changed(&listed, "New runs from this chat are now with other").buttons.is_empty());
     bot.say(ANN, ANN, "second");
     bot.message_where(ANN, "the second run", |message| {
         message.text.contains("web · done") && host.agents().len() == 2
@@ -185,6 +187,66 @@ fn a_chat_chooses_the_agent_of_its_runs() {
     assert_eq!(kinds, ["claude", "other"]);
     bot.say(ANN, ANN, "/status");
     host.phone.shown("Agent: other");
+}
+
+#[test]
+fn a_text_without_a_project_starts_as_soon_as_one_is_chosen() {
+    let mut host = RunHost::new(BOTH, &["web", "api"], json!([[text("Done.")], {"do": "turn"}]));
+    host.phone.bot.say(BOB, GROUP, "/new fix the tests");
+    let asked = host.phone.bot.message(GROUP, "In which project?");
+    assert!(asked.text.contains("“fix the tests”") && asked.silent, "{}", asked.text);
+    assert_eq!(asked.labels(), ["api", "web", "Don't start it"]);
+    assert!(host.agents().is_empty());
+    host.phone.restart();
+    let other = host.phone.bot.told(ANN, &asked, "web");
+    assert!(other.alert && other.text.contains("Only the person who wrote this"), "{other:?}");
+    host.phone.bot.told(BOB, &asked, "web");
+    assert!(host.phone.bot.changed(&asked, "Starting with web: “fix the tests”").buttons.is_empty());
+    host.phone.bot.message(GROUP, "web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
+    let again = host.phone.bot.press_data(BOB, GROUP, asked.id, &asked.data("api"));
+    assert!(host.phone.bot.notice(&again).alert);
+    // In the private chat nothing is chosen yet; a name that is typed does the same as its button.
+    host.phone.bot.say(ANN, ANN, "write the docs");
+    let asked = host.phone.shown("In which project?");
+    host.phone.bot.say(ANN, ANN, "/project api");
+    host.phone.bot.changed(&asked, "Starting with api: “write the docs”");
+    host.phone.shown("api · done");
+    assert_eq!((host.prompts("api"), host.agents().len()), (vec!["write the docs".to_owned()], 2));
+    host.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_text_whose_project_is_not_chosen_starts_nothing() {
+    let host = RunHost::new(ALONE, &["web", "api"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "fix the tests");
+    let asked = host.phone.shown("In which project?");
+    bot.told(ANN, &asked, "Don't start it");
+    bot.changed(&asked, "Not started: “fix the tests”");
+    bot.send(ANN, ANN, json!({"photo": bot.photo("a", &[0xff, 0xd8, 0xff])}));
+    let asked = host.phone.shown("then send the photo again");
+    bot.told(ANN, &asked, "web");
+    bot.changed(&asked, "Runs from this chat now work in web");
+    assert!(host.agents().is_empty());
+}
+
+#[test]
+fn a_text_for_an_agent_that_is_gone_starts_with_the_one_chosen_instead() {
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "/agent other");
+    host.phone.shown("now with other");
+    let file = host.phone.hub.home.join("config.toml");
+    let config = fs::read_to_string(&file).unwrap();
+    let other = config.find("[agents.other]").unwrap();
+    let end = other + config[other..].find("[projects]").unwrap();
+    fs::write(&file, format!("{}{}", &config[..other], &config[end..])).unwrap();
+    bot.say(ANN, ANN, "fix the tests");
+    let asked = host.phone.shown("No agent other is installed here any more. Which one?");
+    bot.told(ANN, &asked, "claude");
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
 }
 
 #[test]

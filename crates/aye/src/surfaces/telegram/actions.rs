@@ -63,6 +63,10 @@ pub enum Action {
     },
     /// It is for the chat's run, or starts one.
     Prompt,
+    /// Runs are in this project, or with this agent.
+    Choose {
+        name: String,
+    },
     /// It is for nobody.
     Drop,
 }
@@ -110,6 +114,7 @@ pub fn press(body: &Body, draft: Draft, action: &Action, who: Who) -> FormStep {
         | Action::ShowAll
         | Action::Answer { .. }
         | Action::Prompt
+        | Action::Choose { .. }
         | Action::Drop => FormStep::Stale(NO_LONGER),
     }
 }

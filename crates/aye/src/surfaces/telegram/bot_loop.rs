@@ -195,7 +195,7 @@ impl BotLoop {
                 Content::Ask(_) => memos.push(self.memory.put(SentMessage { lost: true, ..message })),
                 Content::Run(_) => memos.extend(self.replace_run(message)),
                 Content::List(_) => memos.extend(self.memory.remove(&message.id)),
-                Content::Offer(_) => {}
+                Content::Offer(_) | Content::Choice(_) => {}
             }
         }
         memos
@@ -231,7 +231,7 @@ impl BotLoop {
             match message.shows {
                 Content::Ask(shown) => ended.extend(Some(shown.ask).filter(|ask| !open.contains(ask))),
                 Content::Run(_) => self.put(message.chat, Job::Message(message.id)),
-                Content::List(_) | Content::Offer(_) => {
+                Content::List(_) | Content::Offer(_) | Content::Choice(_) => {
                     self.put_announcement(message.chat, Job::Message(message.id));
                 }
             }

@@ -122,6 +122,7 @@ impl BotLoop {
             Content::Run(shown) => self.next_call_for_run(message, &shown).await,
             Content::List(shown) => self.next_call_for_list(message, &shown).await,
             Content::Offer(shown) => self.next_call_for_offer(message, &shown).await,
+            Content::Choice(shown) => self.next_call_for_choice(message, &shown).await,
         }
     }
 

@@ -4,10 +4,11 @@ use super::access::{Person, Place};
 use super::bot_loop::BotLoop;
 use super::html::{RichText, label};
 use super::memory::ChatNote;
+use super::message::Choice;
 use super::queue::Job;
 use super::runs::Task;
 use super::waiting_texts::IncomingText;
-use crate::hub::{AskFilter, Command, Problem, Project, Projects};
+use crate::hub::{AskFilter, Command, Problem};
 use crate::surfaces::words;
 use aye_core::{Agent, AgentId, Surface};
 
@@ -92,63 +93,6 @@ pub fn parse<'a>(text: &'a str, me: &str) -> Parsed<'a> {
     Parsed::Ours(slash, rest.trim())
 }
 
-/// What can be chosen for the runs of a chat.
-#[derive(Debug, Clone, Copy)]
-enum Choice {
-    Project,
-    Agent,
-}
-
-impl Choice {
-    /// What there is, with a few words on each, and what counts now.
-    fn offers(self, startable: Projects, note: &ChatNote) -> (Vec<(String, String)>, Option<String>) {
-        match self {
-            Self::Project => {
-                let projects = startable.projects.into_iter();
-                let named = |project: Project| (project.name, format!("  {}", label(&project.path, 100)));
-                (projects.map(named).collect(), note.project.clone())
-            }
-            Self::Agent => {
-                let kinds: Vec<_> =
-                    startable.agents.into_iter().map(|agent| (agent.kind, String::new())).collect();
-                let current = note.kind.clone().or_else(|| kinds.first().map(|(kind, _)| kind.clone()));
-                (kinds, current)
-            }
-        }
-    }
-
-    fn chosen(self, name: &str, note: ChatNote) -> (ChatNote, String) {
-        let chosen = Some(name.to_owned());
-        match self {
-            Self::Project => {
-                (ChatNote { project: chosen, ..note }, format!("Runs from this chat now work in {name}."))
-            }
-            Self::Agent => {
-                (ChatNote { kind: chosen, ..note }, format!("New runs from this chat are now with {name}."))
-            }
-        }
-    }
-
-    /// `unknown` is the name that nothing has, if there was one.
-    fn heading(self, unknown: &str, is_empty: bool) -> RichText {
-        let mut page = RichText::default();
-        if !unknown.is_empty() {
-            let unknown = label(unknown, 60);
-            page = page.text(&match self {
-                Self::Project => format!("There is no project {unknown}. "),
-                Self::Agent => format!("No agent {unknown} is installed here. "),
-            });
-        }
-        match self {
-            Self::Project if is_empty => {
-                page.text("No projects in config.toml yet. Add one:\n").pre("[projects]\nweb = \"~/src/web\"")
-            }
-            Self::Project => page.text("Choose one with /project NAME:"),
-            Self::Agent => page.text("Choose one with /agent NAME:"),
-        }
-    }
-}
-
 impl BotLoop {
     pub(super) async fn command(
         &mut self,
@@ -160,8 +104,8 @@ impl BotLoop {
         match slash {
             Slash::Help => self.say(person.place(), message_id, HELP),
             Slash::New => return self.new_run(said, rest).await,
-            Slash::Project => return self.choose(Choice::Project, person, rest, message_id).await,
-            Slash::Agent => return self.choose(Choice::Agent, person, rest, message_id).await,
+            Slash::Project => return self.choose(Choice::Project, said, rest).await,
+            Slash::Agent => return self.choose(Choice::Agent, said, rest).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
                 self.say_page(person.place(), message_id, page);
@@ -186,41 +130,6 @@ impl BotLoop {
             return Ok(());
         }
         self.work(Task::of(said, rest.to_owned())).await
-    }
-
-    /// Notes which project or agent the runs of a chat are of, or lists what there is.
-    async fn choose(
-        &mut self,
-        what: Choice,
-        person: &Person,
-        name: &str,
-        message_id: Option<i64>,
-    ) -> Result<(), Problem> {
-        let startable = match self.hub.projects() {
-            Ok(startable) => startable,
-            Err(problem) => {
-                self.say(person.place(), message_id, &problem.to_string());
-                return Ok(());
-            }
-        };
-        let note = self.note_of(person.place());
-        let (offers, current) = what.offers(startable, &note);
-        if offers.iter().any(|(offer, _)| offer == name) {
-            // Another folder or agent is another run.
-            let agent = note.agent.clone().filter(|_| current.as_deref() == Some(name));
-            let (note, words) = what.chosen(name, ChatNote { agent, ..note });
-            let memo = self.memory.put_chat(person.place(), note);
-            self.save(vec![memo]).await?;
-            self.say(person.place(), message_id, &words);
-            return Ok(());
-        }
-        let mut page = what.heading(name, offers.is_empty());
-        for (offer, more) in &offers {
-            let mark = if current.as_ref() == Some(offer) { " ← current" } else { "" };
-            page = page.line().bold(offer).text(&format!("{more}{mark}"));
-        }
-        self.say_page(person.place(), message_id, page);
-        Ok(())
     }
 
     async fn agents_page(&self) -> Result<RichText, Problem> {

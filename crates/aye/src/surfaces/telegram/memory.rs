@@ -218,7 +218,7 @@ impl Memory {
             Content::Ask(shown) => is_open(&shown.ask),
             Content::Run(shown) => is_alive(&shown.agent),
             Content::List(shown) => shown.asks.iter().any(&is_open),
-            Content::Offer(_) => false,
+            Content::Offer(_) | Content::Choice(_) => false,
         };
         let old = self.messages.values().filter(|message| is_old(message.made_at) && !is_needed(message));
         let old: Vec<_> = old.map(|message| message.id.clone()).collect();

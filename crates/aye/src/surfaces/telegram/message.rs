@@ -43,6 +43,7 @@ pub enum Content {
     Run(RunContent),
     List(ListContent),
     Offer(OfferContent),
+    Choice(ChoiceContent),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +98,34 @@ pub struct OfferContent {
     pub decided: Option<String>,
 }
 
+/// What can be chosen for the runs of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    Project,
+    Agent,
+}
+
+/// Asks for the project or the agent of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceContent {
+    pub what: Choice,
+    /// What it asks.
+    pub lead: String,
+    pub reply_to: Option<i64>,
+    /// The text that starts as soon as this is chosen.
+    pub waiting: Option<WaitingTask>,
+    /// What became of it.
+    pub decided: Option<String>,
+}
+
+/// A text that waits for a choice of its author.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitingTask {
+    pub user: i64,
+    pub text: Text,
+}
+
 /// A message that belongs to another: whoever replies to it means that one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Side {
@@ -125,7 +154,7 @@ pub enum SideKind {
 }
 
 impl SentMessage {
-    fn new(place: Place, shows: Content, now: Timestamp) -> Result<Self, Problem> {
+    pub fn new(place: Place, shows: Content, now: Timestamp) -> Result<Self, Problem> {
         Ok(Self {
             id: random_hex::<16>().map_err(|_| NO_RANDOMNESS)?,
             chat: place.chat,
@@ -170,28 +199,28 @@ impl SentMessage {
     pub fn as_ask(&self) -> Option<&AskContent> {
         match &self.shows {
             Content::Ask(shown) => Some(shown),
-            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Run(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_ask_mut(&mut self) -> Option<&mut AskContent> {
         match &mut self.shows {
             Content::Ask(shown) => Some(shown),
-            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Run(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_run(&self) -> Option<&RunContent> {
         match &self.shows {
             Content::Run(shown) => Some(shown),
-            Content::Ask(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Ask(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_list(&self) -> Option<&ListContent> {
         match &self.shows {
             Content::List(shown) => Some(shown),
-            Content::Ask(_) | Content::Run(_) | Content::Offer(_) => None,
+            Content::Ask(_) | Content::Run(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 

@@ -10,6 +10,7 @@ mod bot_loop;
 mod calls;
 mod check;
 mod choices;
+mod chooser;
 mod commands;
 mod ended;
 mod exact;

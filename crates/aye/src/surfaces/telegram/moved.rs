@@ -118,8 +118,10 @@ fn moved(mut message: SentMessage, chat: i64) -> SentMessage {
     message.send_again();
     message.sides.retain(|side| !matches!(side.what, SideKind::Prompt { .. }));
     message.sides.iter_mut().for_each(|side| side.message = None);
-    if let Content::Offer(offer) = &mut message.shows {
-        offer.message_id = 0;
+    match &mut message.shows {
+        Content::Offer(offer) => offer.message_id = 0,
+        Content::Choice(choice) => choice.reply_to = None,
+        Content::Ask(_) | Content::Run(_) | Content::List(_) => {}
     }
     message
 }

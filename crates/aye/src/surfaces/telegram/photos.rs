@@ -3,6 +3,7 @@
 use super::access::Person;
 use super::bot_loop::BotLoop;
 use super::memory::{SentMessage, forget};
+use super::message::{Choice, ChoiceContent};
 use super::runs::Task;
 use super::wire::{Message, PhotoSize};
 use crate::config::DEFAULT_KIND;
@@ -81,9 +82,19 @@ impl BotLoop {
             self.say(place, Some(message_id), "This agent does not take photos.");
             return Ok(());
         }
-        if let (None, Err(words)) = (&agent, self.chosen_project(&self.note_of(place))) {
-            self.say(place, Some(message_id), &words);
-            return Ok(());
+        match self.chosen_project(&self.note_of(place)) {
+            _ if agent.is_some() => {}
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let lead = "In which project? Choose one, then send the photo again.".to_owned();
+                let (what, reply_to) = (Choice::Project, Some(message_id));
+                let shows = ChoiceContent { what, lead, reply_to, waiting: None, decided: None };
+                return self.post_choice(person, shows, vec![]).await;
+            }
+            Err(words) => {
+                self.say_loud(place, Some(message_id), &words);
+                return Ok(());
+            }
         }
         if self.photos.len() + self.waiting_photos.len() >= MOST_AT_ONCE {
             self.say(place, Some(message_id), "Too many photos at once. Send this one again in a moment.");

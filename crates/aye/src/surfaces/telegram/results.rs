@@ -151,7 +151,7 @@ impl BotLoop {
             // Its asks are announced again; should it be there after all, its buttons do nothing.
             Content::List(_) => self.remove_list(&message.id).await,
             // It holds a person's text, and is sent again rather than lost.
-            Content::Offer(_) => Ok(()),
+            Content::Offer(_) | Content::Choice(_) => Ok(()),
         }
     }
 
@@ -241,7 +241,7 @@ impl BotLoop {
     async fn is_gone(&mut self, id: &str) -> Result<(), Problem> {
         match self.memory.messages.get(id).map(|message| &message.shows) {
             Some(Content::List(_)) => self.remove_list(id).await,
-            Some(Content::Offer(_)) => {
+            Some(Content::Offer(_) | Content::Choice(_)) => {
                 let memos = self.memory.remove(id);
                 self.save(memos).await
             }

@@ -6,9 +6,10 @@ use super::api::Outgoing;
 use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
-use super::html::RichText;
+use super::chooser::NO_PROJECT;
+use super::html::{RichText, label};
 use super::memory::{ChatNote, START, SentMessage, SideKind, StartedFrom, forget};
-use super::message::RunContent;
+use super::message::{Choice, RunContent};
 use super::progress::{end_notice, progress_page};
 use super::queue::Job;
 use super::render::button;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 /// The message of a run is edited no more often than this, in Telegram's seconds.
 const BETWEEN_EDITS: f64 = 3.0;
 const EVENTS_AT_ONCE: u32 = 1000;
+const WHICH_PROJECT: &str = "In which project?";
 /// A prompt that waited this long, because the hub was down, is started only if its author still means it.
 const MAY_BE_STALE: SignedDuration = SignedDuration::from_hours(1);
 
@@ -149,14 +151,18 @@ impl BotLoop {
     }
 
     async fn start(&mut self, task: Task, note: ChatNote, resume: Option<String>) -> Result<(), Problem> {
-        let Task { update, person, text, image, message_id, written_at: _, mut memos } = task;
         let chosen = match self.chosen_project(&note) {
-            Ok(project) => project,
+            Ok(Some(project)) => project,
+            Ok(None) => return self.choose_for(Choice::Project, task, WHICH_PROJECT).await,
             Err(words) => {
-                self.say_loud(person.place(), message_id, &words);
-                return self.save(memos).await;
+                self.say_loud(task.person.place(), task.message_id, &words);
+                return self.save(task.memos).await;
             }
         };
+        if let Some(lead) = self.unknown_agent(&note) {
+            return self.choose_for(Choice::Agent, task, &lead).await;
+        }
+        let Task { update, person, text, image, message_id, written_at: _, mut memos } = task;
         let (Ok(cwd), Ok(prompt)) = (Text::try_from(chosen.as_str()), Text::try_from(text)) else {
             return Ok(());
         };
@@ -186,20 +192,25 @@ impl BotLoop {
         Ok(())
     }
 
-    /// The chat's own, or the only one there is.
-    pub(super) fn chosen_project(&self, note: &ChatNote) -> Result<String, String> {
+    /// The chat's own, or the only one there is. None where people have to choose.
+    pub(super) fn chosen_project(&self, note: &ChatNote) -> Result<Option<String>, String> {
         let projects = self.hub.projects().map_err(|problem| problem.to_string())?.projects;
         let chosen =
             note.project.as_ref().filter(|name| projects.iter().any(|project| project.name == **name));
         match (chosen, projects.as_slice()) {
-            (Some(name), _) => Ok(name.clone()),
-            (None, [only]) => Ok(only.name.clone()),
-            (None, []) => Err("There is no project to work in yet. Name one under [projects] in config.toml: web = \"~/src/web\"".into()),
-            (None, several) => {
-                let names: Vec<_> = several.iter().map(|project| project.name.as_str()).collect();
-                Err(format!("In which project? Choose with /project NAME, then send this again: {}", names.join(", ")))
-            }
+            (Some(name), _) => Ok(Some(name.clone())),
+            (None, [only]) => Ok(Some(only.name.clone())),
+            (None, []) => Err(NO_PROJECT.to_owned()),
+            (None, _) => Ok(None),
         }
+    }
+
+    /// Why another agent has to be chosen: the chat's own is not there any more.
+    fn unknown_agent(&self, note: &ChatNote) -> Option<String> {
+        let kind = note.kind.as_deref()?;
+        let agents = self.hub.projects().ok()?.agents;
+        let is_there = agents.iter().any(|agent| agent.kind == kind);
+        (!is_there).then(|| format!("No agent {} is installed here any more. Which one?", label(kind, 60)))
     }
 
     pub(super) async fn run_started(&mut self, started: Option<Started>) {

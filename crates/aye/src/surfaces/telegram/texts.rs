@@ -124,7 +124,7 @@ impl BotLoop {
                     let task = Task::of(&said, said.text.clone());
                     return self.prompt_unless_old(shown.agent.clone(), task).await;
                 }
-                Content::List(_) | Content::Offer(_) => {
+                Content::List(_) | Content::Offer(_) | Content::Choice(_) => {
                     self.say(place, message_id, "Please use the buttons of that message.");
                     return Ok(());
                 }

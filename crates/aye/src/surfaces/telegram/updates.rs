@@ -138,6 +138,7 @@ impl BotLoop {
             Content::Run(shown) => self.press_run(update, message, shown, &person).await,
             Content::List(_) => self.press_list(update, message, action).await,
             Content::Offer(_) => self.press_offer(update, message, action, &person).await,
+            Content::Choice(_) => self.press_choice(update, message, action, &person).await,
         }
     }
 
