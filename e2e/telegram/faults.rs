@@ -459,6 +459,29 @@ fn a_server_that_does_not_say_who_the_bot_is_serves_it_all_the_same() {
     answered(&phone, &ask, &message);
 }
 
+#[test]
+fn the_result_of_a_run_is_sent_until_it_is_there() {
+    use super::runs::RunHost;
+    use aye_testkit::scenario::text;
+    let refused = |words: &str| Fault::Refuse(400, format!("Bad Request: {words}"));
+    for fault in
+        [Fault::CloseBefore, Fault::HangBefore, refused("SOMETHING_NEW"), refused("can't parse entities")]
+    {
+        let steps = json!([[text("Working.")], {"do": "until", "file": "go"}, [text("All **tests** pass.")], {"do": "turn"}]);
+        let host = RunHost::new(ALONE, &["web"], steps);
+        host.phone.bot.say(ANN, ANN, "go");
+        host.phone.shown("Working.");
+        for _ in 0..2 {
+            host.phone.bot.fail("sendMessage", fault.clone());
+        }
+        fs::write(host.folder("web").join("go"), "").unwrap();
+        let ring = host.phone.bot.message_where(ANN, "the end", |found| !found.silent);
+        let bare = ring.text.contains("web has ended. Its result cannot be shown here");
+        assert!(ring.text.contains("tests pass") || bare, "{fault:?}: {}", ring.text);
+        host.phone.shown("the result is below");
+    }
+}
+
 fn doctor(phone: &Phone) -> (bool, String) {
     let printed = aye(&phone.hub.home).args(["doctor", "--json"]).output().unwrap();
     let found: Value = serde_json::from_slice(&printed.stdout).unwrap();

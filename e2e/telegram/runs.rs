@@ -84,40 +84,52 @@ fn a_message_starts_a_run_that_is_shown_as_it_goes_and_further_ones_go_on_with_i
     bot.say(ANN, ANN, "fix the <tests>");
     let card = host.phone.shown("web · working");
     assert!(card.silent);
-    assert_eq!(card.labels(), ["Cancel"]);
+    assert_eq!(card.labels(), ["⏹ Stop"]);
     bot.changed(&card, "Thinking");
     assert_eq!(host.prompts("web"), ["fix the <tests>"]);
     fs::write(host.folder("web").join("go"), "").unwrap();
-    let over = bot.changed(&card, "web · done");
+    let over = host.phone.shown("web · done");
     assert!(
         over.text.contains("Ready.") && over.text.contains("$0.0125") && over.buttons.is_empty(),
         "{}",
         over.text
     );
+    assert!(bot.changed(&card, "the result is below").buttons.is_empty());
     // A second message goes to the same run, and gets a message of its own.
     bot.say(ANN, ANN, "go on");
-    let is_second = |message: &Message| message.id > card.id && message.text.contains("And more.");
-    let second = bot.message_where(ANN, "the second turn", is_second);
-    assert!(second.silent);
-    bot.changed(&second, "web · done");
+    let is_second = |message: &Message| {
+        message.id > over.id && message.text.contains("And more.") && message.text.contains("web · done")
+    };
+    bot.message_where(ANN, "the second turn", is_second);
     assert_eq!(host.prompts("web"), ["fix the <tests>", "go on"]);
     assert_eq!(host.agents().len(), 1);
     host.phone.nothing_to_complain_of();
 }
 
 #[test]
-fn cancel_interrupts_what_goes_on_once() {
-    let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
+fn stop_stops_what_goes_on_once_by_button_and_by_command() {
+    let steps = json!([{"do": "silence"}, {"do": "silence"}]);
+    let host = RunHost::new(ALONE, &["web"], steps);
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");
     let card = host.phone.shown("web · working");
-    assert_eq!(bot.told(ANN, &card, "Cancel").text, "Stopping…");
-    let again = bot.press_data(ANN, ANN, card.id, &card.data("Cancel"));
+    assert_eq!(bot.told(ANN, &card, "Stop").text, "Stopping…");
+    let again = bot.press_data(ANN, ANN, card.id, &card.data("Stop"));
     assert!(bot.notice(&again).alert);
-    let over = bot.changed(&card, "web cancelled by User11");
+    let over = bot.changed(&card, "web · stopped by User11");
     assert!(over.buttons.is_empty());
     let commands = host.phone.hub.aye(&["log", "--json"]);
     assert_eq!(crate::support::printed(&commands).matches("\"interrupt\"").count(), 1);
+    assert_eq!(bot.messages(ANN).len(), 1, "whoever stopped it is told where they pressed");
+    bot.say(ANN, ANN, "/stop");
+    host.phone.shown("The run is not doing anything right now. To end it: /end");
+    bot.say(ANN, ANN, "once more");
+    let second = bot.message_where(ANN, "the second turn", |found| {
+        found.id > card.id && found.text.contains("web · working")
+    });
+    bot.say(ANN, ANN, "/stop");
+    host.phone.shown("Stopping…");
+    bot.changed(&second, "web · stopped by User11");
 }
 
 #[test]
@@ -261,8 +273,10 @@ fn what_is_said_with_a_slash_is_answered() {
     host.phone.shown("No agents are running");
     bot.say(ANN, ANN, "/stop");
     host.phone.shown("no run to stop");
+    bot.say(ANN, ANN, "/end");
+    host.phone.shown("no run to end");
     bot.say(ANN, ANN, "/cancel");
-    host.phone.shown("Nothing to cancel");
+    host.phone.shown("No text is expected from you");
     bot.say(ANN, ANN, "/new");
     host.phone.shown("Your next message starts a new run");
     bot.say(ANN, ANN, "go");
@@ -273,11 +287,11 @@ fn what_is_said_with_a_slash_is_answered() {
     bot.say(ANN, ANN, "/status");
     let status = host.phone.shown("Nothing to answer right now");
     assert!(status.text.contains("Project: web") && status.text.contains("Run: web"), "{}", status.text);
-    bot.say(ANN, ANN, "/stop");
-    host.phone.shown("Stopping…");
+    bot.say(ANN, ANN, "/end");
+    host.phone.shown("Ending the run…");
     eventually("the run to end", || host.agents().is_empty().then_some(()));
     let loud: Vec<_> = bot.messages(ANN).into_iter().filter(|message| !message.silent).collect();
-    assert!(loud.iter().all(|message| message.text.contains("web finished")), "{loud:?}");
+    assert!(loud.iter().all(|message| message.text.contains("web · done")), "{loud:?}");
     host.phone.nothing_to_complain_of();
 }
 
@@ -337,15 +351,17 @@ fn a_prompt_that_waited_for_hours_is_offered_and_not_started() {
 }
 
 #[test]
-fn the_end_of_a_run_rings_and_progress_does_not() {
-    let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("All tests pass.\nSee above.")], {"do": "turn"}]);
+fn the_result_of_a_run_rings_and_progress_does_not() {
+    let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("## Result\nAll **tests** pass.\n- see above")], {"do": "turn"}]);
     let host = RunHost::new(ALONE, &["web"], steps);
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "fix the tests");
     let card = host.phone.shown("Working on it");
     assert!(bot.messages(ANN).iter().all(|message| message.silent), "progress is silent");
     fs::write(host.folder("web").join("go"), "").unwrap();
-    let ring = host.phone.shown("web finished: All tests pass.");
+    let ring = host.phone.shown("web · done");
+    assert!(ring.text.contains("Result\nAll tests pass.\n• see above"), "{}", ring.text);
+    assert!(ring.html.contains("<b>Result</b>"), "{}", ring.html);
     assert!(!ring.silent && ring.reply_to == Some(card.id) && ring.buttons.is_empty());
     // A reply to it belongs to the run.
     bot.reply(ANN, &ring, "go on");
@@ -363,21 +379,19 @@ fn a_run_whose_message_was_deleted_is_shown_anew_and_its_end_rings() {
     bot.delete(&first);
     fs::write(host.folder("web").join("go"), "").unwrap();
     let anew = host.phone.shown("web · done");
-    assert!(anew.id > first.id && anew.text.contains("Ready."), "{}", anew.text);
-    let ring = host.phone.shown("web finished: Ready.");
-    assert!(!ring.silent && ring.reply_to == Some(anew.id));
+    assert!(anew.id > first.id && anew.text.contains("Ready.") && !anew.silent, "{}", anew.text);
     host.phone.nothing_to_complain_of();
 }
 
 #[test]
-fn a_run_that_is_being_cancelled_still_is_when_its_message_was_deleted() {
+fn a_run_that_is_being_stopped_still_is_if_its_message_is_deleted() {
     let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");
     let first = host.phone.shown("web · working");
     bot.delete(&first);
-    bot.told(ANN, &first, "Cancel");
-    host.phone.shown("web cancelled by User11");
+    bot.told(ANN, &first, "Stop");
+    host.phone.shown("web · stopped by User11");
 }
 
 #[test]
@@ -517,7 +531,6 @@ fn a_prompt_from_elsewhere_is_shown_in_the_chat_of_its_run_however_long_it_is() 
     let host = RunHost::new(ALONE, &["web"], steps);
     host.phone.bot.say(ANN, ANN, "first");
     let first = host.phone.shown("web · done");
-    host.phone.shown("web finished");
     let path = format!("/api/agents/{}/prompt", host.agents()[0]["id"].as_str().unwrap());
     // Quotes take twice their room where events are kept.
     let prompted =

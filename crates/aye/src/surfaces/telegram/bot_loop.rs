@@ -188,7 +188,7 @@ impl BotLoop {
     /// Nobody knows whether messages arrived that were being sent when the last hub ended.
     fn settle_unconfirmed(&mut self) -> Vec<Memo> {
         let unsent =
-            self.memory.messages.values().filter(|message| message.message.is_none() && !message.lost);
+            self.memory.messages.values().filter(|message| message.message.is_none() && message.is_current());
         let mut memos = vec![];
         for message in unsent.cloned().collect::<Vec<_>>() {
             match &message.shows {

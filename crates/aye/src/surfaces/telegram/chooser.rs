@@ -131,12 +131,16 @@ impl BotLoop {
 
     /// Asks with buttons for what a task needs before it can start, and starts it then.
     pub(super) async fn choose_for(&mut self, what: Choice, task: Task, lead: &str) -> Result<(), Problem> {
-        let Task { update, person, text, message_id, mut memos, .. } = task;
+        let Task { update, person, text, image, message_id, mut memos, .. } = task;
         memos.extend(self.memory.put_handled(update));
         let Ok(text) = Text::try_from(text) else { return self.save(memos).await };
-        let waiting = Some(WaitingTask { user: person.id, text });
-        let shows =
-            ChoiceContent { what, lead: lead.to_owned(), reply_to: message_id, waiting, decided: None };
+        // Only texts wait.
+        let (waiting, again) = match image {
+            None => (Some(WaitingTask { user: person.id, text }), ""),
+            Some(_) => (None, " Choose one, then send the photo again."),
+        };
+        let lead = format!("{lead}{again}");
+        let shows = ChoiceContent { what, lead, reply_to: message_id, waiting, decided: None };
         self.post_choice(&person, shows, memos).await
     }
 

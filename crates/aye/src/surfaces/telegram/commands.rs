@@ -19,6 +19,7 @@ pub enum Slash {
     Agent,
     Agents,
     Stop,
+    End,
     Status,
     Help,
     Cancel,
@@ -33,8 +34,9 @@ a photo. Further messages go to the same run.
 /agent [name] – choose the agent for runs
 /agents – list your agents
 /status – see what is waiting, and answer it
-/stop – end this chat's run
-/cancel – stop waiting for text from you
+/stop – stop what this chat's run is doing
+/end – end this chat's run; your next message resumes it
+/cancel – send no text after all
 /help – show this list
 
 Reply to a run's message to write to that run. Reply to a question to answer it in your own words.";
@@ -42,14 +44,15 @@ Reply to a run's message to write to that run. Reply to a question to answer it 
 const MOST_AGENTS: usize = 20;
 
 /// What people find in their menus.
-pub const MENU: [(&str, &str); 8] = [
+pub const MENU: [(&str, &str); 9] = [
     ("new", "start a new run"),
     ("project", "choose the folder for runs"),
     ("agent", "choose the agent for runs"),
     ("agents", "list your agents"),
     ("status", "see what is waiting, and answer it"),
-    ("stop", "end this chat's run"),
-    ("cancel", "stop waiting for text from you"),
+    ("stop", "stop what this chat's run is doing"),
+    ("end", "end this chat's run"),
+    ("cancel", "send no text after all"),
     ("help", "show all commands"),
 ];
 
@@ -85,6 +88,7 @@ pub fn parse<'a>(text: &'a str, me: &str) -> Parsed<'a> {
         "agent" => Slash::Agent,
         "agents" => Slash::Agents,
         "stop" => Slash::Stop,
+        "end" => Slash::End,
         "status" => Slash::Status,
         "help" | "start" => Slash::Help,
         "cancel" => Slash::Cancel,
@@ -115,6 +119,7 @@ impl BotLoop {
                 return self.list_open(person.place(), status).await;
             }
             Slash::Stop => return self.stop(said).await,
+            Slash::End => return self.end_run(said).await,
             Slash::Cancel => return self.stop_typing(person, message_id).await,
         }
         Ok(())
@@ -182,12 +187,34 @@ impl BotLoop {
         Ok(lines.join("\n"))
     }
 
+    /// The run that somebody replies to, or the chat's.
+    fn meant_run(&self, said: &IncomingText) -> Option<AgentId> {
+        let replied = said.replied.and_then(|to| self.memory.numbered(said.person.chat, to)?.as_run());
+        replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(said.person.place()).agent)
+    }
+
+    /// The same as the button.
     async fn stop(&mut self, said: &IncomingText) -> Result<(), Problem> {
+        let (place, message_id) = (said.person.place(), Some(said.message_id));
+        let Some(agent) = self.meant_run(said) else {
+            self.say(place, message_id, "This chat has no run to stop.");
+            return Ok(());
+        };
+        let going =
+            self.memory.of_run(&agent).and_then(|message| Some((message.clone(), message.as_run()?.clone())));
+        let Some((message, shown)) = going else {
+            self.say(place, message_id, "The run is not doing anything right now. To end it: /end");
+            return Ok(());
+        };
+        let notice = self.stop_run(said.update, message, shown, &said.person).await?;
+        self.say(place, message_id, &notice.words);
+        Ok(())
+    }
+
+    async fn end_run(&mut self, said: &IncomingText) -> Result<(), Problem> {
         let (person, message_id) = (&said.person, Some(said.message_id));
-        let replied = said.replied.and_then(|to| self.memory.numbered(person.chat, to)?.as_run());
-        let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.place()).agent);
-        let Some(agent) = agent else {
-            self.say(person.place(), message_id, "This chat has no run to stop.");
+        let Some(agent) = self.meant_run(said) else {
+            self.say(person.place(), message_id, "This chat has no run to end.");
             return Ok(());
         };
         let memos = self.memory.put_handled(said.update);
@@ -197,7 +224,7 @@ impl BotLoop {
             self.mark_stale();
         }
         match queued {
-            Ok(()) => self.say(person.place(), message_id, "Stopping…"),
+            Ok(()) => self.say(person.place(), message_id, "Ending the run…"),
             Err(problem @ Problem::Store(_)) => return Err(problem),
             Err(problem) => self.say(person.place(), message_id, &problem.to_string()),
         }
@@ -206,7 +233,7 @@ impl BotLoop {
 
     async fn stop_typing(&mut self, person: &Person, message_id: Option<i64>) -> Result<(), Problem> {
         let Some(mut message) = self.memory.waiting_for(person).cloned() else {
-            self.say(person.place(), message_id, "Nothing to cancel.");
+            self.say(person.place(), message_id, "No text is expected from you.");
             return Ok(());
         };
         if let Some(shown) = message.as_ask_mut() {

@@ -62,8 +62,9 @@ pub struct RunContent {
     pub agent: AgentId,
     /// It shows the events after this number.
     pub since: u64,
-    /// Who pressed Cancel; that can be done once.
-    pub cancelled: Option<String>,
+    /// Who pressed Stop; that can be done once.
+    #[serde(rename = "cancelled")]
+    pub stopped_by: Option<String>,
 }
 
 /// Asks that came at once, or that somebody wants to see again.
@@ -149,8 +150,9 @@ pub enum SideKind {
     Prompt {
         user: i64,
     },
-    /// Notifies people that a run has ended.
-    EndNotice,
+    /// How a run ended.
+    #[serde(rename = "end_notice")]
+    Result,
 }
 
 impl SentMessage {
@@ -176,7 +178,7 @@ impl SentMessage {
     }
 
     pub fn of_run(place: Place, agent: AgentId, since: u64, now: Timestamp) -> Result<Self, Problem> {
-        Self::new(place, Content::Run(RunContent { agent, since, cancelled: None }), now)
+        Self::new(place, Content::Run(RunContent { agent, since, stopped_by: None }), now)
     }
 
     pub fn of_list(

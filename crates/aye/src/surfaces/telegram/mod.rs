@@ -30,6 +30,7 @@ mod question;
 mod queue;
 mod reload;
 mod render;
+mod rendered;
 mod results;
 mod runs;
 mod settings;

@@ -124,10 +124,7 @@ impl BotLoop {
                 // Should the edit be made late, over one that overtook it, the message is edited once more.
                 _ => self.change(id, |message| message.shown.clear()).await,
             },
-            CallPurpose::Side {
-                what: SideKind::Reminder | SideKind::Prompt { .. } | SideKind::EndNotice,
-                ..
-            } => {
+            CallPurpose::Side { what: SideKind::Reminder | SideKind::Prompt { .. }, .. } => {
                 // A second one of these would ring twice, or ask twice.
                 self.gave_up(purpose).await
             }
@@ -195,12 +192,14 @@ impl BotLoop {
             (Refusal::Gone, CallPurpose::Show { id, .. }) => self.is_gone(id).await?,
             (
                 Refusal::Malformed | Refusal::Link,
-                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+                CallPurpose::Show { id, .. }
+                | CallPurpose::Side { id, what: SideKind::Part { .. } | SideKind::Result },
             ) => self.use_less_markup(chat, id, words),
             (Refusal::Malformed | Refusal::Link, CallPurpose::Side { .. }) => self.gave_up(purpose).await?,
             (
                 Refusal::Other | Refusal::Gone,
-                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+                CallPurpose::Show { id, .. }
+                | CallPurpose::Side { id, what: SideKind::Part { .. } | SideKind::Result },
             ) => {
                 tracing::warn!(chat, words, "Telegram refused a message; it is tried again later");
                 return Ok(Some(self.put_off(id)));

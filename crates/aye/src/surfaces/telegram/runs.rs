@@ -7,10 +7,10 @@ use super::asks::digest;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::chooser::NO_PROJECT;
-use super::html::{RichText, label};
+use super::html::label;
 use super::memory::{ChatNote, START, SentMessage, SideKind, StartedFrom, forget};
 use super::message::{Choice, RunContent};
-use super::progress::{end_notice, progress_page};
+use super::progress::{RunResult, bare_result, closed_page, progress_page, result};
 use super::queue::Job;
 use super::render::button;
 use super::waiting_texts::IncomingText;
@@ -287,23 +287,34 @@ impl BotLoop {
         self.read_events(&id, shown).await?;
         let name = self.run_name(&agent);
         let progress = self.progress.entry(id.clone()).or_default();
-        let is_over = progress.end.is_some() || agent.state == AgentState::Ended;
-        let (page, file) = progress_page(&agent, &name, progress, shown.cancelled.as_deref());
-        let notice = end_notice(&agent, &name, progress);
+        let stopped_by = shown.stopped_by.as_deref();
+        let result = result(&agent, &name, progress, stopped_by);
+        let is_over = result.is_some();
+        let page = match (&result, stopped_by) {
+            (None, _) => progress_page(&agent, &name, progress, stopped_by),
+            // Whoever stopped it looks at this message.
+            (Some(result), Some(_)) => result.page.clone(),
+            (Some(_), None) => closed_page(&name, progress),
+        };
+        if let Some(result) = result.as_ref().filter(|_| stopped_by.is_none())
+            && let Some(call) = self.send_result(&message, &agent, &name, result)
+        {
+            return Ok(Some(call));
+        }
+        let file = result.and_then(|result| result.file);
         let markup = self.markup.get(&id).copied().unwrap_or_default();
         let mut outgoing = Outgoing { silent: true, ..outgoing_of(&page, markup) };
-        if !is_over && shown.cancelled.is_none() {
-            outgoing.rows = message.keyboard(&[vec![button("Cancel", Action::Cancel)]])?;
+        if !is_over && stopped_by.is_none() {
+            outgoing.rows = message.keyboard(&[vec![button("⏹ Stop", Action::Stop)]])?;
         }
         let next = self.next_edit.get(&id).copied().filter(|next| Instant::now() < *next && !is_over);
         if let Some(next) = next.filter(|_| message.shown != digest(&outgoing)) {
             self.edits_due.insert((next, id));
             return Ok(None);
         }
-        if let Some(call) = self.show(&message, outgoing).await? {
-            return Ok(Some(call));
-        }
-        if let Some(call) = notice.and_then(|notice| self.notify_of_end(&message, shown, notice)) {
+        // A run that was over at once is told by its result alone.
+        let is_needed = message.message.is_some() || !message.has_side(SideKind::Result);
+        if is_needed && let Some(call) = self.show(&message, outgoing).await? {
             return Ok(Some(call));
         }
         if let Some(text) = file.filter(|_| !message.has_side(SideKind::File { question: 0 })) {
@@ -325,19 +336,24 @@ impl BotLoop {
         given.or(title).unwrap_or_else(|| agent.id.to_string())
     }
 
-    /// An edit notifies nobody, so the end is told in a message of its own; whoever cancelled the run knows already.
-    fn notify_of_end(
+    /// An edit notifies nobody, so the result is a message of its own.
+    fn send_result(
         &self,
         message: &SentMessage,
-        shown: &RunContent,
-        (failed, page): (bool, RichText),
+        agent: &Agent,
+        name: &str,
+        result: &RunResult,
     ) -> Option<BotCall> {
-        let wanted = if failed { self.settings.notify_failure } else { self.settings.notify_end };
-        if message.has_side(SideKind::EndNotice) || shown.cancelled.is_some() || !wanted {
+        if message.has_side(SideKind::Result) {
             return None;
         }
-        let outgoing = Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
-        let purpose = CallPurpose::Side { id: message.id.clone(), what: SideKind::EndNotice };
+        let rings = if result.failed { self.settings.notify_failure } else { self.settings.notify_end };
+        let outgoing = match self.markup.get(&message.id).copied().unwrap_or_default() {
+            Markup::Bare => outgoing_of(&bare_result(agent, name), Markup::Plain),
+            markup => outgoing_of(&result.page, markup),
+        };
+        let outgoing = Outgoing { reply_to: message.message, silent: !rings, ..outgoing };
+        let purpose = CallPurpose::Side { id: message.id.clone(), what: SideKind::Result };
         Some(BotCall { purpose, op: Op::Send(outgoing) })
     }
 

@@ -28,7 +28,7 @@ const OUT_OF_DATE: &str = "This message is out of date. Use the newer one.";
 
 /// The reply to a press.
 pub struct Notice {
-    words: String,
+    pub words: String,
     /// Shown in a dialog that must be dismissed.
     alert: bool,
 }
@@ -135,7 +135,7 @@ impl BotLoop {
         let message = SentMessage { message: Some(place.message_id), ..message };
         match message.shows.clone() {
             Content::Ask(shown) => self.press_ask(update, message, shown, &action, &person).await,
-            Content::Run(shown) => self.press_run(update, message, shown, &person).await,
+            Content::Run(shown) => self.stop_run(update, message, shown, &person).await,
             Content::List(_) => self.press_list(update, message, action).await,
             Content::Offer(_) => self.press_offer(update, message, action, &person).await,
             Content::Choice(_) => self.press_choice(update, message, action, &person).await,
@@ -293,7 +293,8 @@ impl BotLoop {
         }
     }
 
-    async fn press_run(
+    /// Stops what a run is doing, for the button and for `/stop`.
+    pub(super) async fn stop_run(
         &mut self,
         update: i64,
         mut message: SentMessage,
@@ -301,13 +302,13 @@ impl BotLoop {
         person: &Person,
     ) -> Result<Notice, Problem> {
         if message.settled {
-            return Ok(Notice::alert("This run has already ended."));
+            return Ok(Notice::alert("It has already finished."));
         }
-        if let Some(who) = &shown.cancelled {
+        if let Some(who) = &shown.stopped_by {
             return Ok(Notice::alert(format!("{who} is already stopping it.")));
         }
         let (agent, id, chat) = (shown.agent.clone(), message.id.clone(), message.chat);
-        message.shows = Content::Run(RunContent { cancelled: Some(person.name.to_string()), ..shown });
+        message.shows = Content::Run(RunContent { stopped_by: Some(person.name.to_string()), ..shown });
         let mut memos = vec![self.memory.put(message)];
         memos.extend(self.memory.put_handled(update));
         let queued =
