@@ -3,6 +3,9 @@
 use super::*;
 use aye_testkit::telegram::Fault;
 
+/// The id that the group has as a supergroup.
+const MOVED: i64 = -100_777;
+
 #[track_caller]
 fn answered(phone: &Phone, ask: &Value, message: &Message) {
     assert_eq!(phone.bot.told(ANN, message, "SQLite").text, "Recorded: SQLite");
@@ -80,13 +83,55 @@ fn a_press_that_telegram_has_given_up_on_counts_all_the_same() {
 }
 
 #[test]
-fn a_group_that_got_a_new_number_does_not_hold_up_the_others() {
+fn a_group_that_becomes_a_supergroup_is_followed_through_a_restart() {
+    for told in [false, true] {
+        let mut phone = Phone::with(BOTH);
+        let first = phone.ask("a", "First?");
+        let old = phone.bot.message(GROUP, "First?");
+        match told {
+            true => phone.bot.migrate_and_tell(EVE, GROUP, MOVED),
+            false => phone.bot.migrate(GROUP, MOVED),
+        }
+        let second = phone.ask("b", "Second?");
+        let note = phone.bot.message(MOVED, "became a supergroup");
+        assert!(
+            !note.silent && note.text.contains("-100777") && note.text.contains("-100500"),
+            "{}",
+            note.text
+        );
+        // What was open is shown there as well, and the old message does nothing any more.
+        let anew = phone.bot.message(MOVED, "First?");
+        let late = phone.bot.told(BOB, &old, "SQLite");
+        assert!(late.alert && late.text.contains("out of date"), "{late:?}");
+        phone.bot.told(BOB, &anew, "SQLite");
+        assert_eq!(phone.ended(&first)["by"]["name"], "User12 [12]");
+        phone.restart();
+        let message = phone.bot.message(MOVED, "Second?");
+        phone.bot.told(BOB, &message, "SQLite");
+        phone.ended(&second);
+        phone.ask("c", "Third?");
+        phone.bot.message(MOVED, "Third?");
+        phone.shown("Third?");
+        let notes = phone.bot.messages(MOVED).into_iter().filter(|found| found.text.contains("supergroup"));
+        assert_eq!(notes.count(), 1, "people are told once");
+        phone.nothing_to_complain_of();
+    }
+}
+
+#[test]
+fn a_new_id_counts_only_if_telegram_names_it_for_a_listed_group() {
     let phone = Phone::with(BOTH);
-    phone.bot.migrate(GROUP, -100_777);
     let ask = phone.ask("k", "Which DB?");
-    let message = phone.shown("Which DB?");
-    answered(&phone, &ask, &message);
-    assert_eq!(phone.bot.messages(GROUP), []);
+    let message = phone.bot.message(GROUP, "Which DB?");
+    // A group that is not listed says that it moved, and a person names a move in words.
+    phone.bot.send(EVE, -100_666, json!({ "migrate_to_chat_id": MOVED }));
+    phone.bot.send(ANN, ANN, json!({ "migrate_to_chat_id": MOVED }));
+    let last = phone.bot.say(EVE, MOVED, "/status");
+    phone.bot.confirmed(last);
+    let press = phone.bot.press_data(BOB, MOVED, message.id, &message.data("SQLite"));
+    assert!(phone.bot.notice(&press).text.contains("not allowed"));
+    assert_eq!(phone.hub.ask(&ask)["state"], "open");
+    assert_eq!(phone.bot.messages(MOVED), []);
 }
 
 #[test]
@@ -414,6 +459,29 @@ fn a_server_that_does_not_say_who_the_bot_is_serves_it_all_the_same() {
     answered(&phone, &ask, &message);
 }
 
+#[test]
+fn the_result_of_a_run_is_sent_until_it_is_there() {
+    use super::runs::RunHost;
+    use aye_testkit::scenario::text;
+    let refused = |words: &str| Fault::Refuse(400, format!("Bad Request: {words}"));
+    for fault in
+        [Fault::CloseBefore, Fault::HangBefore, refused("SOMETHING_NEW"), refused("can't parse entities")]
+    {
+        let steps = json!([[text("Working.")], {"do": "until", "file": "go"}, [text("All **tests** pass.")], {"do": "turn"}]);
+        let host = RunHost::new(ALONE, &["web"], steps);
+        host.phone.bot.say(ANN, ANN, "go");
+        host.phone.shown("Working.");
+        for _ in 0..2 {
+            host.phone.bot.fail("sendMessage", fault.clone());
+        }
+        fs::write(host.folder("web").join("go"), "").unwrap();
+        let ring = host.phone.bot.message_where(ANN, "the end", |found| !found.silent);
+        let bare = ring.text.contains("web has ended. Its result cannot be shown here");
+        assert!(ring.text.contains("tests pass") || bare, "{fault:?}: {}", ring.text);
+        host.phone.shown("the result is below");
+    }
+}
+
 fn doctor(phone: &Phone) -> (bool, String) {
     let printed = aye(&phone.hub.home).args(["doctor", "--json"]).output().unwrap();
     let found: Value = serde_json::from_slice(&printed.stdout).unwrap();
@@ -431,6 +499,13 @@ fn the_doctor_says_whose_bot_it_is_or_what_is_wrong() {
     let (fine, found) = doctor(&phone);
     assert!(!fine && found.contains("webhook") && found.contains("deleteWebhook"), "{found}");
     phone.bot.set_webhook("");
+    phone.bot.shut(ANN, 403, "Forbidden: bot was blocked by the user");
+    let (fine, found) = doctor(&phone);
+    assert!(!fine && found.contains("11 has blocked @aye_test_bot"), "{found}");
+    phone.bot.shut(ANN, 400, "Bad Request: chat not found");
+    let (fine, found) = doctor(&phone);
+    assert!(!fine && found.contains("press Start"), "{found}");
+    phone.bot.open_again(ANN);
     fs::write(phone.hub.home.join("telegram.token"), "123:wrong").unwrap();
     let (fine, found) = doctor(&phone);
     assert!(

@@ -14,6 +14,7 @@ mod restarts;
 mod runs;
 mod settings;
 mod texts;
+mod topics;
 
 use crate::support::{Hub, aye, eventually};
 use aye_testkit::telegram::{Message, TOKEN, Telegram};

@@ -103,6 +103,6 @@ fn a_run_can_be_looked_at() {
     host.phone.bot.say(ANN, ANN, "fix the tests");
     println!("{}", host.phone.shown("Looking").picture());
     fs::write(host.folder("web").join("go"), "").unwrap();
-    println!("{}", host.phone.shown("web finished").picture());
     println!("{}", host.phone.shown("web · done").picture());
+    println!("{}", host.phone.shown("the result is below").picture());
 }

@@ -84,40 +84,52 @@ fn a_message_starts_a_run_that_is_shown_as_it_goes_and_further_ones_go_on_with_i
     bot.say(ANN, ANN, "fix the <tests>");
     let card = host.phone.shown("web · working");
     assert!(card.silent);
-    assert_eq!(card.labels(), ["Cancel"]);
+    assert_eq!(card.labels(), ["⏹ Stop"]);
     bot.changed(&card, "Thinking");
     assert_eq!(host.prompts("web"), ["fix the <tests>"]);
     fs::write(host.folder("web").join("go"), "").unwrap();
-    let over = bot.changed(&card, "web · done");
+    let over = host.phone.shown("web · done");
     assert!(
         over.text.contains("Ready.") && over.text.contains("$0.0125") && over.buttons.is_empty(),
         "{}",
         over.text
     );
+    assert!(bot.changed(&card, "the result is below").buttons.is_empty());
     // A second message goes to the same run, and gets a message of its own.
     bot.say(ANN, ANN, "go on");
-    let is_second = |message: &Message| message.id > card.id && message.text.contains("And more.");
-    let second = bot.message_where(ANN, "the second turn", is_second);
-    assert!(second.silent);
-    bot.changed(&second, "web · done");
+    let is_second = |message: &Message| {
+        message.id > over.id && message.text.contains("And more.") && message.text.contains("web · done")
+    };
+    bot.message_where(ANN, "the second turn", is_second);
     assert_eq!(host.prompts("web"), ["fix the <tests>", "go on"]);
     assert_eq!(host.agents().len(), 1);
     host.phone.nothing_to_complain_of();
 }
 
 #[test]
-fn cancel_interrupts_what_goes_on_once() {
-    let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
+fn stop_stops_what_goes_on_once_by_button_and_by_command() {
+    let steps = json!([{"do": "silence"}, {"do": "silence"}]);
+    let host = RunHost::new(ALONE, &["web"], steps);
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");
     let card = host.phone.shown("web · working");
-    assert_eq!(bot.told(ANN, &card, "Cancel").text, "Stopping…");
-    let again = bot.press_data(ANN, ANN, card.id, &card.data("Cancel"));
+    assert_eq!(bot.told(ANN, &card, "Stop").text, "Stopping…");
+    let again = bot.press_data(ANN, ANN, card.id, &card.data("Stop"));
     assert!(bot.notice(&again).alert);
-    let over = bot.changed(&card, "web cancelled by User11");
+    let over = bot.changed(&card, "web · stopped by User11");
     assert!(over.buttons.is_empty());
     let commands = host.phone.hub.aye(&["log", "--json"]);
     assert_eq!(crate::support::printed(&commands).matches("\"interrupt\"").count(), 1);
+    assert_eq!(bot.messages(ANN).len(), 1, "whoever stopped it is told where they pressed");
+    bot.say(ANN, ANN, "/stop");
+    host.phone.shown("The run is not doing anything right now. To end it: /end");
+    bot.say(ANN, ANN, "once more");
+    let second = bot.message_where(ANN, "the second turn", |found| {
+        found.id > card.id && found.text.contains("web · working")
+    });
+    bot.say(ANN, ANN, "/stop");
+    host.phone.shown("Stopping…");
+    bot.changed(&second, "web · stopped by User11");
 }
 
 #[test]
@@ -146,8 +158,6 @@ fn a_reply_to_the_message_of_a_run_goes_to_that_run() {
     let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
     let host = RunHost::new(ALONE, &["web", "api"], steps);
     let bot = &host.phone.bot;
-    bot.say(ANN, ANN, "in which folder?");
-    host.phone.shown("In which project?");
     bot.say(ANN, ANN, "/project web");
     host.phone.shown("now work in web");
     bot.say(ANN, ANN, "first");
@@ -170,11 +180,15 @@ fn a_chat_chooses_the_agent_of_its_runs() {
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "/agent nowhere");
     let listed = host.phone.shown("No agent nowhere is installed here");
-    assert!(listed.text.contains("claude ← current") && listed.text.contains("other"), "{}", listed.text);
+    assert!(
+        listed.labels().contains(&"✓ claude") && listed.labels().contains(&"other"),
+        "{:?}",
+        listed.labels()
+    );
     bot.say(ANN, ANN, "first");
     host.phone.shown("web · done");
-    bot.say(ANN, ANN, "/agent other");
-    host.phone.shown("New runs from this chat are now with other");
+    bot.told(ANN, &listed, "other");
+    assert!(bot.changed(&listed, "New runs from this chat are now with other").buttons.is_empty());
     bot.say(ANN, ANN, "second");
     bot.message_where(ANN, "the second run", |message| {
         message.text.contains("web · done") && host.agents().len() == 2
@@ -185,6 +199,66 @@ fn a_chat_chooses_the_agent_of_its_runs() {
     assert_eq!(kinds, ["claude", "other"]);
     bot.say(ANN, ANN, "/status");
     host.phone.shown("Agent: other");
+}
+
+#[test]
+fn a_text_without_a_project_starts_as_soon_as_one_is_chosen() {
+    let mut host = RunHost::new(BOTH, &["web", "api"], json!([[text("Done.")], {"do": "turn"}]));
+    host.phone.bot.say(BOB, GROUP, "/new fix the tests");
+    let asked = host.phone.bot.message(GROUP, "In which project?");
+    assert!(asked.text.contains("“fix the tests”") && asked.silent, "{}", asked.text);
+    assert_eq!(asked.labels(), ["api", "web", "Don't start it"]);
+    assert!(host.agents().is_empty());
+    host.phone.restart();
+    let other = host.phone.bot.told(ANN, &asked, "web");
+    assert!(other.alert && other.text.contains("Only the person who wrote this"), "{other:?}");
+    host.phone.bot.told(BOB, &asked, "web");
+    assert!(host.phone.bot.changed(&asked, "Starting with web: “fix the tests”").buttons.is_empty());
+    host.phone.bot.message(GROUP, "web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
+    let again = host.phone.bot.press_data(BOB, GROUP, asked.id, &asked.data("api"));
+    assert!(host.phone.bot.notice(&again).alert);
+    // In the private chat nothing is chosen yet; a name that is typed does the same as its button.
+    host.phone.bot.say(ANN, ANN, "write the docs");
+    let asked = host.phone.shown("In which project?");
+    host.phone.bot.say(ANN, ANN, "/project api");
+    host.phone.bot.changed(&asked, "Starting with api: “write the docs”");
+    host.phone.shown("api · done");
+    assert_eq!((host.prompts("api"), host.agents().len()), (vec!["write the docs".to_owned()], 2));
+    host.phone.nothing_to_complain_of();
+}
+
+#[test]
+fn a_text_whose_project_is_not_chosen_starts_nothing() {
+    let host = RunHost::new(ALONE, &["web", "api"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "fix the tests");
+    let asked = host.phone.shown("In which project?");
+    bot.told(ANN, &asked, "Don't start it");
+    bot.changed(&asked, "Not started: “fix the tests”");
+    bot.send(ANN, ANN, json!({"photo": bot.photo("a", &[0xff, 0xd8, 0xff])}));
+    let asked = host.phone.shown("then send the photo again");
+    bot.told(ANN, &asked, "web");
+    bot.changed(&asked, "Runs from this chat now work in web");
+    assert!(host.agents().is_empty());
+}
+
+#[test]
+fn a_text_for_an_agent_that_is_gone_starts_with_the_one_chosen_instead() {
+    let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
+    let bot = &host.phone.bot;
+    bot.say(ANN, ANN, "/agent other");
+    host.phone.shown("now with other");
+    let file = host.phone.hub.home.join("config.toml");
+    let config = fs::read_to_string(&file).unwrap();
+    let other = config.find("[agents.other]").unwrap();
+    let end = other + config[other..].find("[projects]").unwrap();
+    fs::write(&file, format!("{}{}", &config[..other], &config[end..])).unwrap();
+    bot.say(ANN, ANN, "fix the tests");
+    let asked = host.phone.shown("No agent other is installed here any more. Which one?");
+    bot.told(ANN, &asked, "claude");
+    host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
 }
 
 #[test]
@@ -199,8 +273,10 @@ fn what_is_said_with_a_slash_is_answered() {
     host.phone.shown("No agents are running");
     bot.say(ANN, ANN, "/stop");
     host.phone.shown("no run to stop");
+    bot.say(ANN, ANN, "/end");
+    host.phone.shown("no run to end");
     bot.say(ANN, ANN, "/cancel");
-    host.phone.shown("Nothing to cancel");
+    host.phone.shown("No text is expected from you");
     bot.say(ANN, ANN, "/new");
     host.phone.shown("Your next message starts a new run");
     bot.say(ANN, ANN, "go");
@@ -211,11 +287,11 @@ fn what_is_said_with_a_slash_is_answered() {
     bot.say(ANN, ANN, "/status");
     let status = host.phone.shown("Nothing to answer right now");
     assert!(status.text.contains("Project: web") && status.text.contains("Run: web"), "{}", status.text);
-    bot.say(ANN, ANN, "/stop");
-    host.phone.shown("Stopping…");
+    bot.say(ANN, ANN, "/end");
+    host.phone.shown("Ending the run…");
     eventually("the run to end", || host.agents().is_empty().then_some(()));
     let loud: Vec<_> = bot.messages(ANN).into_iter().filter(|message| !message.silent).collect();
-    assert!(loud.iter().all(|message| message.text.contains("web finished")), "{loud:?}");
+    assert!(loud.iter().all(|message| message.text.contains("web · done")), "{loud:?}");
     host.phone.nothing_to_complain_of();
 }
 
@@ -226,18 +302,66 @@ fn a_run_that_cannot_be_started_says_why() {
     phone.bot.say(ANN, ANN, "go");
     let words = phone.shown("could not be started");
     assert!(words.text.contains("/no/such/agent"), "{}", words.text);
+    assert!(
+        !words.silent && words.reply_to.is_some(),
+        "people are told with sound, in reply to what they wrote"
+    );
+}
+
+fn hours_ago(hours: u64) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    now - hours * 3600
 }
 
 #[test]
-fn the_end_of_a_run_rings_and_progress_does_not() {
-    let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("All tests pass.\nSee above.")], {"do": "turn"}]);
+fn a_prompt_that_waited_for_hours_is_offered_and_not_started() {
+    let steps = json!([[text("One.")], {"do": "turn"}, [text("Two.")], {"do": "turn"}]);
+    let mut host = RunHost::new(ALONE, &["web"], steps);
+    assert!(host.phone.hub.stop().success());
+    let update = host.phone.bot.send(ANN, ANN, json!({"text": "fix the tests", "date": hours_ago(3)}));
+    host.phone.hub.restart();
+    host.phone.bot.confirmed(update);
+    let offer = host.phone.shown("This was written 3 hours ago. Start it?");
+    assert!(!offer.silent && offer.text.contains("“fix the tests”"), "{}", offer.text);
+    assert_eq!(offer.labels(), ["▶️ Start it", "No"]);
+    assert!(host.agents().is_empty());
+    host.phone.restart();
+    host.phone.bot.told(ANN, &offer, "Start it");
+    host.phone.bot.changed(&offer, "Started: “fix the tests”");
+    let first = host.phone.shown("web · done");
+    assert_eq!(host.prompts("web"), ["fix the tests"]);
+    // So is one for a run that goes on, and an old photo is asked for again.
+    host.phone.bot.send(ANN, ANN, json!({"text": "go on", "date": hours_ago(70)}));
+    let offer = host.phone.shown("This was written 2 days ago. Send it to web?");
+    host.phone.bot.told(ANN, &offer, "No");
+    host.phone.bot.changed(&offer, "Ignored");
+    let photo = host.phone.bot.photo("a", &[0xff, 0xd8, 0xff]);
+    host.phone.bot.send(ANN, ANN, json!({"photo": photo, "date": hours_ago(1)}));
+    host.phone.shown("This photo was sent 1 hour ago");
+    let replied = aye_testkit::telegram::replied(&first);
+    host.phone.bot.send(
+        ANN,
+        ANN,
+        json!({"text": "again", "date": hours_ago(1), "reply_to_message": replied}),
+    );
+    let offer = host.phone.shown("This was written 1 hour ago. Send it to web?");
+    host.phone.bot.told(ANN, &offer, "Send it");
+    host.phone.bot.changed(&offer, "Sent to the run");
+    eventually("the prompt", || (host.prompts("web") == ["fix the tests", "again"]).then_some(()));
+}
+
+#[test]
+fn the_result_of_a_run_rings_and_progress_does_not() {
+    let steps = json!([[text("Working on it.")], {"do": "until", "file": "go"}, [text("## Result\nAll **tests** pass.\n- see above")], {"do": "turn"}]);
     let host = RunHost::new(ALONE, &["web"], steps);
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "fix the tests");
     let card = host.phone.shown("Working on it");
     assert!(bot.messages(ANN).iter().all(|message| message.silent), "progress is silent");
     fs::write(host.folder("web").join("go"), "").unwrap();
-    let ring = host.phone.shown("web finished: All tests pass.");
+    let ring = host.phone.shown("web · done");
+    assert!(ring.text.contains("Result\nAll tests pass.\n• see above"), "{}", ring.text);
+    assert!(ring.html.contains("<b>Result</b>"), "{}", ring.html);
     assert!(!ring.silent && ring.reply_to == Some(card.id) && ring.buttons.is_empty());
     // A reply to it belongs to the run.
     bot.reply(ANN, &ring, "go on");
@@ -255,21 +379,19 @@ fn a_run_whose_message_was_deleted_is_shown_anew_and_its_end_rings() {
     bot.delete(&first);
     fs::write(host.folder("web").join("go"), "").unwrap();
     let anew = host.phone.shown("web · done");
-    assert!(anew.id > first.id && anew.text.contains("Ready."), "{}", anew.text);
-    let ring = host.phone.shown("web finished: Ready.");
-    assert!(!ring.silent && ring.reply_to == Some(anew.id));
+    assert!(anew.id > first.id && anew.text.contains("Ready.") && !anew.silent, "{}", anew.text);
     host.phone.nothing_to_complain_of();
 }
 
 #[test]
-fn a_run_that_is_being_cancelled_still_is_when_its_message_was_deleted() {
+fn a_run_that_is_being_stopped_still_is_if_its_message_is_deleted() {
     let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");
     let first = host.phone.shown("web · working");
     bot.delete(&first);
-    bot.told(ANN, &first, "Cancel");
-    host.phone.shown("web cancelled by User11");
+    bot.told(ANN, &first, "Stop");
+    host.phone.shown("web · stopped by User11");
 }
 
 #[test]
@@ -409,7 +531,6 @@ fn a_prompt_from_elsewhere_is_shown_in_the_chat_of_its_run_however_long_it_is() 
     let host = RunHost::new(ALONE, &["web"], steps);
     host.phone.bot.say(ANN, ANN, "first");
     let first = host.phone.shown("web · done");
-    host.phone.shown("web finished");
     let path = format!("/api/agents/{}/prompt", host.agents()[0]["id"].as_str().unwrap());
     // Quotes take twice their room where events are kept.
     let prompted =

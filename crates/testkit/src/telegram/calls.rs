@@ -52,6 +52,8 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getMe" | "getWebhookInfo" => &[],
         "getUpdates" => &["offset", "timeout", "allowed_updates", "limit"],
         "getFile" => &["file_id"],
+        "getChat" => &["chat_id"],
+        "sendChatAction" => &["chat_id", "action", "message_thread_id"],
         "setMyCommands" => &["commands"],
         "sendMessage" => &[
             "chat_id",
@@ -61,13 +63,16 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
             "reply_markup",
             "disable_notification",
             "reply_parameters",
+            "message_thread_id",
         ],
         "editMessageText" => {
             &["chat_id", "message_id", "text", "parse_mode", "link_preview_options", "reply_markup"]
         }
         "deleteMessage" => &["chat_id", "message_id"],
         "answerCallbackQuery" => &["callback_query_id", "text", "show_alert"],
-        "sendDocument" => &["chat_id", "document", "disable_notification", "reply_parameters"],
+        "sendDocument" => {
+            &["chat_id", "document", "disable_notification", "reply_parameters", "message_thread_id"]
+        }
         _ => return error(404, "Not Found"),
     };
     let unknown = body.as_object().into_iter().flatten().find(|(field, _)| !known.contains(&field.as_str()));
@@ -79,6 +84,8 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getWebhookInfo" => ok(json!({ "url": shared.state().webhook.clone(), "pending_update_count": 0 })),
         "getUpdates" => super::updates::get_updates(shared, body),
         "getFile" => get_file(shared, body),
+        "getChat" => get_chat(shared, body),
+        "sendChatAction" => act(shared, body),
         "setMyCommands" => set_commands(shared, body),
         "sendMessage" => send(shared, body),
         "editMessageText" => edit(shared, body),
@@ -190,8 +197,10 @@ fn send_document(shared: &Shared, body: &Value) -> Reply {
     if text.is_empty() {
         return refuse(shared, "file must be non-empty");
     }
+    let topic = body["message_thread_id"].as_str().and_then(|topic| topic.parse::<i64>().ok());
+    let silent = body["disable_notification"] == "true";
     let body =
-        json!({ "disable_notification": body["disable_notification"] == "true", "reply_parameters": reply });
+        json!({ "disable_notification": silent, "reply_parameters": reply, "message_thread_id": topic });
     let content = Content { marked: Marked::default(), rows: vec![], force_reply: false };
     post(shared, "sendDocument", chat, &body, content, Some((name.to_owned(), text.to_owned())))
 }
@@ -206,6 +215,10 @@ fn post(
 ) -> Reply {
     let mut state = shared.state();
     if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
+    }
+    let topic = body["message_thread_id"].as_i64();
+    if let Some(refusal) = state.topic_refusal(chat, topic) {
         return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
@@ -224,6 +237,7 @@ fn post(
     state.messages.push(Message {
         id,
         chat,
+        topic,
         text: content.marked.plain(),
         marked: content.marked,
         html,
@@ -253,6 +267,11 @@ fn edit(shared: &Shared, body: &Value) -> Reply {
     }
     let mut state = shared.state();
     if let Some(refusal) = state.refusal(chat, shared.now()) {
+        return refusal;
+    }
+    if let Some(refusal) =
+        state.topic_refusal(chat, state.topic_of(chat, id)).filter(|_| state.has_message(chat, id))
+    {
         return refusal;
     }
     if let Err(seconds) = state.may_speak(chat, shared.now()) {
@@ -316,6 +335,24 @@ fn answer(shared: &Shared, body: &Value) -> Reply {
             error(400, "Bad Request: query is too old and response timeout expired or query ID is invalid")
         }
     }
+}
+
+/// A chat that blocks the bot or lets it say nothing can be looked at all the same.
+fn get_chat(shared: &Shared, body: &Value) -> Reply {
+    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is empty") };
+    let state = shared.state();
+    if let Some(new) = state.migrated.get(&chat) {
+        return migrated(*new);
+    }
+    match state.shut.get(&chat) {
+        Some((code, words)) if words.contains("not found") || words.contains("kicked") => error(*code, words),
+        Some(_) | None => ok(json!({ "id": chat, "type": super::kind(chat) })),
+    }
+}
+
+fn act(shared: &Shared, body: &Value) -> Reply {
+    let Some(chat) = body["chat_id"].as_i64() else { return refuse(shared, "chat_id is empty") };
+    shared.state().refusal(chat, shared.now()).unwrap_or_else(|| ok(json!(true)))
 }
 
 fn set_commands(shared: &Shared, body: &Value) -> Reply {

@@ -34,6 +34,8 @@ pub struct Telegram {
 pub struct Message {
     pub id: i64,
     pub chat: i64,
+    /// The topic of a forum that it is in.
+    pub topic: Option<i64>,
     /// As people see it.
     pub text: String,
     /// The same, with what is marked in it.
@@ -140,6 +142,12 @@ impl Telegram {
     /// A group becomes a supergroup, with another number.
     pub fn migrate(&self, chat: i64, to: i64) {
         self.shared.state().migrated.insert(chat, to);
+    }
+
+    /// The same, and the group's last message says so.
+    pub fn migrate_and_tell(&self, user: i64, chat: i64, to: i64) {
+        self.migrate(chat, to);
+        self.send(user, chat, json!({ "migrate_to_chat_id": to }));
     }
 
     /// From now on presses are answered too late.
@@ -250,9 +258,14 @@ impl Telegram {
         let mut state = self.shared.state();
         let id = format!("press-{}", state.presses.len());
         state.presses.insert(id.clone(), None);
+        let mut pressed =
+            json!({"message_id": message, "date": now(), "chat": {"id": chat, "type": kind(chat)}});
+        if let Some(topic) = state.topic_of(chat, message) {
+            pressed["message_thread_id"] = json!(topic);
+            pressed["is_topic_message"] = json!(true);
+        }
         state.update(json!({"callback_query": {
-            "id": id, "from": person(user), "chat_instance": "1", "data": data,
-            "message": {"message_id": message, "date": 1, "chat": {"id": chat, "type": kind(chat)}},
+            "id": id, "from": person(user), "chat_instance": "1", "data": data, "message": pressed,
         }}));
         self.shared.changed.notify_all();
         id
@@ -275,8 +288,32 @@ impl Telegram {
         self.send(user, chat, json!({ "text": text }))
     }
 
+    /// In a topic of a forum, which is there from now on.
+    pub fn say_in(&self, user: i64, chat: i64, topic: i64, text: &str) -> i64 {
+        self.shared.state().topics.insert((chat, topic), false);
+        self.send(user, chat, json!({"text": text, "message_thread_id": topic, "is_topic_message": true}))
+    }
+
+    pub fn close_topic(&self, chat: i64, topic: i64) {
+        self.shared.state().topics.insert((chat, topic), true);
+    }
+
+    /// Deletes a topic with all of its messages.
+    pub fn delete_topic(&self, chat: i64, topic: i64) {
+        let mut state = self.shared.state();
+        state.topics.remove(&(chat, topic));
+        let inside =
+            state.messages.iter_mut().filter(|found| (found.chat, found.topic) == (chat, Some(topic)));
+        inside.for_each(|message| message.deleted = true);
+    }
+
     pub fn reply(&self, user: i64, to: &Message, text: &str) -> i64 {
-        self.send(user, to.chat, json!({"text": text, "reply_to_message": replied(to)}))
+        let mut fields = json!({"text": text, "reply_to_message": replied(to)});
+        if let Some(topic) = to.topic {
+            fields["message_thread_id"] = json!(topic);
+            fields["is_topic_message"] = json!(true);
+        }
+        self.send(user, to.chat, fields)
     }
 
     /// A message with these fields; returns the number of its update.
@@ -294,7 +331,7 @@ impl Telegram {
         let written = (chat, state.last_message);
         state.written.insert(written);
         let mut message = json!({
-            "message_id": state.last_message, "date": 1, "from": person(user), "chat": {"id": chat, "type": kind(chat)},
+            "message_id": state.last_message, "date": now(), "from": person(user), "chat": {"id": chat, "type": kind(chat)},
         });
         for (name, value) in fields.as_object().into_iter().flatten() {
             message[name] = value.clone();
@@ -338,6 +375,12 @@ impl Telegram {
 pub fn replied(to: &Message) -> Value {
     let from = json!({ "id": BOT, "is_bot": true, "first_name": "Aye", "username": NAME });
     json!({ "message_id": to.id, "chat": { "id": to.chat }, "from": from })
+}
+
+/// As Telegram dates messages.
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 fn person(user: i64) -> Value {

@@ -50,6 +50,8 @@ pub struct State {
     pub migrated: HashMap<i64, i64>,
     /// Calls to such chats, and when they came.
     pub tries: Vec<(i64, f64)>,
+    /// Topics of forums, by chat and thread, and whether they are closed.
+    pub topics: HashMap<(i64, i64), bool>,
     /// What people wrote, by chat and number.
     pub written: HashSet<(i64, i64)>,
     /// Presses are answered too late.
@@ -139,6 +141,21 @@ impl State {
         };
         self.tries.push((chat, now));
         Some(refusal)
+    }
+
+    /// How the bot is told that this topic takes no messages, if so.
+    pub fn topic_refusal(&self, chat: i64, topic: Option<i64>) -> Option<Reply> {
+        match self.topics.get(&(chat, topic?)) {
+            Some(false) => None,
+            Some(true) => Some(error(400, "Bad Request: TOPIC_CLOSED")),
+            None => Some(error(400, "Bad Request: message thread not found")),
+        }
+    }
+
+    /// The topic that a message of the bot is in.
+    pub fn topic_of(&self, chat: i64, message: i64) -> Option<i64> {
+        let found = self.messages.iter().find(|found| (found.chat, found.id) == (chat, message));
+        found.and_then(|message| message.topic)
     }
 
     pub fn hush(&mut self, chat: i64, seconds: u64, now: f64) {

@@ -7,15 +7,45 @@ use aye_core::visible::one_line;
 use aye_core::{By, Surface, Text};
 use serde::{Deserialize, Serialize};
 
+/// A chat, or one topic of a forum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub chat: i64,
+    pub topic: Option<i64>,
+}
+
+impl Place {
+    /// As a key of what is remembered for it.
+    pub fn key(self) -> String {
+        match self.topic {
+            Some(topic) => format!("{}/{topic}", self.chat),
+            None => self.chat.to_string(),
+        }
+    }
+
+    pub fn of_key(key: &str) -> Option<Self> {
+        match key.split_once('/') {
+            Some((chat, topic)) => Some(Self { chat: chat.parse().ok()?, topic: Some(topic.parse().ok()?) }),
+            None => Some(Self { chat: key.parse().ok()?, topic: None }),
+        }
+    }
+}
+
 /// A listed person, in a listed chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
     pub id: i64,
     pub name: Text,
     pub chat: i64,
+    #[serde(default)]
+    pub topic: Option<i64>,
 }
 
 impl Person {
+    pub fn place(&self) -> Place {
+        Place { chat: self.chat, topic: self.topic }
+    }
+
     pub fn by(&self) -> By {
         By::Person { name: self.name.clone(), surface: Surface::Telegram }
     }
@@ -38,7 +68,7 @@ pub fn admit(
 ) -> Option<Person> {
     let user = from.filter(|user| !user.is_bot && settings.users.contains(&user.id))?;
     let listed = settings.chats.contains(&chat.id) && chat.kind != "channel" && sender_chat.is_none();
-    listed.then(|| Person { id: user.id, name: name(settings, user), chat: chat.id })
+    listed.then(|| Person { id: user.id, name: name(settings, user), chat: chat.id, topic: None })
 }
 
 /// Names can be chosen freely: where several people answer, the number tells them apart.

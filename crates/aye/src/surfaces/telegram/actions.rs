@@ -53,8 +53,9 @@ pub enum Action {
     /// Lets a plan pass that was refused while an outline is awaited.
     PassPlan,
     DropPlan,
-    /// Interrupts a run.
-    Cancel,
+    /// Stops what a run is doing; it goes on with the next prompt.
+    #[serde(rename = "cancel")]
+    Stop,
     /// From a list: this ask, or all of it, with its buttons.
     Show {
         ask: AskId,
@@ -67,6 +68,10 @@ pub enum Action {
     },
     /// It is for the chat's run, or starts one.
     Prompt,
+    /// Runs are in this project, or with this agent.
+    Choose {
+        name: String,
+    },
     /// It is for nobody.
     Drop,
 }
@@ -111,11 +116,12 @@ pub fn press(body: &Body, draft: Draft, action: &Action, who: Who) -> FormStep {
         // These belong to no answer; whoever holds the message acts on them.
         Action::PassPlan
         | Action::DropPlan
-        | Action::Cancel
+        | Action::Stop
         | Action::Show { .. }
         | Action::ShowAll
         | Action::Answer { .. }
         | Action::Prompt
+        | Action::Choose { .. }
         | Action::Drop => FormStep::Stale(NO_LONGER),
     }
 }

@@ -1,8 +1,9 @@
 //! The Bot API's calls. A client of our own, over the HTTP and TLS that are here anyway: the libraries for it
 //! bring a second HTTP client of an older version, or a minute of building, for the ten calls we make.
 
+use super::access::Place;
 use super::settings::{Pace, Settings, Token};
-use super::wire::BotUser;
+use super::wire::{BotUser, Chat};
 use crate::transport::{Transport, TransportError};
 use anyhow::Context;
 use http_body_util::Full;
@@ -112,9 +113,12 @@ impl Bot {
     }
 
     /// Returns the message's number.
-    pub async fn send(&self, chat: i64, message: &Outgoing) -> Result<i64, ApiError> {
+    pub async fn send(&self, place: Place, message: &Outgoing) -> Result<i64, ApiError> {
         let mut body = content(message);
-        body["chat_id"] = json!(chat);
+        body["chat_id"] = json!(place.chat);
+        if let Some(topic) = place.topic {
+            body["message_thread_id"] = json!(topic);
+        }
         body["disable_notification"] = json!(message.silent);
         if let Some(to) = message.reply_to {
             body["reply_parameters"] = json!({ "message_id": to, "allow_sending_without_reply": true });
@@ -164,6 +168,17 @@ impl Bot {
         Ok(found["url"].as_str().filter(|url| !url.is_empty()).map(str::to_owned))
     }
 
+    pub async fn get_chat(&self, chat: i64) -> Result<Chat, ApiError> {
+        let found = self.call("getChat", json!({ "chat_id": chat }), self.timeout()).await?;
+        serde_json::from_value(found).map_err(|error| self.no_reply(error))
+    }
+
+    /// Shows for a few seconds that the bot is typing. It needs the right to send messages, and sends none.
+    pub async fn type_for_a_moment(&self, chat: i64) -> Result<(), ApiError> {
+        let body = json!({ "chat_id": chat, "action": "typing" });
+        self.call("sendChatAction", body, self.timeout()).await.map(drop)
+    }
+
     pub async fn set_commands(&self, commands: &[(&str, &str)]) -> Result<(), ApiError> {
         let command = |(name, words): &(&str, &str)| json!({ "command": name, "description": words });
         let body = json!({ "commands": commands.iter().map(command).collect::<Vec<_>>() });
@@ -193,7 +208,7 @@ impl Bot {
 
     pub async fn send_file(
         &self,
-        chat: i64,
+        place: Place,
         name: &str,
         text: &str,
         reply_to: Option<i64>,
@@ -207,7 +222,10 @@ impl Bot {
             body.extend_from_slice(content);
             body.extend_from_slice(b"\r\n");
         };
-        field("name=\"chat_id\"", chat.to_string().as_bytes());
+        field("name=\"chat_id\"", place.chat.to_string().as_bytes());
+        if let Some(topic) = place.topic {
+            field("name=\"message_thread_id\"", topic.to_string().as_bytes());
+        }
         field("name=\"disable_notification\"", b"true");
         if let Some(to) = reply_to {
             let reply = json!({ "message_id": to, "allow_sending_without_reply": true });

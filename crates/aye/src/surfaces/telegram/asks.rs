@@ -1,11 +1,12 @@
 //! Asks in chats: which messages there must be, and what each of them must say.
 
+use super::access::Place;
 use super::api::Outgoing;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
 use super::ended::{ended, refused_plan};
 use super::html::{RichText, cut, label};
-use super::memory::{SentMessage, SideKind};
+use super::memory::{SentMessage, SideKind, StartedFrom};
 use super::queue::Job;
 use super::render::{AskSource, MessageContent, open, without_approval};
 use crate::hub::Problem;
@@ -90,10 +91,18 @@ impl BotLoop {
         Ok(agent.reach == Reach::Driven && self.starting.values().any(|since| agent.created_at >= *since))
     }
 
-    /// An agent that was started from a chat asks there; all others ask everywhere.
     pub(super) fn is_for(&self, agent: &AgentId, chat: i64) -> bool {
-        let started_from = self.memory.started_from.get(agent).map(|from| from.chat);
-        started_from.filter(|from| self.settings.chats.contains(from)).is_none_or(|from| from == chat)
+        self.place_for(agent, chat).is_some()
+    }
+
+    /// Where in a chat an agent asks, if there. One that was started from a chat asks in that place; all others ask in
+    /// every chat.
+    pub(super) fn place_for(&self, agent: &AgentId, chat: i64) -> Option<Place> {
+        let started_from = self.memory.started_from.get(agent).map(StartedFrom::place);
+        match started_from.filter(|from| self.settings.chats.contains(&from.chat)) {
+            Some(from) => Some(from).filter(|from| from.chat == chat),
+            None => Some(Place { chat, topic: None }),
+        }
     }
 
     async fn view(&self, ask: &Ask, now: Timestamp) -> Result<View, Problem> {
@@ -129,10 +138,11 @@ impl BotLoop {
                 self.renew_lists(id);
                 return Ok(None);
             }
-            if ask.state.is_open() && messages.is_empty() && self.list(chat, id).await? {
+            let place = self.place_for(&ask.agent, chat).unwrap_or(Place { chat, topic: None });
+            if ask.state.is_open() && messages.is_empty() && self.list(place, id).await? {
                 return Ok(None);
             }
-            let mut message = SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?;
+            let mut message = SentMessage::of_ask(place, ask.id.clone(), ask.digest.clone(), now)?;
             if let Some(earlier) = messages.last_mut() {
                 message.continue_form(earlier);
                 self.keep(earlier.clone()).await?;

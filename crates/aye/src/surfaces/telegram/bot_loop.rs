@@ -1,5 +1,6 @@
 //! The one task that owns everything about the bot: updates, changes and replies come in, calls go out.
 
+use super::access::Place;
 use super::api::Bot;
 use super::calls::{CallPurpose, FileOf, Finished, Markup};
 use super::commands::MENU;
@@ -56,8 +57,8 @@ pub struct BotLoop {
     /// Telegram refused `public_url` as a link, so it is shown as text.
     pub(super) links_refused: bool,
     pub(super) starts: JoinSet<Started>,
-    /// Chats for which a run is being started, and since when.
-    pub(super) starting: HashMap<i64, Timestamp>,
+    /// Where runs are being started, and since when.
+    pub(super) starting: HashMap<Place, Timestamp>,
     /// Calls that belong to no chat's queue: replies to presses, and `setMyCommands`.
     pub(super) side_calls: JoinSet<()>,
     /// Photos being downloaded.
@@ -172,6 +173,7 @@ impl BotLoop {
     async fn begin(&mut self) {
         let began = async {
             self.reload_if_stale().await?;
+            self.follow_moves();
             let memos = self.settle_unconfirmed();
             self.save(memos).await?;
             self.tell_of_lost_starts().await?;
@@ -186,14 +188,14 @@ impl BotLoop {
     /// Nobody knows whether messages arrived that were being sent when the last hub ended.
     fn settle_unconfirmed(&mut self) -> Vec<Memo> {
         let unsent =
-            self.memory.messages.values().filter(|message| message.message.is_none() && !message.lost);
+            self.memory.messages.values().filter(|message| message.message.is_none() && message.is_current());
         let mut memos = vec![];
         for message in unsent.cloned().collect::<Vec<_>>() {
             match &message.shows {
                 Content::Ask(_) => memos.push(self.memory.put(SentMessage { lost: true, ..message })),
                 Content::Run(_) => memos.extend(self.replace_run(message)),
                 Content::List(_) => memos.extend(self.memory.remove(&message.id)),
-                Content::Offer(_) => {}
+                Content::Offer(_) | Content::Choice(_) => {}
             }
         }
         memos
@@ -202,7 +204,9 @@ impl BotLoop {
     async fn tell_of_lost_starts(&mut self) -> Result<(), Problem> {
         for (key, body) in self.hub.recall(Surface::Telegram, START).await? {
             if let Some(chat) = body["chat"].as_i64() {
-                self.say(chat, None, "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.");
+                let place = Place { chat: self.memory.current_chat(chat), topic: body["topic"].as_i64() };
+                let words = "The hub restarted while it was starting your run, so it is not known whether the run began. Check /agents, and send your message again if it did not.";
+                self.say_loud(place, body["message"].as_i64(), words);
             }
             self.save(vec![forget(START, key)]).await?;
         }
@@ -227,7 +231,7 @@ impl BotLoop {
             match message.shows {
                 Content::Ask(shown) => ended.extend(Some(shown.ask).filter(|ask| !open.contains(ask))),
                 Content::Run(_) => self.put(message.chat, Job::Message(message.id)),
-                Content::List(_) | Content::Offer(_) => {
+                Content::List(_) | Content::Offer(_) | Content::Choice(_) => {
                     self.put_announcement(message.chat, Job::Message(message.id));
                 }
             }
@@ -366,11 +370,18 @@ impl BotLoop {
         }
     }
 
-    pub(super) fn say(&mut self, chat: i64, reply_to: Option<i64>, words: &str) {
-        self.say_page(chat, reply_to, RichText::default().text(words));
+    pub(super) fn say(&mut self, place: Place, reply_to: Option<i64>, words: &str) {
+        self.say_page(place, reply_to, RichText::default().text(words));
     }
 
-    pub(super) fn say_page(&mut self, chat: i64, reply_to: Option<i64>, page: RichText) {
-        self.put(chat, Job::Words(Words { page: page.fitting(), reply_to, ..Words::default() }));
+    /// With sound: for what a person has to know and may not be looking for.
+    pub(super) fn say_loud(&mut self, place: Place, reply_to: Option<i64>, words: &str) {
+        let (page, topic) = (RichText::default().text(words).fitting(), place.topic);
+        self.put(place.chat, Job::Words(Words { page, reply_to, topic, loud: true, ..Words::default() }));
+    }
+
+    pub(super) fn say_page(&mut self, place: Place, reply_to: Option<i64>, page: RichText) {
+        let topic = place.topic;
+        self.put(place.chat, Job::Words(Words { page: page.fitting(), reply_to, topic, ..Words::default() }));
     }
 }

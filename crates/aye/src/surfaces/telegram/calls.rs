@@ -1,5 +1,6 @@
 //! Calls to Telegram: how each is made, and what happens with its result.
 
+use super::access::Place;
 use super::api::{ApiError, Outgoing};
 use super::asks::digest;
 use super::bot_loop::BotLoop;
@@ -121,6 +122,7 @@ impl BotLoop {
             Content::Run(shown) => self.next_call_for_run(message, &shown).await,
             Content::List(shown) => self.next_call_for_list(message, &shown).await,
             Content::Offer(shown) => self.next_call_for_offer(message, &shown).await,
+            Content::Choice(shown) => self.next_call_for_choice(message, &shown).await,
         }
     }
 
@@ -183,15 +185,16 @@ impl BotLoop {
         if matches!(call.op, Op::Send(_) | Op::File { .. }) {
             self.being_made.push((began, call.purpose.clone()));
         }
+        let place = Place { chat, topic: self.topic_of(&call.purpose, &job) };
         let bot = self.bot.clone();
         self.calls.spawn(
             async move {
                 let result = match &call.op {
-                    Op::Send(outgoing) => bot.send(chat, outgoing).await,
+                    Op::Send(outgoing) => bot.send(place, outgoing).await,
                     Op::Edit(message, outgoing) => {
                         bot.edit(chat, *message, outgoing).await.map(|()| *message)
                     }
-                    Op::File { name, text, reply_to } => bot.send_file(chat, name, text, *reply_to).await,
+                    Op::File { name, text, reply_to } => bot.send_file(place, name, text, *reply_to).await,
                     Op::Delete(message) => bot.delete(chat, *message).await.map(|()| *message),
                 };
                 Finished { chat, job, priority, purpose: call.purpose, began, result }
@@ -200,11 +203,31 @@ impl BotLoop {
         );
     }
 
+    /// The topic that a call is made in.
+    fn topic_of(&self, purpose: &CallPurpose, job: &Job) -> Option<i64> {
+        match (purpose, job) {
+            (_, Job::Words(words)) => words.topic,
+            (CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }, _) => {
+                self.memory.messages.get(id).and_then(|message| message.topic)
+            }
+            (CallPurpose::Words | CallPurpose::Unside { .. }, _) => None,
+        }
+    }
+
     pub(super) async fn finish(&mut self, finished: Option<Finished>) {
         // None only if the call panicked.
         let Some(Finished { chat, job, priority, purpose, began, result }) = finished else { return };
         let now = Instant::now();
         self.being_made.retain(|made| *made != (began, purpose.clone()));
+        if let Err(ApiError::Refused { moved_to: Some(new), .. }) = &result
+            && let Err(error) = self.group_moved(chat, *new).await
+        {
+            self.report_failure(&error);
+        }
+        let here = self.memory.current_chat(chat);
+        if here != chat {
+            return self.make_elsewhere(here, job, priority, &purpose, began);
+        }
         let Some(queue) = self.queues.get_mut(&chat) else { return };
         if let Err(error) = &result {
             tracing::info!(chat, %error, "a call in a chat");
@@ -229,7 +252,9 @@ impl BotLoop {
                 let refusal = Refusal::read(code, &words, moved_to);
                 match refusal {
                     Refusal::Moved(_) | Refusal::Shut => queue.block(now),
-                    Refusal::Link | Refusal::Gone | Refusal::Malformed | Refusal::Other => queue.reopen(),
+                    Refusal::Topic | Refusal::Link | Refusal::Gone | Refusal::Malformed | Refusal::Other => {
+                        queue.reopen()
+                    }
                 }
                 self.refused(chat, &purpose, refusal, &words).await.map(|at| later = at)
             }
@@ -253,6 +278,24 @@ impl BotLoop {
                 None => queue.put_again(job, priority),
             }
         }
+    }
+
+    /// The group moved while this call was under way: whatever became of it, it is made where the group is now.
+    fn make_elsewhere(
+        &mut self,
+        here: i64,
+        job: Job,
+        priority: Priority,
+        purpose: &CallPurpose,
+        began: Instant,
+    ) {
+        let Some(queue) = self.queues.get_mut(&here) else { return };
+        match purpose.file() {
+            Some(_) => queue.uploaded(Instant::now()),
+            None => queue.end(began, Instant::now()),
+        }
+        queue.put_again(job, priority);
+        queue.forget_replies();
     }
 
     /// Retries a file a few times with growing pauses; everything else goes on meanwhile.
@@ -328,12 +371,15 @@ fn next_try(job: Job, result: &Result<i64, ApiError>) -> Option<Job> {
         (Job::Words(said), Err(ApiError::Refused { code, words, moved_to })) => {
             let said = match Refusal::read(*code, words, *moved_to) {
                 Refusal::Moved(_) | Refusal::Shut => Some(said),
+                Refusal::Topic if said.topic.is_some() => Some(Words { topic: None, ..said }),
                 Refusal::Malformed if said.plain => None,
                 Refusal::Malformed => Some(Words { plain: true, ..said }),
-                Refusal::Link | Refusal::Gone | Refusal::Other if said.refusals < MOST_TRIES => {
+                Refusal::Topic | Refusal::Link | Refusal::Gone | Refusal::Other
+                    if said.refusals < MOST_TRIES =>
+                {
                     Some(Words { refusals: said.refusals + 1, ..said })
                 }
-                Refusal::Link | Refusal::Gone | Refusal::Other => None,
+                Refusal::Topic | Refusal::Link | Refusal::Gone | Refusal::Other => None,
             };
             said.map(Job::Words)
         }

@@ -1,7 +1,9 @@
 //! Messages that offer a choice and are no ask: what waits, as a list, and where a text belongs. No I/O.
 
 use super::actions::Action;
+use super::chooser::Offered;
 use super::html::{RichText, label};
+use super::message::ChoiceContent;
 use super::render::{Button, ECHO, button};
 use aye_core::{Ask, Body, Display, DisplayKind, State};
 
@@ -9,6 +11,7 @@ use aye_core::{Ask, Body, Display, DisplayKind, State};
 pub const MOST_LISTED: usize = 40;
 const LINE: usize = 80;
 const IN_A_ROW: usize = 8;
+const NAMES_IN_A_ROW: usize = 2;
 
 /// A list: each ask with who asks it, and none where it is gone.
 pub fn list(status: Option<&str>, asks: &[(Ask, String)]) -> (RichText, Vec<Vec<Button>>) {
@@ -73,6 +76,17 @@ pub fn in_a_line(ask: &Ask) -> String {
     }
 }
 
+/// Asks whether a text that waited for long is still meant.
+pub fn old(text: &str, run: Option<&str>, age: &str) -> (RichText, Vec<Vec<Button>>) {
+    let (question, start) = match run {
+        Some(run) => (format!("Send it to {run}?"), "➡️ Send it"),
+        None => ("Start it?".to_owned(), "▶️ Start it"),
+    };
+    let page = RichText::default().text(&format!("🕰 This was written {age} ago. {question}"));
+    let page = page.line().written(&quoted(text));
+    (page, vec![vec![button(start, Action::Prompt), button("No", Action::Drop)]])
+}
+
 /// Asks where a text belongs.
 pub fn offer(text: &str, run: Option<&str>, questions: &[(String, String)]) -> (RichText, Vec<Vec<Button>>) {
     let mut page = RichText::default().text("✍️ Is this an answer?").line().written(&quoted(text));
@@ -89,6 +103,28 @@ pub fn offer(text: &str, run: Option<&str>, questions: &[(String, String)]) -> (
         None => "➡️ Start a run with it".to_owned(),
     };
     rows.push(vec![button(prompt, Action::Prompt), button("Neither", Action::Drop)]);
+    (page, rows)
+}
+
+/// Asks what runs are to be in or with.
+pub fn choice(shown: &ChoiceContent, offers: &[Offered]) -> (RichText, Vec<Vec<Button>>) {
+    let mut page = RichText::default().text(&shown.lead);
+    if let Some(waiting) = &shown.waiting {
+        page = page.line().written(&quoted(waiting.text.as_str()));
+    }
+    for offer in offers.iter().filter(|offer| !offer.detail.is_empty()) {
+        page = page.line().bold(&offer.name).text("  ").written(&offer.detail);
+    }
+    let mark = |offer: &Offered| if offer.current { "✓ " } else { "" };
+    let key = |offer: &Offered| {
+        let words = format!("{}{}", mark(offer), label(&offer.name, 30));
+        button(words, Action::Choose { name: offer.name.clone() })
+    };
+    let keys: Vec<_> = offers.iter().map(key).collect();
+    let mut rows: Vec<_> = keys.chunks(NAMES_IN_A_ROW).map(<[_]>::to_vec).collect();
+    if shown.waiting.is_some() {
+        rows.push(vec![button("Don't start it", Action::Drop)]);
+    }
     (page, rows)
 }
 

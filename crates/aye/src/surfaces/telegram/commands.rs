@@ -1,13 +1,14 @@
 //! What can be said to the bot with a slash.
 
-use super::access::Person;
+use super::access::{Person, Place};
 use super::bot_loop::BotLoop;
 use super::html::{RichText, label};
 use super::memory::ChatNote;
+use super::message::Choice;
 use super::queue::Job;
 use super::runs::Task;
 use super::waiting_texts::IncomingText;
-use crate::hub::{AskFilter, Command, Problem, Project, Projects};
+use crate::hub::{AskFilter, Command, Problem};
 use crate::surfaces::words;
 use aye_core::{Agent, AgentId, Surface};
 
@@ -18,6 +19,7 @@ pub enum Slash {
     Agent,
     Agents,
     Stop,
+    End,
     Status,
     Help,
     Cancel,
@@ -32,8 +34,9 @@ a photo. Further messages go to the same run.
 /agent [name] – choose the agent for runs
 /agents – list your agents
 /status – see what is waiting, and answer it
-/stop – end this chat's run
-/cancel – stop waiting for text from you
+/stop – stop what this chat's run is doing
+/end – end this chat's run; your next message resumes it
+/cancel – send no text after all
 /help – show this list
 
 Reply to a run's message to write to that run. Reply to a question to answer it in your own words.";
@@ -41,14 +44,15 @@ Reply to a run's message to write to that run. Reply to a question to answer it 
 const MOST_AGENTS: usize = 20;
 
 /// What people find in their menus.
-pub const MENU: [(&str, &str); 8] = [
+pub const MENU: [(&str, &str); 9] = [
     ("new", "start a new run"),
     ("project", "choose the folder for runs"),
     ("agent", "choose the agent for runs"),
     ("agents", "list your agents"),
     ("status", "see what is waiting, and answer it"),
-    ("stop", "end this chat's run"),
-    ("cancel", "stop waiting for text from you"),
+    ("stop", "stop what this chat's run is doing"),
+    ("end", "end this chat's run"),
+    ("cancel", "send no text after all"),
     ("help", "show all commands"),
 ];
 
@@ -84,69 +88,13 @@ pub fn parse<'a>(text: &'a str, me: &str) -> Parsed<'a> {
         "agent" => Slash::Agent,
         "agents" => Slash::Agents,
         "stop" => Slash::Stop,
+        "end" => Slash::End,
         "status" => Slash::Status,
         "help" | "start" => Slash::Help,
         "cancel" => Slash::Cancel,
         _ => return Parsed::Unknown(first),
     };
     Parsed::Ours(slash, rest.trim())
-}
-
-/// What can be chosen for the runs of a chat.
-#[derive(Debug, Clone, Copy)]
-enum Choice {
-    Project,
-    Agent,
-}
-
-impl Choice {
-    /// What there is, with a few words on each, and what counts now.
-    fn offers(self, startable: Projects, note: &ChatNote) -> (Vec<(String, String)>, Option<String>) {
-        match self {
-            Self::Project => {
-                let projects = startable.projects.into_iter();
-                let named = |project: Project| (project.name, format!("  {}", label(&project.path, 100)));
-                (projects.map(named).collect(), note.project.clone())
-            }
-            Self::Agent => {
-                let kinds: Vec<_> =
-                    startable.agents.into_iter().map(|agent| (agent.kind, String::new())).collect();
-                let current = note.kind.clone().or_else(|| kinds.first().map(|(kind, _)| kind.clone()));
-                (kinds, current)
-            }
-        }
-    }
-
-    fn chosen(self, name: &str, note: ChatNote) -> (ChatNote, String) {
-        let chosen = Some(name.to_owned());
-        match self {
-            Self::Project => {
-                (ChatNote { project: chosen, ..note }, format!("Runs from this chat now work in {name}."))
-            }
-            Self::Agent => {
-                (ChatNote { kind: chosen, ..note }, format!("New runs from this chat are now with {name}."))
-            }
-        }
-    }
-
-    /// `unknown` is the name that nothing has, if there was one.
-    fn heading(self, unknown: &str, is_empty: bool) -> RichText {
-        let mut page = RichText::default();
-        if !unknown.is_empty() {
-            let unknown = label(unknown, 60);
-            page = page.text(&match self {
-                Self::Project => format!("There is no project {unknown}. "),
-                Self::Agent => format!("No agent {unknown} is installed here. "),
-            });
-        }
-        match self {
-            Self::Project if is_empty => {
-                page.text("No projects in config.toml yet. Add one:\n").pre("[projects]\nweb = \"~/src/web\"")
-            }
-            Self::Project => page.text("Choose one with /project NAME:"),
-            Self::Agent => page.text("Choose one with /agent NAME:"),
-        }
-    }
 }
 
 impl BotLoop {
@@ -158,74 +106,35 @@ impl BotLoop {
     ) -> Result<(), Problem> {
         let (person, message_id) = (&said.person, Some(said.message_id));
         match slash {
-            Slash::Help => self.say(person.chat, message_id, HELP),
-            Slash::New => return self.new_run(said.update, person, rest, message_id).await,
-            Slash::Project => return self.choose(Choice::Project, person, rest, message_id).await,
-            Slash::Agent => return self.choose(Choice::Agent, person, rest, message_id).await,
+            Slash::Help => self.say(person.place(), message_id, HELP),
+            Slash::New => return self.new_run(said, rest).await,
+            Slash::Project => return self.choose(Choice::Project, said, rest).await,
+            Slash::Agent => return self.choose(Choice::Agent, said, rest).await,
             Slash::Agents => {
                 let page = self.agents_page().await?;
-                self.say_page(person.chat, message_id, page);
+                self.say_page(person.place(), message_id, page);
             }
             Slash::Status => {
-                let status = self.status_of(person.chat).await?;
-                return self.list_open(person.chat, status).await;
+                let status = self.status_of(person.place()).await?;
+                return self.list_open(person.place(), status).await;
             }
             Slash::Stop => return self.stop(said).await,
+            Slash::End => return self.end_run(said).await,
             Slash::Cancel => return self.stop_typing(person, message_id).await,
         }
         Ok(())
     }
 
-    async fn new_run(
-        &mut self,
-        update: i64,
-        person: &Person,
-        rest: &str,
-        message_id: Option<i64>,
-    ) -> Result<(), Problem> {
-        let note = self.note_of(person.chat);
-        let memo = self.memory.put_chat(person.chat, ChatNote { agent: None, ..note });
+    async fn new_run(&mut self, said: &IncomingText, rest: &str) -> Result<(), Problem> {
+        let (person, message_id) = (&said.person, Some(said.message_id));
+        let note = self.note_of(person.place());
+        let memo = self.memory.put_chat(person.place(), ChatNote { agent: None, ..note });
         self.save(vec![memo]).await?;
         if rest.is_empty() {
-            self.say(person.chat, message_id, "Your next message starts a new run.");
+            self.say(person.place(), message_id, "Your next message starts a new run.");
             return Ok(());
         }
-        self.work(Task::new(update, person, rest, message_id)).await
-    }
-
-    /// Notes which project or agent the runs of a chat are of, or lists what there is.
-    async fn choose(
-        &mut self,
-        what: Choice,
-        person: &Person,
-        name: &str,
-        message_id: Option<i64>,
-    ) -> Result<(), Problem> {
-        let startable = match self.hub.projects() {
-            Ok(startable) => startable,
-            Err(problem) => {
-                self.say(person.chat, message_id, &problem.to_string());
-                return Ok(());
-            }
-        };
-        let note = self.note_of(person.chat);
-        let (offers, current) = what.offers(startable, &note);
-        if offers.iter().any(|(offer, _)| offer == name) {
-            // Another folder or agent is another run.
-            let agent = note.agent.clone().filter(|_| current.as_deref() == Some(name));
-            let (note, words) = what.chosen(name, ChatNote { agent, ..note });
-            let memo = self.memory.put_chat(person.chat, note);
-            self.save(vec![memo]).await?;
-            self.say(person.chat, message_id, &words);
-            return Ok(());
-        }
-        let mut page = what.heading(name, offers.is_empty());
-        for (offer, more) in &offers {
-            let mark = if current.as_ref() == Some(offer) { " ← current" } else { "" };
-            page = page.line().bold(offer).text(&format!("{more}{mark}"));
-        }
-        self.say_page(person.chat, message_id, page);
-        Ok(())
+        self.work(Task::of(said, rest.to_owned())).await
     }
 
     async fn agents_page(&self) -> Result<RichText, Problem> {
@@ -244,15 +153,21 @@ impl BotLoop {
     }
 
     /// What a chat works on, in lines.
-    async fn status_of(&self, chat: i64) -> Result<String, Problem> {
+    async fn status_of(&self, place: Place) -> Result<String, Problem> {
         let filter = AskFilter { state: Some("open".into()), limit: 1000, ..AskFilter::default() };
-        let open =
-            self.hub.asks(filter).await?.asks.into_iter().filter(|ask| self.is_for(&ask.agent, chat)).count();
+        let open = self
+            .hub
+            .asks(filter)
+            .await?
+            .asks
+            .into_iter()
+            .filter(|ask| self.is_for(&ask.agent, place.chat))
+            .count();
         let mut lines = Vec::new();
         if open == 0 {
             lines.push("Nothing to answer right now.".to_owned());
         }
-        let note = self.note_of(chat);
+        let note = self.note_of(place);
         lines.push(match &note.project {
             Some(project) => format!("Project: {project}"),
             None => "No project chosen yet: /project".to_owned(),
@@ -272,12 +187,34 @@ impl BotLoop {
         Ok(lines.join("\n"))
     }
 
+    /// The run that somebody replies to, or the chat's.
+    fn meant_run(&self, said: &IncomingText) -> Option<AgentId> {
+        let replied = said.replied.and_then(|to| self.memory.numbered(said.person.chat, to)?.as_run());
+        replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(said.person.place()).agent)
+    }
+
+    /// The same as the button.
     async fn stop(&mut self, said: &IncomingText) -> Result<(), Problem> {
+        let (place, message_id) = (said.person.place(), Some(said.message_id));
+        let Some(agent) = self.meant_run(said) else {
+            self.say(place, message_id, "This chat has no run to stop.");
+            return Ok(());
+        };
+        let going =
+            self.memory.of_run(&agent).and_then(|message| Some((message.clone(), message.as_run()?.clone())));
+        let Some((message, shown)) = going else {
+            self.say(place, message_id, "The run is not doing anything right now. To end it: /end");
+            return Ok(());
+        };
+        let notice = self.stop_run(said.update, message, shown, &said.person).await?;
+        self.say(place, message_id, &notice.words);
+        Ok(())
+    }
+
+    async fn end_run(&mut self, said: &IncomingText) -> Result<(), Problem> {
         let (person, message_id) = (&said.person, Some(said.message_id));
-        let replied = said.replied.and_then(|to| self.memory.numbered(person.chat, to)?.as_run());
-        let agent = replied.map(|shown| shown.agent.clone()).or_else(|| self.note_of(person.chat).agent);
-        let Some(agent) = agent else {
-            self.say(person.chat, message_id, "This chat has no run to stop.");
+        let Some(agent) = self.meant_run(said) else {
+            self.say(person.place(), message_id, "This chat has no run to end.");
             return Ok(());
         };
         let memos = self.memory.put_handled(said.update);
@@ -287,16 +224,16 @@ impl BotLoop {
             self.mark_stale();
         }
         match queued {
-            Ok(()) => self.say(person.chat, message_id, "Stopping…"),
+            Ok(()) => self.say(person.place(), message_id, "Ending the run…"),
             Err(problem @ Problem::Store(_)) => return Err(problem),
-            Err(problem) => self.say(person.chat, message_id, &problem.to_string()),
+            Err(problem) => self.say(person.place(), message_id, &problem.to_string()),
         }
         Ok(())
     }
 
     async fn stop_typing(&mut self, person: &Person, message_id: Option<i64>) -> Result<(), Problem> {
-        let Some(mut message) = self.memory.waiting_for(person.chat, person.id).cloned() else {
-            self.say(person.chat, message_id, "Nothing to cancel.");
+        let Some(mut message) = self.memory.waiting_for(person).cloned() else {
+            self.say(person.place(), message_id, "No text is expected from you.");
             return Ok(());
         };
         if let Some(shown) = message.as_ask_mut() {

@@ -1,12 +1,12 @@
 //! Lists and offers in chats: when there is one, what it shows now, and what its buttons do.
 
-use super::access::Person;
+use super::access::{Person, Place};
 use super::actions::Action;
 use super::api::Outgoing;
 use super::asks::{after, take_away};
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
-use super::choices::{MOST_LISTED, list, offer, quoted};
+use super::choices::{MOST_LISTED, list, offer, old, quoted};
 use super::html::{RichText, label};
 use super::memory::{Content, SentMessage, SideKind};
 use super::message::{ListContent, OfferContent};
@@ -14,7 +14,7 @@ use super::queue::Job;
 use super::render::{Button, can_here};
 use super::runs::Task;
 use super::updates::Notice;
-use crate::hub::Problem;
+use crate::hub::{Memo, Problem};
 use crate::surfaces::form::NO_LONGER;
 use aye_core::{AgentId, Ask, AskId, Body, Question, Text};
 use std::time::Duration;
@@ -28,31 +28,31 @@ const MOST_OFFERED: usize = 3;
 impl BotLoop {
     /// Puts an ask into a list instead of a message of its own: into a new one where a lot waits to be announced, or
     /// into one that has just been posted, for which people were notified a moment ago.
-    pub(super) async fn list(&mut self, chat: i64, ask: &AskId) -> Result<bool, Problem> {
-        let list = match self.fresh_list(chat).await? {
+    pub(super) async fn list(&mut self, place: Place, ask: &AskId) -> Result<bool, Problem> {
+        let list = match self.fresh_list(place).await? {
             Some(mut list) => {
                 if let Content::List(shown) = &mut list.shows {
                     shown.asks.push(ask.clone());
                 }
                 list
             }
-            None => match self.gather(chat, ask).await? {
-                Some(asks) => SentMessage::of_list(chat, asks, None, self.hub.clock().now())?,
+            None => match self.gather(place, ask).await? {
+                Some(asks) => SentMessage::of_list(place, asks, None, self.hub.clock().now())?,
                 None => return Ok(false),
             },
         };
-        self.put_announcement(chat, Job::Message(list.id.clone()));
+        self.put_announcement(place.chat, Job::Message(list.id.clone()));
         self.keep(list).await?;
         Ok(true)
     }
 
-    async fn fresh_list(&self, chat: i64) -> Result<Option<SentMessage>, Problem> {
+    async fn fresh_list(&self, place: Place) -> Result<Option<SentMessage>, Problem> {
         let now = self.hub.clock().now();
         let lists = self.memory.messages.values().filter(|list| {
             let has_room = list.as_list().is_some_and(|shown| {
                 shown.status.is_none() && !shown.opened && shown.asks.len() < MOST_LISTED
             });
-            has_room && list.chat == chat && list.is_current() && now < after(list.made_at, STAYS_FRESH)
+            has_room && list.place() == place && list.is_current() && now < after(list.made_at, STAYS_FRESH)
         });
         let Some(list) = lists.max_by_key(|list| list.made_at).cloned() else { return Ok(None) };
         let named = self.named(list.announced()).await?;
@@ -60,7 +60,8 @@ impl BotLoop {
     }
 
     /// Everything that waits to be announced in a chat, this ask among it, if that is a lot.
-    async fn gather(&mut self, chat: i64, ask: &AskId) -> Result<Option<Vec<AskId>>, Problem> {
+    async fn gather(&mut self, place: Place, ask: &AskId) -> Result<Option<Vec<AskId>>, Problem> {
+        let chat = place.chat;
         let Some(queue) = self.queues.get(&chat) else { return Ok(None) };
         let mut waiting = vec![ask.clone()];
         waiting.extend(queue.announcements());
@@ -72,7 +73,11 @@ impl BotLoop {
             let is_new = !asks.contains(&id) && self.memory.showing(&id, chat).is_empty();
             if is_new && !self.memory.is_listed(&id, Some(chat)) {
                 let found = self.find_ask(&id).await?.filter(|ask| ask.state.is_open());
-                asks.extend(found.filter(|ask| self.is_for(&ask.agent, chat)).map(|ask| ask.head.id));
+                asks.extend(
+                    found
+                        .filter(|ask| self.place_for(&ask.agent, chat) == Some(place))
+                        .map(|ask| ask.head.id),
+                );
             }
         }
         Ok(Some(asks).filter(|asks| asks.len() >= MANY))
@@ -101,10 +106,15 @@ impl BotLoop {
     ) -> Result<Option<BotCall>, Problem> {
         let (page, rows) = match &shown.decided {
             Some(words) => (RichText::default().text(words), vec![]),
+            None if let Some(age) = &shown.age => old(shown.text.as_str(), shown.run.as_deref(), age),
             None => offer(shown.text.as_str(), shown.run.as_deref(), &shown.questions),
         };
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
-        let outgoing = Outgoing { reply_to: Some(shown.message_id), silent: true, ..outgoing };
+        let outgoing = Outgoing {
+            reply_to: Some(shown.message_id).filter(|id| *id > 0),
+            silent: shown.age.is_none(),
+            ..outgoing
+        };
         self.show(&message, outgoing).await
     }
 
@@ -142,16 +152,17 @@ impl BotLoop {
     }
 
     /// Posts a list of open asks because somebody asked for it.
-    pub(super) async fn list_open(&mut self, chat: i64, status: String) -> Result<(), Problem> {
+    pub(super) async fn list_open(&mut self, place: Place, status: String) -> Result<(), Problem> {
         let open = self.hub.whole_snapshot().await?.asks;
-        let of_chat = open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, chat));
+        let of_chat =
+            open.into_iter().filter(|ask| ask.state.is_open() && self.is_for(&ask.agent, place.chat));
         let asks: Vec<_> = of_chat.map(|ask| ask.head.id).collect();
         if asks.is_empty() {
-            self.say(chat, None, &status);
+            self.say(place, None, &status);
             return Ok(());
         }
-        let list = SentMessage::of_list(chat, asks, Some(status), self.hub.clock().now())?;
-        self.put_reaction(chat, Job::Message(list.id.clone()));
+        let list = SentMessage::of_list(place, asks, Some(status), self.hub.clock().now())?;
+        self.put_reaction(place.chat, Job::Message(list.id.clone()));
         self.keep(list).await
     }
 
@@ -170,9 +181,9 @@ impl BotLoop {
             }
             _ => return Ok(Notice::alert(NO_LONGER)),
         };
-        let chat = message.chat;
+        let place = message.place();
         self.keep(message).await?;
-        self.show_again(update, chat, &asks).await
+        self.show_again(update, place, &asks).await
     }
 
     pub(super) async fn press_offer(
@@ -189,7 +200,7 @@ impl BotLoop {
         if shown.user != person.id {
             return Ok(Notice::alert("Only the person who wrote this can choose."));
         }
-        let words = self.place(update, action, &shown.text, shown.message_id, person).await?;
+        let words = self.place(update, action, shown, person).await?;
         shown.decided = Some(format!("{words}: {}", quoted(shown.text.as_str())));
         self.put_reaction(message.chat, Job::Message(message.id.clone()));
         self.keep(message).await?;
@@ -201,10 +212,10 @@ impl BotLoop {
         &mut self,
         update: i64,
         action: Action,
-        text: &Text,
-        message_id: i64,
+        shown: &OfferContent,
         person: &Person,
     ) -> Result<&'static str, Problem> {
+        let (text, message_id) = (&shown.text, shown.message_id);
         match action {
             Action::Answer { message } => {
                 let Some(message) = self.memory.messages.get(&message).cloned() else {
@@ -214,20 +225,25 @@ impl BotLoop {
                 Ok("Taken as the answer")
             }
             Action::Prompt => {
-                self.work(Task::new(update, person, text.as_str(), Some(message_id))).await?;
-                Ok("Sent to the run")
+                let task = Task::new(update, person, text.as_str(), Some(message_id));
+                match shown.agent.clone() {
+                    Some(agent) => self.prompt(agent, task).await?,
+                    None => self.work(task).await?,
+                }
+                Ok(if shown.run.is_some() { "Sent to the run" } else { "Started" })
             }
             _ => Ok("Ignored"),
         }
     }
 
     /// A fresh message for each of these asks, with what was filled in already.
-    async fn show_again(&mut self, update: i64, chat: i64, asks: &[AskId]) -> Result<Notice, Problem> {
+    async fn show_again(&mut self, update: i64, place: Place, asks: &[AskId]) -> Result<Notice, Problem> {
+        let chat = place.chat;
         let mut memos = self.memory.put_handled(update);
         let (mut shown, now) = (0, self.hub.clock().now());
         for id in asks {
             let Some(ask) = self.find_ask(id).await?.filter(|ask| ask.state.is_open()) else { continue };
-            let mut message = SentMessage::of_ask(chat, ask.id.clone(), ask.digest.clone(), now)?;
+            let mut message = SentMessage::of_ask(place, ask.id.clone(), ask.digest.clone(), now)?;
             for mut earlier in self.memory.showing(id, chat) {
                 message.continue_form(&mut earlier);
                 memos.push(self.memory.put(SentMessage { lost: true, ..earlier }));
@@ -255,21 +271,66 @@ impl BotLoop {
         text: &str,
         message_id: i64,
     ) -> Result<bool, Problem> {
-        let run = self.run_of(person.chat).await;
-        let questions = self.open_questions(person.chat, run.as_ref().map(|(agent, _)| agent)).await?;
+        let run = self.run_of(person.place()).await;
+        let questions = self.open_questions(person.place(), run.as_ref().map(|(agent, _)| agent)).await?;
         let Ok(words) = Text::try_from(text) else { return Ok(false) };
         let agent = run.as_ref().map(|(agent, _)| agent);
         if questions.is_empty() && !self.has_listed_question(person.chat, agent).await? {
             return Ok(false);
         }
         let run = run.map(|(_, name)| name);
-        let shown = OfferContent { user: person.id, text: words, message_id, run, questions, decided: None };
-        let offer = SentMessage::of_offer(person.chat, shown, self.hub.clock().now())?;
-        self.put_reaction(person.chat, Job::Message(offer.id.clone()));
-        let mut memos = self.memory.put_handled(update);
-        memos.push(self.memory.put(offer));
-        self.save(memos).await?;
+        let (age, agent) = (None, None);
+        let shown = OfferContent {
+            user: person.id,
+            text: words,
+            message_id,
+            run,
+            age,
+            agent,
+            questions,
+            decided: None,
+        };
+        self.post_offer(update, person, shown, vec![]).await?;
         Ok(true)
+    }
+
+    /// Asks whoever wrote a text long ago whether it is still meant, for this run or for the chat's.
+    pub(super) async fn offer_old(
+        &mut self,
+        task: Task,
+        agent: Option<AgentId>,
+        age: String,
+    ) -> Result<(), Problem> {
+        let Ok(text) = Text::try_from(task.text) else { return self.save(task.memos).await };
+        let run = match &agent {
+            Some(agent) => Some(self.name_of(agent).unwrap_or_else(|| "that run".to_owned())),
+            None => self.run_of(task.person.place()).await.map(|(_, name)| name),
+        };
+        let shown = OfferContent {
+            user: task.person.id,
+            text,
+            message_id: task.message_id.unwrap_or_default(),
+            run,
+            age: Some(age),
+            agent,
+            questions: vec![],
+            decided: None,
+        };
+        self.post_offer(task.update, &task.person, shown, task.memos).await
+    }
+
+    async fn post_offer(
+        &mut self,
+        update: i64,
+        person: &Person,
+        shown: OfferContent,
+        mut memos: Vec<Memo>,
+    ) -> Result<(), Problem> {
+        let offer = SentMessage::of_offer(person.place(), shown, self.hub.clock().now())?;
+        self.put_reaction(person.chat, Job::Message(offer.id.clone()));
+        memos.extend(self.memory.put_handled(update));
+        memos.push(self.memory.put(offer));
+        self.save(memos).await
     }
 
     /// Whether a question waits in a list, without a message of its own to reply to.
@@ -313,11 +374,11 @@ impl BotLoop {
     /// The newest messages of a chat that show a question which takes a text now, and what they ask.
     async fn open_questions(
         &self,
-        chat: i64,
+        place: Place,
         agent: Option<&AgentId>,
     ) -> Result<Vec<(String, String)>, Problem> {
         let shown_in_chat =
-            self.memory.messages.values().filter(|message| message.chat == chat && message.is_current());
+            self.memory.messages.values().filter(|message| message.place() == place && message.is_current());
         let mut shown_in_chat: Vec<_> =
             shown_in_chat.filter_map(|message| Some((message, message.as_ask()?))).collect();
         shown_in_chat.sort_by_key(|(message, _)| std::cmp::Reverse(message.made_at));

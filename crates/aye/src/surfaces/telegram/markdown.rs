@@ -11,18 +11,23 @@ const MOST_MARKS: usize = 60;
 impl RichText {
     /// A text in Markdown.
     pub fn markdown(self, text: &str) -> Self {
-        if text.matches('`').count() / 2 > MOST_MARKS {
-            return self.text(text);
-        }
-        let mut page = self;
-        let mut rest = text;
-        while let Some((before, block, after)) = next_block(rest) {
-            page = lines(page, before);
-            page = page.fenced(block.language, block.code);
-            rest = after;
-        }
-        lines(page, rest)
+        blocks(self, text, lines)
     }
+}
+
+/// Blocks of code as such, and what is between them as `between` shows it.
+pub fn blocks(page: RichText, text: &str, between: fn(RichText, &str) -> RichText) -> RichText {
+    if text.matches('`').count() / 2 > MOST_MARKS {
+        return page.text(text);
+    }
+    let mut page = page;
+    let mut rest = text;
+    while let Some((before, block, after)) = next_block(rest) {
+        page = between(page, before);
+        page = page.fenced(block.language, block.code);
+        rest = after;
+    }
+    between(page, rest)
 }
 
 struct Block<'a> {
@@ -65,7 +70,7 @@ fn lines(mut page: RichText, text: &str) -> RichText {
 }
 
 /// A heading keeps its marks: how many there are is what it says.
-fn is_heading(line: &str) -> bool {
+pub fn is_heading(line: &str) -> bool {
     let title = line.trim_start_matches('#');
     let marks = line.len() - title.len();
     (1..=6).contains(&marks) && title.starts_with(' ') && !title.trim().is_empty() && !title.ends_with(' ')

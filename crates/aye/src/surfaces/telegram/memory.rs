@@ -1,8 +1,10 @@
 //! What the bot must not forget when the hub is restarted; the hub keeps it. Whatever changes here is on
 //! disk before it is acted on.
 
+use super::access::{Person, Place};
 use super::bot_loop::BotLoop;
 pub use super::message::{ChatNote, Content, SentMessage, Side, SideKind, StartedFrom};
+use super::moved::MOVED;
 use super::waiting_texts::IncomingText;
 use crate::hub::{Hub, Memo, Problem};
 use aye_core::{AgentId, AskId, Surface};
@@ -12,7 +14,7 @@ use serde_json::json;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 const MESSAGE: &str = "message";
-const CHAT: &str = "chat";
+pub const CHAT: &str = "chat";
 const STARTED_FROM: &str = "home";
 const HANDLED: &str = "handled";
 const HELD: &str = "held";
@@ -29,10 +31,12 @@ pub struct Memory {
     by_ask: HashMap<AskId, Vec<String>>,
     /// Which message each button belongs to.
     tokens: HashMap<String, String>,
-    /// Texts that may go on in the next message, by chat and person.
-    pub held: HashMap<(i64, i64), IncomingText>,
-    pub chats: HashMap<i64, ChatNote>,
+    /// Texts that may go on in the next message, by place and person.
+    pub held: HashMap<(Place, i64), IncomingText>,
+    pub chats: HashMap<Place, ChatNote>,
     pub started_from: HashMap<AgentId, StartedFrom>,
+    /// Groups that became supergroups, and the ids they have since.
+    pub moved: HashMap<i64, i64>,
     handled: VecDeque<i64>,
     known: HashSet<i64>,
     count: u64,
@@ -45,16 +49,21 @@ impl Memory {
             memory.index(message);
         }
         for (_, said) in all::<IncomingText>(hub, HELD).await? {
-            memory.held.insert((said.person.chat, said.person.id), said);
+            memory.held.insert((said.person.place(), said.person.id), said);
         }
-        for (chat, note) in all::<ChatNote>(hub, CHAT).await? {
-            if let Ok(chat) = chat.parse() {
-                memory.chats.insert(chat, note);
+        for (place, note) in all::<ChatNote>(hub, CHAT).await? {
+            if let Some(place) = Place::of_key(&place) {
+                memory.chats.insert(place, note);
             }
         }
         for (agent, chat) in all::<StartedFrom>(hub, STARTED_FROM).await? {
             if let Ok(agent) = AgentId::try_from(agent) {
                 memory.started_from.insert(agent, chat);
+            }
+        }
+        for (old, new) in all::<i64>(hub, MOVED).await? {
+            if let Ok(old) = old.parse() {
+                memory.moved.insert(old, new);
             }
         }
         let mut handled = all::<u64>(hub, HANDLED).await?;
@@ -134,14 +143,14 @@ impl Memory {
     }
 
     /// The message that waits for a text of this person.
-    pub fn waiting_for(&self, chat: i64, user: i64) -> Option<&SentMessage> {
-        self.all_waiting_for(chat, user).max_by_key(|message| message.made_at)
+    pub fn waiting_for(&self, person: &Person) -> Option<&SentMessage> {
+        self.all_waiting_for(person).max_by_key(|message| message.made_at)
     }
 
-    pub fn all_waiting_for(&self, chat: i64, user: i64) -> impl Iterator<Item = &SentMessage> {
+    pub fn all_waiting_for(&self, person: &Person) -> impl Iterator<Item = &SentMessage> {
         self.messages.values().filter(move |message| {
             let typing = message.as_ask().and_then(|shown| shown.draft.typing.as_ref());
-            message.chat == chat && typing.is_some_and(|typing| typing.user == user)
+            message.place() == person.place() && typing.is_some_and(|typing| typing.user == person.id)
         })
     }
 
@@ -157,20 +166,20 @@ impl Memory {
     }
 
     pub fn put_held(&mut self, said: IncomingText) -> Memo {
-        let (chat, user) = (said.person.chat, said.person.id);
-        let memo = Memo { kind: HELD, key: format!("{chat}:{user}"), body: Some(json!(said)) };
-        self.held.insert((chat, user), said);
+        let (place, user) = (said.person.place(), said.person.id);
+        let memo = Memo { kind: HELD, key: held_key(place, user), body: Some(json!(said)) };
+        self.held.insert((place, user), said);
         memo
     }
 
-    pub fn drop_held(&mut self, chat: i64, user: i64) -> Memo {
-        self.held.remove(&(chat, user));
-        forget(HELD, format!("{chat}:{user}"))
+    pub fn drop_held(&mut self, place: Place, user: i64) -> Memo {
+        self.held.remove(&(place, user));
+        forget(HELD, held_key(place, user))
     }
 
-    pub fn put_chat(&mut self, chat: i64, note: ChatNote) -> Memo {
-        let memo = Memo { kind: CHAT, key: chat.to_string(), body: Some(json!(note)) };
-        self.chats.insert(chat, note);
+    pub fn put_chat(&mut self, place: Place, note: ChatNote) -> Memo {
+        let memo = Memo { kind: CHAT, key: place.key(), body: Some(json!(note)) };
+        self.chats.insert(place, note);
         memo
     }
 
@@ -209,7 +218,7 @@ impl Memory {
             Content::Ask(shown) => is_open(&shown.ask),
             Content::Run(shown) => is_alive(&shown.agent),
             Content::List(shown) => shown.asks.iter().any(&is_open),
-            Content::Offer(_) => false,
+            Content::Offer(_) | Content::Choice(_) => false,
         };
         let old = self.messages.values().filter(|message| is_old(message.made_at) && !is_needed(message));
         let old: Vec<_> = old.map(|message| message.id.clone()).collect();
@@ -262,6 +271,10 @@ impl BotLoop {
         }
         Ok(())
     }
+}
+
+fn held_key(place: Place, user: i64) -> String {
+    format!("{}:{user}", place.key())
 }
 
 pub fn forget(kind: &'static str, key: String) -> Memo {

@@ -1,5 +1,6 @@
 //! One message of the bot: what it shows, what its buttons do, and the messages that belong to it.
 
+use super::access::Place;
 use super::actions::Action;
 use super::api::InlineButton;
 use super::render::Button;
@@ -17,6 +18,9 @@ use std::collections::BTreeMap;
 pub struct SentMessage {
     pub id: String,
     pub chat: i64,
+    /// The topic of a forum that it belongs to.
+    #[serde(default)]
+    pub topic: Option<i64>,
     /// Known once Telegram said it, or once somebody pressed a button of it.
     pub message: Option<i64>,
     /// It may not be there, and is not sent again.
@@ -39,6 +43,7 @@ pub enum Content {
     Run(RunContent),
     List(ListContent),
     Offer(OfferContent),
+    Choice(ChoiceContent),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,8 +62,9 @@ pub struct RunContent {
     pub agent: AgentId,
     /// It shows the events after this number.
     pub since: u64,
-    /// Who pressed Cancel; that can be done once.
-    pub cancelled: Option<String>,
+    /// Who pressed Stop; that can be done once.
+    #[serde(rename = "cancelled")]
+    pub stopped_by: Option<String>,
 }
 
 /// Asks that came at once, or that somebody wants to see again.
@@ -81,10 +87,44 @@ pub struct OfferContent {
     #[serde(rename = "here")]
     pub message_id: i64,
     pub run: Option<String>,
+    /// How long ago it was written, if that is the reason to ask.
+    #[serde(default)]
+    pub age: Option<String>,
+    /// The run that it is for, if not the chat's.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
     /// Messages that show a question, and what each asks.
     pub questions: Vec<(String, String)>,
     /// What became of it.
     pub decided: Option<String>,
+}
+
+/// What can be chosen for the runs of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    Project,
+    Agent,
+}
+
+/// Asks for the project or the agent of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceContent {
+    pub what: Choice,
+    /// What it asks.
+    pub lead: String,
+    pub reply_to: Option<i64>,
+    /// The text that starts as soon as this is chosen.
+    pub waiting: Option<WaitingTask>,
+    /// What became of it.
+    pub decided: Option<String>,
+}
+
+/// A text that waits for a choice of its author.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitingTask {
+    pub user: i64,
+    pub text: Text,
 }
 
 /// A message that belongs to another: whoever replies to it means that one.
@@ -110,15 +150,17 @@ pub enum SideKind {
     Prompt {
         user: i64,
     },
-    /// Notifies people that a run has ended.
-    EndNotice,
+    /// How a run ended.
+    #[serde(rename = "end_notice")]
+    Result,
 }
 
 impl SentMessage {
-    fn new(chat: i64, shows: Content, now: Timestamp) -> Result<Self, Problem> {
+    pub fn new(place: Place, shows: Content, now: Timestamp) -> Result<Self, Problem> {
         Ok(Self {
             id: random_hex::<16>().map_err(|_| NO_RANDOMNESS)?,
-            chat,
+            chat: place.chat,
+            topic: place.topic,
             message: None,
             lost: false,
             shows,
@@ -130,53 +172,57 @@ impl SentMessage {
         })
     }
 
-    pub fn of_ask(chat: i64, ask: AskId, digest: Digest, now: Timestamp) -> Result<Self, Problem> {
+    pub fn of_ask(place: Place, ask: AskId, digest: Digest, now: Timestamp) -> Result<Self, Problem> {
         let shows = AskContent { ask, digest, draft: Draft::default(), decided: None };
-        Self::new(chat, Content::Ask(shows), now)
+        Self::new(place, Content::Ask(shows), now)
     }
 
-    pub fn of_run(chat: i64, agent: AgentId, since: u64, now: Timestamp) -> Result<Self, Problem> {
-        Self::new(chat, Content::Run(RunContent { agent, since, cancelled: None }), now)
+    pub fn of_run(place: Place, agent: AgentId, since: u64, now: Timestamp) -> Result<Self, Problem> {
+        Self::new(place, Content::Run(RunContent { agent, since, stopped_by: None }), now)
     }
 
     pub fn of_list(
-        chat: i64,
+        place: Place,
         asks: Vec<AskId>,
         status: Option<String>,
         now: Timestamp,
     ) -> Result<Self, Problem> {
-        Self::new(chat, Content::List(ListContent { asks, status, opened: false }), now)
+        Self::new(place, Content::List(ListContent { asks, status, opened: false }), now)
     }
 
-    pub fn of_offer(chat: i64, offer: OfferContent, now: Timestamp) -> Result<Self, Problem> {
-        Self::new(chat, Content::Offer(offer), now)
+    pub fn of_offer(place: Place, offer: OfferContent, now: Timestamp) -> Result<Self, Problem> {
+        Self::new(place, Content::Offer(offer), now)
+    }
+
+    pub fn place(&self) -> Place {
+        Place { chat: self.chat, topic: self.topic }
     }
 
     pub fn as_ask(&self) -> Option<&AskContent> {
         match &self.shows {
             Content::Ask(shown) => Some(shown),
-            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Run(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_ask_mut(&mut self) -> Option<&mut AskContent> {
         match &mut self.shows {
             Content::Ask(shown) => Some(shown),
-            Content::Run(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Run(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_run(&self) -> Option<&RunContent> {
         match &self.shows {
             Content::Run(shown) => Some(shown),
-            Content::Ask(_) | Content::List(_) | Content::Offer(_) => None,
+            Content::Ask(_) | Content::List(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
     pub fn as_list(&self) -> Option<&ListContent> {
         match &self.shows {
             Content::List(shown) => Some(shown),
-            Content::Ask(_) | Content::Run(_) | Content::Offer(_) => None,
+            Content::Ask(_) | Content::Run(_) | Content::Offer(_) | Content::Choice(_) => None,
         }
     }
 
@@ -227,6 +273,12 @@ impl SentMessage {
         self.message == Some(message) || self.sides.iter().any(|side| side.message == Some(message))
     }
 
+    /// It cannot be shown in its topic any more, and goes on outside of it.
+    pub fn leave_topic(&mut self) {
+        self.topic = None;
+        self.send_again();
+    }
+
     /// It is no longer there, and another takes its place. What no longer fits into it is sent again as well;
     /// nobody is reminded or notified twice.
     pub fn send_again(&mut self) {
@@ -250,7 +302,13 @@ impl SentMessage {
     }
 }
 
-/// What a chat works on.
+impl StartedFrom {
+    pub fn place(&self) -> Place {
+        Place { chat: self.chat, topic: self.topic }
+    }
+}
+
+/// What a chat, or a topic of it, works on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatNote {
     pub project: Option<String>,
@@ -260,10 +318,12 @@ pub struct ChatNote {
     pub kind: Option<String>,
 }
 
-/// The chat that a run was started from: its asks are shown nowhere else on Telegram.
+/// The place that a run was started from: its asks are shown nowhere else on Telegram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartedFrom {
     pub chat: i64,
+    #[serde(default)]
+    pub topic: Option<i64>,
     pub name: String,
     pub at: Timestamp,
 }

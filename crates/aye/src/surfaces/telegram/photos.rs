@@ -3,6 +3,7 @@
 use super::access::Person;
 use super::bot_loop::BotLoop;
 use super::memory::{SentMessage, forget};
+use super::message::{Choice, ChoiceContent};
 use super::runs::Task;
 use super::wire::{Message, PhotoSize};
 use crate::config::DEFAULT_KIND;
@@ -46,46 +47,61 @@ impl BotLoop {
         message: &Message,
         person: &Person,
     ) -> Result<(), Problem> {
-        let (chat, message_id) = (person.chat, message.message_id);
+        let (place, message_id) = (person.place(), message.message_id);
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let replied = replied.and_then(|to| self.memory.numbered(chat, to)).cloned();
+        let replied = replied.and_then(|to| self.memory.numbered(place.chat, to)).cloned();
         if replied.as_ref().is_some_and(|message| message.as_ask().is_some())
-            || self.memory.waiting_for(chat, person.id).is_some()
+            || self.memory.waiting_for(person).is_some()
         {
             self.say(
-                chat,
+                place,
                 Some(message_id),
                 "An answer must be text: photos, voice messages and files cannot be one.",
             );
             return Ok(());
         }
         if message.photo.is_empty() {
-            self.say(chat, Some(message_id), NO_TEXT);
+            self.say(place, Some(message_id), NO_TEXT);
             return Ok(());
         }
-        if replied.is_none() && self.keep_from_runs(chat, message_id).await? {
+        if let Some(age) = self.age_if_old(message.written_at()) {
+            let words = format!("This photo was sent {age} ago. Send it again if you still mean it.");
+            self.say_loud(place, Some(message_id), &words);
+            return Ok(());
+        }
+        if replied.is_none() && self.keep_from_runs(place, message_id).await? {
             return Ok(());
         }
         let agent = match replied.as_ref().and_then(SentMessage::as_run) {
             Some(shown) => Some(shown.agent.clone()),
-            None => self.run_of(chat).await.map(|(agent, _)| agent),
+            None => self.run_of(place).await.map(|(agent, _)| agent),
         };
         if let Some(agent) = &agent
             && self.hub.agent(agent.as_str()).await?.kind != DEFAULT_KIND
         {
-            self.say(chat, Some(message_id), "This agent does not take photos.");
+            self.say(place, Some(message_id), "This agent does not take photos.");
             return Ok(());
         }
-        if let (None, Err(words)) = (&agent, self.chosen_project(&self.note_of(chat))) {
-            self.say(chat, Some(message_id), &words);
-            return Ok(());
+        match self.chosen_project(&self.note_of(place)) {
+            _ if agent.is_some() => {}
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let lead = "In which project? Choose one, then send the photo again.".to_owned();
+                let (what, reply_to) = (Choice::Project, Some(message_id));
+                let shows = ChoiceContent { what, lead, reply_to, waiting: None, decided: None };
+                return self.post_choice(person, shows, vec![]).await;
+            }
+            Err(words) => {
+                self.say_loud(place, Some(message_id), &words);
+                return Ok(());
+            }
         }
         if self.photos.len() + self.waiting_photos.len() >= MOST_AT_ONCE {
-            self.say(chat, Some(message_id), "Too many photos at once. Send this one again in a moment.");
+            self.say(place, Some(message_id), "Too many photos at once. Send this one again in a moment.");
             return Ok(());
         }
         let Some(file) = best(&message.photo) else {
-            self.say(chat, Some(message_id), "This photo is too large: 1 MB at most.");
+            self.say(place, Some(message_id), "This photo is too large: 1 MB at most.");
             return Ok(());
         };
         let caption = message.caption.clone().filter(|words| !words.trim().is_empty());
@@ -122,10 +138,11 @@ impl BotLoop {
     }
 
     pub(super) async fn photo_fetched(&mut self, fetched: Option<Fetched>) {
-        let Some(Fetched { photo, image }) = fetched else { return };
-        let chat = photo.person.chat;
+        let Some(Fetched { mut photo, image }) = fetched else { return };
+        photo.person.chat = self.memory.current_chat(photo.person.chat);
+        let place = photo.person.place();
         // Of an album only the first starts a run; the others follow.
-        if photo.agent.is_none() && self.starting.contains_key(&chat) && image.is_ok() {
+        if photo.agent.is_none() && self.starting.contains_key(&place) && image.is_ok() {
             return self.waiting_photos.push(Fetched { photo, image });
         }
         let memos = vec![forget(PHOTO, photo.update.to_string())];
@@ -133,14 +150,14 @@ impl BotLoop {
         let done = match image {
             Ok(image) => {
                 let (image, message_id) = (Some(image), Some(message_id));
-                let task = Task { update, person, text: caption, image, message_id, memos };
+                let task = Task { update, person, text: caption, image, message_id, written_at: None, memos };
                 match agent {
                     Some(agent) => self.prompt(agent, task).await,
                     None => self.work(task).await,
                 }
             }
             Err(why) => {
-                self.say(chat, Some(message_id), &format!("The photo could not be fetched: {why}."));
+                self.say_loud(place, Some(message_id), &format!("The photo could not be fetched: {why}."));
                 self.save(memos).await
             }
         };

@@ -1,6 +1,5 @@
 //! A run as one message that is edited while it goes: what it does, and in the end what it said and cost.
 
-use super::exact::prose;
 use super::html::{LONGEST, RichText, cut, label, length};
 use crate::protocol::{ConversationEvent, Turn};
 use crate::surfaces::words;
@@ -12,7 +11,6 @@ use std::collections::{BTreeMap, VecDeque};
 const STEPS: usize = 5;
 const STEP: usize = 70;
 const TEXT: usize = 700;
-const RING: usize = 120;
 /// Room for the words around the final text.
 const FRAME: usize = 300;
 
@@ -91,63 +89,71 @@ fn step(tool: &str, input: &Value) -> String {
     label(&format!("{tool} {detail}"), STEP)
 }
 
-/// What is said aloud when a run came to its end; none while it goes on.
-pub fn end_notice(agent: &Agent, name: &str, progress: &Progress) -> Option<(bool, RichText)> {
-    let (failed, words) = match &progress.end {
-        Some(end) => (end.failed, end.words.as_str()),
-        None if agent.state == AgentState::Ended => (true, ""),
+/// How a run ended, as a message of its own: that is what people wait for.
+pub struct RunResult {
+    pub failed: bool,
+    pub page: RichText,
+    /// The whole text, where the message does not hold it.
+    pub file: Option<String>,
+}
+
+/// None while it goes on.
+pub fn result(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str>) -> Option<RunResult> {
+    let died = RunEnd { failed: true, words: String::new(), cost: None, turns: None, duration_ms: None };
+    let end = match &progress.end {
+        Some(end) => end,
+        None if agent.state == AgentState::Ended => &died,
         None => return None,
     };
-    let words = progress.trouble.as_deref().filter(|_| failed).unwrap_or(words);
-    let page = match failed {
-        true => RichText::default().text("⚠️ ").bold(name).text(" failed"),
-        false => RichText::default().text("✅ ").bold(name).text(" finished"),
-    };
-    let first = first_words(words);
-    Some((failed, if first.is_empty() { page } else { page.text(": ").written(&label(&first, RING)) }))
+    let (page, file) = finished(name, progress, end, stopped_by);
+    Some(RunResult { failed: end.failed, page, file })
 }
 
-/// The first line that says something, without its marks.
-fn first_words(words: &str) -> String {
-    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines().find(|line| !line.starts_with(['#', '`'])).or_else(|| lines().next());
-    first.unwrap_or_default().replace("**", "").replace('`', "").trim_start_matches(['#', ' ']).to_owned()
+/// The same where Telegram accepts nothing of its text.
+pub fn bare_result(agent: &Agent, name: &str) -> RichText {
+    let page =
+        RichText::default().bold(name).text(" has ended. Its result cannot be shown here. See it with: ");
+    page.code(&format!("aye attach {}", agent.id))
 }
 
-/// What the message of a run shows, and the final text as a file where it does not fit.
-pub fn progress_page(
-    agent: &Agent,
-    name: &str,
-    progress: &Progress,
-    cancelled: Option<&str>,
-) -> (RichText, Option<String>) {
-    match &progress.end {
-        Some(end) => finished(name, progress, end, cancelled),
-        None => (going(agent, name, progress, cancelled), None),
+/// What the message of a run shows while it goes on.
+pub fn progress_page(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str>) -> RichText {
+    going(agent, name, progress, stopped_by)
+}
+
+/// What it shows once the result has a message of its own.
+pub fn closed_page(name: &str, progress: &Progress) -> RichText {
+    let page = RichText::default().text("☑️ ").bold(name).text(" · the result is below");
+    steps(page, progress)
+}
+
+fn steps(mut page: RichText, progress: &Progress) -> RichText {
+    match progress.count - progress.steps.len() {
+        0 => {}
+        1 => page = page.line().dim("… 1 earlier step"),
+        more => page = page.line().dim(&format!("… {more} earlier steps")),
     }
+    for step in &progress.steps {
+        page = page.line().text("· ").written(step);
+    }
+    page
 }
 
-fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>) -> RichText {
+fn going(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str>) -> RichText {
     // Between a prompt and the first sign of work it counts as idle.
     let state = match agent.state {
         AgentState::Idle => words::agent_state(AgentState::Working),
         state => words::agent_state(state),
     };
     let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
-    let mut page = RichText::default().text(mark).bold(name).text(&format!(" · {state}"));
-    if progress.count > progress.steps.len() {
-        page = page.line().dim(&format!("… {} earlier steps", progress.count - progress.steps.len()));
-    }
-    for step in &progress.steps {
-        page = page.line().text("· ").written(step);
-    }
+    let mut page = steps(RichText::default().text(mark).bold(name).text(&format!(" · {state}")), progress);
     if let Some(said) = progress.said().filter(|said| !said.trim().is_empty()) {
-        page = page.line().line().written(&tail_of(&said));
+        page = page.line().line().rendered(&tail_of(&said));
     }
     if let Some(trouble) = &progress.trouble {
         page = page.line().line().text("⚠️ ").written(&label(trouble, TEXT));
     }
-    match cancelled {
+    match stopped_by {
         Some(who) => page.line().line().dim(&format!("Stopping… ({who})")),
         None => page,
     }
@@ -155,12 +161,12 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
 
 /// The newest of a text that grows.
 fn tail_of(text: &str) -> String {
-    let text = prose(text.trim());
-    let units = length(&text);
+    let text = text.trim();
+    let units = length(text);
     if units <= TEXT {
-        return text;
+        return text.to_owned();
     }
-    let (start, _) = cut(&text, units - TEXT);
+    let (start, _) = cut(text, units - TEXT);
     format!("…{}", &text[start.len()..])
 }
 
@@ -168,10 +174,10 @@ fn finished(
     name: &str,
     progress: &Progress,
     end: &RunEnd,
-    cancelled: Option<&str>,
+    stopped_by: Option<&str>,
 ) -> (RichText, Option<String>) {
-    let head = match (end.failed, cancelled) {
-        (true, Some(who)) => RichText::default().text("⏹ ").bold(name).text(" cancelled by ").text(who),
+    let head = match (end.failed, stopped_by) {
+        (true, Some(who)) => RichText::default().text("⏹ ").bold(name).text(" · stopped by ").text(who),
         (true, None) => RichText::default().text("⚠️ ").bold(name).text(" · failed"),
         (false, _) => RichText::default().text("✅ ").bold(name).text(" · done"),
     };
@@ -185,7 +191,7 @@ fn finished(
         foot = foot.line().dim(&figures);
     }
     let words = end.words.trim();
-    let whole = head.clone().line().line().markdown(words).line().page(&foot);
+    let whole = head.clone().line().line().rendered(words).line().page(&foot);
     if words.is_empty() {
         return (head.page(&foot), None);
     }
@@ -196,12 +202,18 @@ fn finished(
     let page = head
         .line()
         .line()
-        .markdown(start)
+        .rendered(&closed_fence(start))
         .text("…")
         .line()
         .dim("The full text is in the file below.")
         .page(&foot);
     (page.fitting(), Some(visible(words).into_owned()))
+}
+
+/// A text that was cut within a block of code, with an end to that block.
+fn closed_fence(text: &str) -> String {
+    let fences = text.lines().filter(|line| line.starts_with("```")).count();
+    if fences.is_multiple_of(2) { text.to_owned() } else { format!("{}\n```\n", text.trim_end()) }
 }
 
 fn figures(progress: &Progress, end: &RunEnd) -> String {

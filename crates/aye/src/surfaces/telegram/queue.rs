@@ -260,6 +260,15 @@ impl ChatQueue {
         }
     }
 
+    /// Numbers mean other messages from now on.
+    pub fn forget_replies(&mut self) {
+        for queued in &mut self.jobs {
+            if let Job::Words(words) = &mut queued.job {
+                words.reply_to = None;
+            }
+        }
+    }
+
     pub fn is_busy(&self) -> bool {
         !self.under_way.is_empty()
     }

@@ -1,7 +1,8 @@
 //! The bot as `config.toml` wants it: started, stopped and restarted when `[telegram]` or its token changes.
 
-use super::api::{ApiError, Bot};
+use super::api::Bot;
 use super::bot_loop::BotLoop;
+use super::check::{Trouble, check};
 use super::settings::Settings;
 use super::{lease, poll};
 use crate::config::{Config, WatchedFiles};
@@ -26,30 +27,9 @@ impl Telegram {
     }
 
     /// Whose bot it is, in words, or what is wrong with it and what to do.
-    pub async fn check(&self) -> Result<String, (String, &'static str)> {
+    pub async fn check(&self) -> Result<String, Trouble> {
         let Some(settings) = &self.settings else { return Ok("off: config.toml has no [telegram]".into()) };
-        let wrong = |error: &ApiError| {
-            let advice = match error {
-                ApiError::Unknown => "get the token from @BotFather and write it to token_file",
-                _ => "check the connection to api_url; what people answer waits there",
-            };
-            (error.to_string(), advice)
-        };
-        let bot = Bot::new(settings).map_err(|error| (error.to_string(), "fix api_url"))?;
-        let me = bot.get_me().await.map_err(|error| wrong(&error))?;
-        if bot.webhook().await.is_ok_and(|url| url.is_some()) {
-            let advice = "remove it with deleteWebhook, or give this hub a bot of its own";
-            return Err((format!("a webhook takes the updates of @{}", me.username), advice));
-        }
-        let several = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
-        let (users, chats) = (settings.users.len(), settings.chats.len());
-        Ok(format!(
-            "@{} ({}), for {} in {}",
-            me.username,
-            me.first_name,
-            several(users, "person").replace("persons", "people"),
-            several(chats, "chat")
-        ))
+        check(settings).await
     }
 
     pub async fn run(mut self, hub: Hub, stop: CancellationToken) {

@@ -32,6 +32,8 @@ const SHUT: [&str; 13] = [
     "channel_private",
     "deactivated",
 ];
+/// What it says of a topic that takes no messages any more.
+const NO_TOPIC: [&str; 4] = ["topic_closed", "topic_deleted", "topic_id_invalid", "message thread not found"];
 /// What it says of a text or of buttons that it cannot use: too long, empty, or marked up wrongly.
 const MALFORMED: [&str; 12] = [
     "can't parse",
@@ -55,6 +57,8 @@ pub enum Refusal {
     Moved(i64),
     /// The chat does not accept messages from the bot: all of it waits.
     Shut,
+    /// The topic is closed or deleted; the chat itself may take messages.
+    Topic,
     /// A button's address is not accepted as a link.
     Link,
     /// The message is not there any more, or cannot be changed.
@@ -71,6 +75,7 @@ impl Refusal {
         let says = |known: &[&str]| known.iter().any(|known| words.contains(known));
         match moved_to {
             Some(new) => Self::Moved(new),
+            None if says(&NO_TOPIC) => Self::Topic,
             None if code == 403 || says(&SHUT) => Self::Shut,
             None if says(&NO_LINK) => Self::Link,
             None if says(&GONE) => Self::Gone,
@@ -119,10 +124,7 @@ impl BotLoop {
                 // Should the edit be made late, over one that overtook it, the message is edited once more.
                 _ => self.change(id, |message| message.shown.clear()).await,
             },
-            CallPurpose::Side {
-                what: SideKind::Reminder | SideKind::Prompt { .. } | SideKind::EndNotice,
-                ..
-            } => {
+            CallPurpose::Side { what: SideKind::Reminder | SideKind::Prompt { .. }, .. } => {
                 // A second one of these would ring twice, or ask twice.
                 self.gave_up(purpose).await
             }
@@ -146,7 +148,7 @@ impl BotLoop {
             // Its asks are announced again; should it be there after all, its buttons do nothing.
             Content::List(_) => self.remove_list(&message.id).await,
             // It holds a person's text, and is sent again rather than lost.
-            Content::Offer(_) => Ok(()),
+            Content::Offer(_) | Content::Choice(_) => Ok(()),
         }
     }
 
@@ -158,10 +160,13 @@ impl BotLoop {
         refusal: Refusal,
         words: &str,
     ) -> Result<Option<Instant>, Problem> {
+        let refusal = match refusal {
+            Refusal::Topic if !self.may_leave_topic(purpose).await? => Refusal::Other,
+            refusal => refusal,
+        };
         match (refusal, purpose) {
-            (Refusal::Moved(new), _) => {
-                tracing::error!(chat, new, "the group has a new number: put it into chats in config.toml");
-            }
+            // A move that Telegram should never tell of: of a person, or to one.
+            (Refusal::Moved(new), _) => tracing::error!(chat, new, "a chat moved that is no group"),
             (Refusal::Shut, _) => tracing::warn!(
                 chat,
                 words,
@@ -176,15 +181,25 @@ impl BotLoop {
             }
             (_, CallPurpose::Words) => {}
             (_, CallPurpose::Unside { id, message }) => self.drop_side(id, *message).await?,
+            (Refusal::Topic, CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }) => {
+                tracing::warn!(
+                    chat,
+                    words,
+                    "a topic takes no messages; what belongs there is shown outside of it"
+                );
+                self.change(id, SentMessage::leave_topic).await?;
+            }
             (Refusal::Gone, CallPurpose::Show { id, .. }) => self.is_gone(id).await?,
             (
                 Refusal::Malformed | Refusal::Link,
-                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+                CallPurpose::Show { id, .. }
+                | CallPurpose::Side { id, what: SideKind::Part { .. } | SideKind::Result },
             ) => self.use_less_markup(chat, id, words),
             (Refusal::Malformed | Refusal::Link, CallPurpose::Side { .. }) => self.gave_up(purpose).await?,
             (
                 Refusal::Other | Refusal::Gone,
-                CallPurpose::Show { id, .. } | CallPurpose::Side { id, what: SideKind::Part { .. } },
+                CallPurpose::Show { id, .. }
+                | CallPurpose::Side { id, what: SideKind::Part { .. } | SideKind::Result },
             ) => {
                 tracing::warn!(chat, words, "Telegram refused a message; it is tried again later");
                 return Ok(Some(self.put_off(id)));
@@ -201,6 +216,18 @@ impl BotLoop {
         Ok(None)
     }
 
+    /// Whether people still need what cannot be shown in its topic. How a request ended can wait until it is open again.
+    async fn may_leave_topic(&self, purpose: &CallPurpose) -> Result<bool, Problem> {
+        let (CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }) = purpose else { return Ok(true) };
+        let Some(message) = self.memory.messages.get(id).filter(|message| message.topic.is_some()) else {
+            return Ok(false);
+        };
+        match message.as_ask() {
+            Some(shown) => Ok(self.find_ask(&shown.ask).await?.is_some_and(|ask| ask.state.is_open())),
+            None => Ok(true),
+        }
+    }
+
     /// When a refused message is tried again: later each time.
     fn put_off(&mut self, id: &str) -> Instant {
         let tries = self.refusals.entry(id.to_owned()).or_default();
@@ -213,7 +240,7 @@ impl BotLoop {
     async fn is_gone(&mut self, id: &str) -> Result<(), Problem> {
         match self.memory.messages.get(id).map(|message| &message.shows) {
             Some(Content::List(_)) => self.remove_list(id).await,
-            Some(Content::Offer(_)) => {
+            Some(Content::Offer(_) | Content::Choice(_)) => {
                 let memos = self.memory.remove(id);
                 self.save(memos).await
             }

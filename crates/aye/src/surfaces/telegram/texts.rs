@@ -1,6 +1,6 @@
 //! What people write: for an ask, for a run, or to start one.
 
-use super::access::{Person, admit};
+use super::access::{Person, Place, admit};
 use super::bot_loop::BotLoop;
 use super::commands::Parsed;
 use super::ended::too_late;
@@ -27,6 +27,9 @@ const STILL_POSSIBLE: &str =
 
 impl BotLoop {
     pub(super) async fn message(&mut self, update: i64, message: Message) -> Result<(), Problem> {
+        if let Some(new) = message.migrate_to_chat_id {
+            return self.group_moved(message.chat.id, new).await;
+        }
         let from = message.from.as_ref();
         let Some(person) = admit(&self.settings, from, message.sender_chat.as_ref(), &message.chat) else {
             let user = from.map(|user| user.id);
@@ -37,8 +40,9 @@ impl BotLoop {
             );
             return Ok(());
         };
+        let person = Person { topic: message.topic(), ..person };
         self.reopen_chat(person.chat);
-        let (chat, message_id) = (person.chat, message.message_id);
+        let (place, message_id) = (person.place(), message.message_id);
         let addressed = self.is_addressed(&message, &person);
         let Some(text) = message.text.as_deref().filter(|text| !text.trim().is_empty()) else {
             return match message.has_media() && addressed {
@@ -49,7 +53,7 @@ impl BotLoop {
         if message.forward_origin.is_some() {
             if addressed {
                 self.say(
-                    chat,
+                    place,
                     Some(message_id),
                     "Forwarded messages are ignored. If you mean it, send the text yourself.",
                 );
@@ -57,8 +61,8 @@ impl BotLoop {
             return Ok(());
         }
         let replied = message.reply_to_message.as_ref().map(|replied| replied.message_id);
-        let (text, until) = (text.to_owned(), self.hub.clock().now());
-        let said = IncomingText { update, person, text, message_id, replied, addressed, until };
+        let (text, written_at, until) = (text.to_owned(), message.written_at(), self.hub.clock().now());
+        let said = IncomingText { update, person, text, message_id, replied, addressed, written_at, until };
         match self.whole(said).await? {
             Some(said) => self.take_text(said).await,
             None => Ok(()),
@@ -78,7 +82,7 @@ impl BotLoop {
         let words = message.text.as_deref().or(message.caption.as_deref()).unwrap_or_default();
         replied.is_some_and(|replied| to_me(replied))
             || self.names_me(words).is_some()
-            || self.memory.waiting_for(person.chat, person.id).is_some()
+            || self.memory.waiting_for(person).is_some()
     }
 
     /// Where a text names the bot.
@@ -95,13 +99,14 @@ impl BotLoop {
 
     /// A whole text, on its way to where it belongs.
     pub(super) async fn take_text(&mut self, said: IncomingText) -> Result<(), Problem> {
-        let (chat, message_id) = (said.person.chat, Some(said.message_id));
+        let (place, message_id) = (said.person.place(), Some(said.message_id));
+        let chat = place.chat;
         match super::commands::parse(&said.text, &self.me.username) {
             Parsed::Ours(slash, rest) => return self.command(&said, slash, rest).await,
             Parsed::Others => return Ok(()),
             Parsed::Unknown(_) if chat < 0 => return Ok(()),
             Parsed::Unknown(command) => {
-                self.say(chat, message_id, &format!("Unknown command: {command}. Send /help for the list."));
+                self.say(place, message_id, &format!("Unknown command: {command}. Send /help for the list."));
                 return Ok(());
             }
             Parsed::Text => {}
@@ -116,38 +121,38 @@ impl BotLoop {
                     return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
                 }
                 Content::Run(shown) => {
-                    let task = Task::new(said.update, &said.person, &said.text, message_id);
-                    return self.prompt(shown.agent.clone(), task).await;
+                    let task = Task::of(&said, said.text.clone());
+                    return self.prompt_unless_old(shown.agent.clone(), task).await;
                 }
-                Content::List(_) | Content::Offer(_) => {
-                    self.say(chat, message_id, "Please use the buttons of that message.");
+                Content::List(_) | Content::Offer(_) | Content::Choice(_) => {
+                    self.say(place, message_id, "Please use the buttons of that message.");
                     return Ok(());
                 }
             }
         }
-        let waiting = self.memory.waiting_for(chat, said.person.id).cloned();
+        let waiting = self.memory.waiting_for(&said.person).cloned();
         if let Some(message) = waiting
             && self.is_still_meant(&message).await?
         {
             return self.text_for(said.update, message, &said.text, &said.person, message_id).await;
         }
-        if !said.addressed || self.keep_from_runs(chat, said.message_id).await? {
+        if !said.addressed || self.keep_from_runs(place, said.message_id).await? {
             return Ok(());
         }
         let text = self.without_my_name(&said.text);
         if self.offer_as_answer(said.update, &said.person, &text, said.message_id).await? {
             return Ok(());
         }
-        if self.starting.contains_key(&chat) {
+        if self.starting.contains_key(&place) {
             return self.hold_text(said).await;
         }
-        self.work(Task::new(said.update, &said.person, &text, message_id)).await
+        self.work(Task::of(&said, text)).await
     }
 
     /// While a question for a secret is shown in a chat, what somebody writes there may be the secret. It must not become a
     /// prompt, nor be kept: says so, and gives true.
-    pub(super) async fn keep_from_runs(&mut self, chat: i64, message_id: i64) -> Result<bool, Problem> {
-        let messages = self.memory.messages.values().filter(|message| message.chat == chat);
+    pub(super) async fn keep_from_runs(&mut self, place: Place, message_id: i64) -> Result<bool, Problem> {
+        let messages = self.memory.messages.values().filter(|message| message.chat == place.chat);
         let shown = messages.flat_map(|message| {
             let asked = message.as_ask().filter(|_| message.is_current()).map(|shown| &shown.ask);
             asked.into_iter().chain(message.announced())
@@ -155,7 +160,7 @@ impl BotLoop {
         for id in shown.cloned().collect::<BTreeSet<_>>() {
             let Some(ask) = self.find_ask(&id).await? else { continue };
             if ask.state.is_open() && ask.body.why_not_on(Surface::Telegram).is_some() {
-                self.say(chat, Some(message_id), &format!("{SECRET_OPEN} {NOT_USED} {STILL_POSSIBLE}"));
+                self.say(place, Some(message_id), &format!("{SECRET_OPEN} {NOT_USED} {STILL_POSSIBLE}"));
                 return Ok(true);
             }
         }
@@ -195,26 +200,26 @@ impl BotLoop {
         let stopped = Draft { typing: None, ..shown.draft.clone() };
         if !ask.state.is_open() {
             self.say(
-                person.chat,
+                person.place(),
                 message_id,
                 &format!("{} Your text was not used.", sentence(&too_late(&ask))),
             );
             return self.go_on(update, message, stopped, person).await;
         }
         if let Some(why) = ask.body.why_not_on(Surface::Telegram) {
-            self.say(person.chat, message_id, &format!("{} {NOT_USED}", sentence(why)));
+            self.say(person.place(), message_id, &format!("{} {NOT_USED}", sentence(why)));
             return Ok(());
         }
         match typed(&ask.body, &ask.extras.can, shown.draft, person.as_who(), text) {
             FormStep::Stale(why) => {
-                self.say(person.chat, message_id, why);
+                self.say(person.place(), message_id, why);
                 Ok(())
             }
             FormStep::Draft(draft) => self.go_on(update, message, draft, person).await,
             FormStep::Answer(answer) => {
                 if let Err(words) = self.answer(update, shown.digest, &ask, answer, person).await? {
                     self.say(
-                        person.chat,
+                        person.place(),
                         message_id,
                         &format!("{} Your text was not used.", sentence(&words)),
                     );
@@ -229,7 +234,8 @@ impl BotLoop {
             admit(&self.settings, message.from.as_ref(), message.sender_chat.as_ref(), &message.chat);
         if let Some(person) = person.filter(|person| self.is_addressed(message, person)) {
             let words = "Edits do not change what was already sent. Send a new message instead.";
-            self.say(person.chat, Some(message.message_id), words);
+            let place = Place { topic: message.topic(), ..person.place() };
+            self.say(place, Some(message.message_id), words);
         }
     }
 }

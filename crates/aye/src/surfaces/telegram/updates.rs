@@ -11,7 +11,7 @@ use super::memory::{Content, SentMessage, SideKind};
 use super::message::{AskContent, RunContent};
 use super::queue::Job;
 use super::render::{approves, open};
-use super::wire::{CallbackQuery, ReceivedUpdate, Update};
+use super::wire::{CallbackQuery, Chat, ReceivedUpdate, Update};
 use crate::hub::{AnswerCall, Command, Problem};
 use crate::protocol::PlanApproval;
 use crate::surfaces::form::{Draft, FormStep, NO_LONGER};
@@ -24,9 +24,11 @@ const NOTICE: usize = 190;
 /// Attempts to answer a press.
 const TRIES: usize = 3;
 
+const OUT_OF_DATE: &str = "This message is out of date. Use the newer one.";
+
 /// The reply to a press.
 pub struct Notice {
-    words: String,
+    pub words: String,
     /// Shown in a dialog that must be dismissed.
     alert: bool,
 }
@@ -107,7 +109,8 @@ impl BotLoop {
 
     async fn pressed(&mut self, update: i64, query: &CallbackQuery) -> Result<Notice, Problem> {
         let Some(place) = &query.message else { return Ok(Notice::alert(NO_LONGER)) };
-        let Some(person) = admit(&self.settings, Some(&query.from), None, &place.chat) else {
+        let here = Chat { id: self.memory.current_chat(place.chat.id), ..place.chat.clone() };
+        let Some(person) = admit(&self.settings, Some(&query.from), None, &here) else {
             tracing::warn!(
                 user = query.from.id,
                 chat = place.chat.id,
@@ -116,6 +119,9 @@ impl BotLoop {
             return Ok(Notice::alert("You are not allowed to answer here."));
         };
         self.reopen_chat(person.chat);
+        if here.id != place.chat.id {
+            return Ok(Notice::alert(OUT_OF_DATE));
+        }
         let token = query.data.as_deref().unwrap_or_default();
         let Some(message) = self.memory.with_token(token).cloned() else {
             return Ok(Notice::alert(NO_LONGER));
@@ -124,13 +130,15 @@ impl BotLoop {
             return Ok(notice);
         }
         let Some(action) = message.tokens.get(token).cloned() else { return Ok(Notice::alert(NO_LONGER)) };
+        let person = Person { topic: message.topic, ..person };
         // A press proves that an unconfirmed message arrived.
         let message = SentMessage { message: Some(place.message_id), ..message };
         match message.shows.clone() {
             Content::Ask(shown) => self.press_ask(update, message, shown, &action, &person).await,
-            Content::Run(shown) => self.press_run(update, message, shown, &person).await,
+            Content::Run(shown) => self.stop_run(update, message, shown, &person).await,
             Content::List(_) => self.press_list(update, message, action).await,
             Content::Offer(_) => self.press_offer(update, message, action, &person).await,
+            Content::Choice(_) => self.press_choice(update, message, action, &person).await,
         }
     }
 
@@ -214,7 +222,7 @@ impl BotLoop {
 
     /// A person's next text can be for one message only: the last that asked for it.
     fn others_waiting(&mut self, id: &str, person: &Person) -> Vec<SentMessage> {
-        let others = self.memory.all_waiting_for(person.chat, person.id).filter(|other| other.id != id);
+        let others = self.memory.all_waiting_for(person).filter(|other| other.id != id);
         let mut others: Vec<_> = others.cloned().collect();
         for shown in others.iter_mut().filter_map(SentMessage::as_ask_mut) {
             shown.draft.typing = None;
@@ -285,7 +293,8 @@ impl BotLoop {
         }
     }
 
-    async fn press_run(
+    /// Stops what a run is doing, for the button and for `/stop`.
+    pub(super) async fn stop_run(
         &mut self,
         update: i64,
         mut message: SentMessage,
@@ -293,13 +302,13 @@ impl BotLoop {
         person: &Person,
     ) -> Result<Notice, Problem> {
         if message.settled {
-            return Ok(Notice::alert("This run has already ended."));
+            return Ok(Notice::alert("It has already finished."));
         }
-        if let Some(who) = &shown.cancelled {
+        if let Some(who) = &shown.stopped_by {
             return Ok(Notice::alert(format!("{who} is already stopping it.")));
         }
         let (agent, id, chat) = (shown.agent.clone(), message.id.clone(), message.chat);
-        message.shows = Content::Run(RunContent { cancelled: Some(person.name.to_string()), ..shown });
+        message.shows = Content::Run(RunContent { stopped_by: Some(person.name.to_string()), ..shown });
         let mut memos = vec![self.memory.put(message)];
         memos.extend(self.memory.put_handled(update));
         let queued =
@@ -332,5 +341,5 @@ fn elsewhere(message: &SentMessage, person: &Person, pressed: i64) -> Option<Not
         return Some(Notice::alert("This button belongs to another chat."));
     }
     let other = message.message.is_some_and(|message| message != pressed);
-    other.then(|| Notice::alert("This message is out of date. Use the newer one."))
+    other.then(|| Notice::alert(OUT_OF_DATE))
 }

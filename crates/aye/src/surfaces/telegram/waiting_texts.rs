@@ -1,7 +1,7 @@
 //! Texts that wait. Telegram's apps cut a text of more than 4,096 characters into several messages, and what was written
 //! as one arrives as one. What comes while a run is being started goes to that run.
 
-use super::access::Person;
+use super::access::{Person, Place};
 use super::asks::after;
 use super::bot_loop::BotLoop;
 use super::html::{LONGEST, length};
@@ -28,6 +28,9 @@ pub struct IncomingText {
     pub replied: Option<i64>,
     /// It is meant for the bot, in any chat.
     pub addressed: bool,
+    /// When it was written, if Telegram said so.
+    #[serde(default)]
+    pub written_at: Option<Timestamp>,
     /// How long its next part is waited for.
     pub until: Timestamp,
 }
@@ -35,10 +38,10 @@ pub struct IncomingText {
 impl BotLoop {
     /// The text if it is whole. One that may go on is kept, on disk, until its next part comes or does not.
     pub(super) async fn whole(&mut self, said: IncomingText) -> Result<Option<IncomingText>, Problem> {
-        let (chat, user) = (said.person.chat, said.person.id);
+        let (place, user) = (said.person.place(), said.person.id);
         let goes_on = length(&said.text) >= MAY_GO_ON;
         let now = self.hub.clock().now();
-        let held = self.memory.held.get(&(chat, user)).filter(|held| now < held.until).cloned();
+        let held = self.memory.held.get(&(place, user)).filter(|held| now < held.until).cloned();
         if held.is_none() && !goes_on {
             return Ok(Some(said));
         }
@@ -55,13 +58,13 @@ impl BotLoop {
         if goes_on && said.text.len() < LONGEST_TEXT {
             return Ok(None);
         }
-        self.take_held(chat, user).await?;
+        self.take_held(place, user).await?;
         Ok(None)
     }
 
     /// Keeps a text for the run that is being started; several become one prompt.
     pub(super) async fn hold_text(&mut self, said: IncomingText) -> Result<(), Problem> {
-        let key = (said.person.chat, said.person.id);
+        let key = (said.person.place(), said.person.id);
         let (held, until) = (self.memory.held.get(&key).cloned(), self.hub.clock().now());
         if held.as_ref().is_some_and(|held| held.text.len() >= LONGEST_TEXT) {
             self.say(
@@ -82,8 +85,7 @@ impl BotLoop {
 
     /// When the next text that waits is to be taken.
     pub(super) fn next_held_text(&self) -> Option<Timestamp> {
-        let starting = |chat: &i64| self.starting.contains_key(chat);
-        let held = self.memory.held.iter().filter(|((chat, _), _)| !starting(chat));
+        let held = self.memory.held.iter().filter(|((place, _), _)| !self.starting.contains_key(place));
         held.map(|(_, said)| said.until).min()
     }
 
@@ -91,23 +93,23 @@ impl BotLoop {
     pub(super) async fn take_held_texts(&mut self) -> Result<(), Problem> {
         let now = self.hub.clock().now();
         let due = self.memory.held.iter().filter(|(_, said)| said.until <= now);
-        for (chat, user) in due.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.take_held(chat, user).await?;
+        for (place, user) in due.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.take_held(place, user).await?;
         }
         Ok(())
     }
 
-    async fn take_held(&mut self, chat: i64, user: i64) -> Result<(), Problem> {
-        if self.starting.contains_key(&chat) {
+    async fn take_held(&mut self, place: Place, user: i64) -> Result<(), Problem> {
+        if self.starting.contains_key(&place) {
             return Ok(());
         }
-        let Some(said) = self.memory.held.get(&(chat, user)).cloned() else { return Ok(()) };
+        let Some(said) = self.memory.held.get(&(place, user)).cloned() else { return Ok(()) };
         if !self.memory.is_handled(said.update) {
             let update = said.update;
             self.take_text(said).await?;
             self.note_done(update).await?;
         }
-        let memo = self.memory.drop_held(chat, user);
+        let memo = self.memory.drop_held(place, user);
         self.save(vec![memo]).await
     }
 }

@@ -1,5 +1,6 @@
 //! What the Bot API sends us, as far as we read it. Unknown fields and kinds of updates are ignored.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -14,6 +15,12 @@ pub struct Update {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
     pub message_id: i64,
+    #[serde(default)]
+    date: i64,
+    #[serde(default)]
+    message_thread_id: Option<i64>,
+    #[serde(default)]
+    is_topic_message: bool,
     pub from: Option<User>,
     /// Set when a chat speaks in a person's place: a channel, or an administrator who stays anonymous.
     pub sender_chat: Option<Chat>,
@@ -25,6 +32,8 @@ pub struct Message {
     #[serde(default)]
     pub photo: Vec<PhotoSize>,
     pub reply_to_message: Option<Box<Replied>>,
+    /// Set in the last message of a group that became a supergroup: its new id.
+    pub migrate_to_chat_id: Option<i64>,
     pub forward_origin: Option<Value>,
     /// Everything else: voices, files, and what happened to the chat itself.
     #[serde(flatten)]
@@ -55,6 +64,16 @@ const MEDIA: [&str; 12] = [
 ];
 
 impl Message {
+    /// When it was written, as far as Telegram says so.
+    pub fn written_at(&self) -> Option<Timestamp> {
+        Timestamp::from_second(self.date).ok().filter(|_| self.date > 0)
+    }
+
+    /// The topic that it was written in. Outside of forums a thread is only a chain of replies.
+    pub fn topic(&self) -> Option<i64> {
+        self.message_thread_id.filter(|_| self.is_topic_message)
+    }
+
     /// Something was sent that cannot be read here. Pins, joins and the like are nobody's words.
     pub fn has_media(&self) -> bool {
         !self.photo.is_empty() || MEDIA.iter().any(|kind| self.other.contains_key(*kind))

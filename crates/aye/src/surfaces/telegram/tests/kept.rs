@@ -16,7 +16,7 @@ fn messages_of_earlier_versions_keep_their_buttons_and_what_was_filled_in() {
     let shown = ask.as_ask().unwrap();
     assert_eq!((shown.draft.at, shown.decided.as_deref()), (1, Some("Approved by Ann")));
     assert_eq!((run.as_run().unwrap().since, run.settled, run.lost), (7, true, true));
-    assert_eq!((&run.tokens["t"], run.is_shown_by(9)), (&Action::Cancel, true));
+    assert_eq!((&run.tokens["t"], run.is_shown_by(9)), (&Action::Stop, true));
     assert!(matches!(&list.shows, Content::List(shown) if shown.asks.len() == 1 && !shown.opened));
     assert!(matches!(&list.tokens["t"], Action::Show { .. }));
 }
