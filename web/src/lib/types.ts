@@ -154,6 +154,8 @@ export interface Agent {
   session: string | null;
   tmux?: string;
   state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
+  /** Its mode, by how much it asks for, as far as the agent tells. */
+  asks: 'everything' | 'some' | 'nothing' | 'unknown';
   cost: number | null;
   open_asks: number;
   outline: { until: string; ask: string; digest: string } | null;

@@ -5,7 +5,7 @@ use super::html::{LONGEST, RichText, cut, label, length};
 use crate::protocol::{ConversationEvent, Turn};
 use crate::surfaces::words;
 use aye_core::visible::visible;
-use aye_core::{Agent, AgentState};
+use aye_core::{Agent, AgentState, AsksFor};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -135,6 +135,7 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
     };
     let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
     let mut page = RichText::default().text(mark).bold(name).text(&format!(" · {state}"));
+    page = with_mode(page, agent);
     if progress.count > progress.steps.len() {
         page = page.line().dim(&format!("… {} earlier steps", progress.count - progress.steps.len()));
     }
@@ -150,6 +151,15 @@ fn going(agent: &Agent, name: &str, progress: &Progress, cancelled: Option<&str>
     match cancelled {
         Some(who) => page.line().line().dim(&format!("Stopping… ({who})")),
         None => page,
+    }
+}
+
+/// Adds a note on a mode that asks for less than people may think.
+pub fn with_mode(page: RichText, agent: &Agent) -> RichText {
+    match (agent.asks, words::asks(agent.asks)) {
+        (AsksFor::Nothing, Some(words)) => page.text(&format!(" · ⚠️ {words}")),
+        (_, Some(words)) => page.text(&format!(" · {words}")),
+        (_, None) => page,
     }
 }
 

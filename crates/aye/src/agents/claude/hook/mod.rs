@@ -9,6 +9,7 @@ mod process;
 mod settle;
 mod watch;
 
+use super::mode::asks_in;
 use super::tmux::pane::Pane;
 use crate::agents::title;
 use crate::client::{AgentClient, CallError, Client, Try};
@@ -172,6 +173,7 @@ fn profile(session: &Session, process: Option<&Process>, news: Registration) -> 
         host: Some(host().into()),
         cwd: Some(session.cwd.clone().into()),
         session: Some(session.id.clone().into()),
+        asks: session.mode.as_deref().map(asks_in),
         pid: process.map(|process| process.pid),
         supervisor: process::supervisor(),
         ..news

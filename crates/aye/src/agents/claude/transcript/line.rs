@@ -14,6 +14,8 @@ pub struct TranscriptLine {
     pub timestamp: Option<String>,
     /// Said by or to a sub-agent.
     pub sidechain: bool,
+    /// The permission mode from here on.
+    pub mode: Option<String>,
     pub said: Said,
 }
 
@@ -80,6 +82,8 @@ struct WrittenLine<'a> {
     #[serde(borrow)]
     is_meta: Option<&'a RawValue>,
     #[serde(borrow)]
+    permission_mode: Option<&'a RawValue>,
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
@@ -134,6 +138,7 @@ pub fn decode(bytes: &[u8]) -> Option<TranscriptLine> {
         cwd: text(written.cwd),
         timestamp: text(written.timestamp),
         sidechain: flag(written.is_sidechain),
+        mode: text(written.permission_mode),
         said,
     })
 }
