@@ -1,9 +1,11 @@
 //! Permission modes: a run asks whatever the person's own settings say, and everybody sees a session that asks for nothing.
+//! Folders of other users, whose settings an agent would obey.
 
 use super::{Story, bash, ended, said};
 use crate::support::{Hub, Reply, aye, claude, eventually};
 use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -149,5 +151,37 @@ fn a_run_from_afar_asks_although_the_settings_say_to_bypass() {
     assert_eq!(afar.hub.answer(&ask, json!({"decision": "deny"})).status, 200);
     afar.model.told("toolu_one");
     assert!(!afar.path("work/one").exists());
+    afar.stop(&started);
+}
+
+/// Settings of a folder whose hook makes this file when a session starts there.
+fn hook_that_makes(file: &Path) -> Value {
+    let hook = json!({"type": "command", "command": format!("touch {}", file.display())});
+    json!({"hooks": {"SessionStart": [{"hooks": [hook]}]}})
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn hooks_in_a_folder_of_another_user_run_only_where_the_folder_is_listed() {
+    if !rustix::process::getuid().is_root() {
+        return println!("not root, so nobody else can be played here");
+    }
+    let afar = Afar::new(Model::scripted(vec![]), "");
+    let (work, made) = (afar.path("work").canonicalize().unwrap(), afar.path("made"));
+    write(&work.join(".claude"), "settings.json", &hook_that_makes(&made));
+    for path in [&work, &work.join(".claude"), &work.join(".claude/settings.json")] {
+        chown(path, Some(65534), Some(65534)).unwrap();
+    }
+    let refused = afar.start(json!({"cwd": work, "prompt": "do it"}));
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("cwd")), "{}", refused.body);
+    assert!(refused.body["error"].as_str().unwrap().contains("another user (id 65534)"), "{}", refused.body);
+    assert_eq!(afar.hub.get("/api/agents?all=true", &afar.hub.operator()).body["agents"], json!([]));
+    assert!(!made.exists());
+    let file = afar.hub.home.join("config.toml");
+    let listed = format!("{}[projects]\ntheirs = {work:?}\n", std::fs::read_to_string(&file).unwrap());
+    std::fs::write(&file, listed).unwrap();
+    let started = afar.start(json!({"cwd": "theirs", "prompt": "do it"}));
+    assert_eq!(started.status, 201, "{}", started.body);
+    eventually("the hook", || made.exists().then_some(()));
     afar.stop(&started);
 }
