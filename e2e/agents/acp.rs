@@ -97,7 +97,7 @@ impl Scene {
         std::fs::write(self.work.path().join("script.json"), script).unwrap();
         let mut command = aye(&self.hub.home);
         command.args(["run", "--agent", kind]).args(arguments).arg("do it").current_dir(self.work.path());
-        for program in ["AYE_GEMINI", "AYE_QWEN", "AYE_KIMI"] {
+        for program in ["AYE_GEMINI", "AYE_QWEN", "AYE_KIMI", "AYE_COPILOT"] {
             command.env(program, rpc_agent());
         }
         command.stdin(Stdio::null());
@@ -445,6 +445,76 @@ fn a_mode_that_the_agent_does_not_have_ends_the_run_with_those_that_it_has() {
     assert!(!scene.heard().iter().any(|message| message["method"] == "session/prompt"));
 }
 
+/// The session of an agent that says it is in one mode, and what it tells before it takes another.
+fn in_modes(current: &str, before_reply: Value, after: &[Value]) -> Vec<Value> {
+    let modes = json!({"currentModeId": current, "availableModes": [{"id": "default"}, {"id": "yolo"}]});
+    let opening = [
+        replied("initialize", json!({"protocolVersion": 1})),
+        replied("session/new", json!({"sessionId": "s", "modes": modes})),
+        json!({"await": "session/set_mode", "say": before_reply["line"].to_string() + "\n"}),
+        line(json!({"id": 3, "result": {}})),
+    ];
+    [&opening, after].concat()
+}
+
+fn mode_is(mode: &str) -> Value {
+    update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}))
+}
+
+#[test]
+fn a_mode_is_set_also_where_the_agent_says_it_is_in_it() {
+    for current in ["default", "yolo"] {
+        let scene = Scene::new();
+        let turn = [
+            json!({"await": "session/prompt"}),
+            mode_is("yolo"),
+            line(json!({"id": 4, "result": {"stopReason": "end_turn"}})),
+        ];
+        let said = words(scene.script("kimi", &[], &in_modes(current, mode_is("default"), &turn)));
+        assert!(said.contains("asks for nothing"), "{said}");
+        let heard = scene.heard();
+        let set = heard.iter().position(|message| message["method"] == "session/set_mode").unwrap();
+        assert_eq!(heard[set]["params"]["modeId"], "default");
+        assert_eq!(heard[set + 1]["method"], "session/prompt");
+        // What it changed to in its turn is known.
+        let agents = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
+        assert_eq!(agents["agents"][0]["asks"], "nothing", "{agents}");
+    }
+}
+
+#[test]
+fn an_agent_that_stays_in_a_mode_that_asks_for_less_gets_no_prompt() {
+    let scene = Scene::new();
+    let output =
+        scene.script("kimi", &[], &in_modes("default", mode_is("yolo"), &[])).wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let said = printed(&output) + &complained(&output);
+    assert!(said.contains("set to the mode default, but is in one that asks for less"), "{said}");
+    assert!(!scene.heard().iter().any(|message| message["method"] == "session/prompt"));
+}
+
+#[test]
+fn an_agent_that_allows_everything_is_set_to_ask() {
+    let scene = Scene::new();
+    let modes =
+        json!({"currentModeId": "x#agent", "availableModes": [{"id": "x#agent"}, {"id": "x#autopilot"}]});
+    let option = |value: &str| json!([{"id": "allow_all", "currentValue": value}]);
+    let steps = [
+        replied("initialize", json!({"protocolVersion": 1})),
+        replied("session/new", json!({"sessionId": "s", "modes": modes, "configOptions": option("on")})),
+        replied("session/set_config_option", json!({"configOptions": option("off")})),
+        replied("session/set_mode", json!({})),
+        json!({"await": "session/prompt"}),
+        line(json!({"id": 5, "result": {"stopReason": "end_turn"}})),
+    ];
+    words(scene.script("copilot", &[], &steps));
+    let heard = scene.heard();
+    let set = heard.iter().find(|message| message["method"] == "session/set_config_option").unwrap();
+    assert_eq!(set["params"], json!({"sessionId": "s", "configId": "allow_all", "value": "off"}));
+    let agents = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
+    assert_eq!(agents["agents"][0]["asks"], "everything", "{agents}");
+}
+
 /// The modes that the agent has, as the run says when it ends.
 fn modes_in(output: &Output) -> Vec<String> {
     let said = printed(output) + &complained(output);
@@ -462,7 +532,7 @@ fn the_modes_that_are_offered_for_an_agent_are_those_that_it_has() {
         // What Copilot does unless a mode is named is its mode `agent`.
         let own =
             modes_in(&output).into_iter().map(|mode| if mode == "agent" { "default".into() } else { mode });
-        let offered = KnownAgent::of(agent.kind).unwrap().modes.iter().map(|(mode, _)| (*mode).to_owned());
+        let offered = KnownAgent::of(agent.kind).unwrap().modes.iter().map(|mode| mode.name.to_owned());
         assert_eq!(own.collect::<BTreeSet<_>>(), offered.collect(), "{}", agent.name);
     }
 }

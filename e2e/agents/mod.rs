@@ -5,6 +5,7 @@ mod acp;
 mod broken;
 mod broken_server;
 mod codex;
+mod modes;
 mod opencode;
 mod stage;
 mod stories;

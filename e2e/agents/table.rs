@@ -85,7 +85,7 @@ fn the_table_of_ways_is_that_of_doctor() {
 fn the_modes_over_acp_are_those_that_are_offered() {
     let over_acp = KNOWN_AGENTS.iter().filter(|known| known.protocol == ProtocolName::Acp);
     let modes = over_acp.map(|known| {
-        let modes: Vec<_> = known.modes.iter().map(|(mode, _)| format!("`{mode}`")).collect();
+        let modes: Vec<_> = known.modes.iter().map(|mode| format!("`{}`", mode.name)).collect();
         modes.join(", ")
     });
     documented("| modes |", &format!("| modes | {} |", modes.collect::<Vec<_>>().join(" | ")));

@@ -117,22 +117,28 @@ fn an_agent_tells_of_itself_and_keeps_what_it_does_not_mention() {
     let room = Room::new();
     let told = json!({
         "kind": "claude", "reach": "driven", "host": "here", "cwd": "/src", "title": "Fix it",
-        "session": "s-1", "pid": std::process::id(), "state": "idle", "cost": 0.1,
+        "session": "s-1", "pid": std::process::id(), "state": "idle", "cost": 0.1, "asks": "some",
     });
     let agent = room.hub.register(&room.bot, "bot", told);
     let expected = json!({
         "id": "bot", "kind": "claude", "reach": "driven", "host": "here", "cwd": "/src", "title": "Fix it",
-        "session": "s-1", "state": "idle", "cost": 0.1, "open_asks": 0, "outline": null, "created_at": agent["created_at"],
+        "session": "s-1", "state": "idle", "asks": "some", "cost": 0.1, "open_asks": 0, "outline": null, "created_at": agent["created_at"],
     });
     assert_eq!(agent, expected);
     let later = room.hub.register(&room.bot, "bot", json!({"cost": 0.30000000000000004, "state": "working"}));
     assert_eq!(later, with(&expected, json!({"cost": 0.30000000000000004, "state": "working"})));
+    let silent = room.hub.register(&room.bot, "bot", json!({"asks": "nothing"}));
+    assert_eq!(silent, with(&later, json!({"asks": "nothing"})));
+    let listed = String::from_utf8(room.hub.aye(&["agents"]).stdout).unwrap();
+    assert!(listed.contains("asks for nothing"), "{listed}");
+    let later = room.hub.register(&room.bot, "bot", json!({"asks": "some"}));
     assert_eq!(room.hub.get("/api/agents/s-1", &room.hub.operator()).body, later);
     for (told, field) in [
         (json!({"state": "lost"}), "state"),
         (json!({"reach": "magic"}), "reach"),
         (json!({"kind": ""}), "kind"),
         (json!({"pid": -1}), "pid"),
+        (json!({"asks": "little"}), "asks"),
         (json!({"cost": "1"}), "cost"),
         (json!({"colour": "red"}), "colour"),
     ] {

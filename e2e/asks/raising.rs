@@ -43,7 +43,7 @@ fn an_agent_never_seen_is_registered_as_a_script() {
     let agent = room.hub.get("/api/agents/bot", &room.hub.operator()).body;
     let expected = json!({
         "id": "bot", "kind": "script", "reach": "script", "host": "", "cwd": "", "title": "", "session": null,
-        "state": "waiting", "cost": null, "open_asks": 1, "outline": null, "created_at": agent["created_at"],
+        "state": "waiting", "asks": "unknown", "cost": null, "open_asks": 1, "outline": null, "created_at": agent["created_at"],
     });
     assert_eq!(agent, expected);
 }

@@ -2,6 +2,7 @@
 //! model was told in the end, which is the only proof.
 
 mod kills;
+mod modes;
 mod permissions;
 mod plans;
 mod questions;

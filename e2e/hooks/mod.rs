@@ -3,6 +3,7 @@
 mod alone;
 mod followed;
 mod installed;
+mod modes;
 mod races;
 mod stage;
 mod sub_agents;

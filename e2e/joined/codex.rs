@@ -39,8 +39,17 @@ fn start(stage: &Stage) {
 
 /// The same, with this hub.
 fn start_with(stage: &Stage, hub: &Path) {
-    let arguments = ["-c", "features.default_mode_request_user_input=true", "do it"];
-    stage.start(&arguments, |command, work| {
+    start_in(stage, &[], hub);
+}
+
+/// The same, with these options of Codex.
+fn start_asking(stage: &Stage, options: &[&str]) {
+    start_in(stage, options, &stage.hub.home);
+}
+
+fn start_in(stage: &Stage, options: &[&str], hub: &Path) {
+    let arguments = ["-c", "features.default_mode_request_user_input=true"];
+    stage.start(&[&arguments, options, &["do it"]].concat(), |command, work| {
         let file = work.join(".codex/config.toml");
         let mut config = std::fs::File::options().append(true).open(file).unwrap();
         write!(config, "[projects.{:?}]\ntrust_level = \"trusted\"\n", work.to_str().unwrap()).unwrap();
@@ -243,4 +252,17 @@ fn what_cannot_be_joined_is_refused_with_a_sentence() {
         let refused = command.args(["codex", argument]).output().unwrap();
         assert!(String::from_utf8_lossy(&refused.stderr).contains(why), "{refused:?}");
     }
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_terminal_in_which_codex_asks_for_nothing_is_shown_as_that() {
+    let stage = stage(vec![(CODEX.runs)("call_1", "touch one")]);
+    start_asking(&stage, &["-a", "never", "-s", "danger-full-access"]);
+    eventually("the agent's mode", || {
+        let list = stage.hub.get("/api/agents", &stage.hub.operator()).body;
+        list["agents"].get(0).filter(|agent| agent["asks"] == "nothing").map(drop)
+    });
+    stage.model.told("call_1");
+    assert!(stage.has("one") && stage.hub.open_asks().is_empty());
 }

@@ -32,10 +32,14 @@ fn start(stage: &Stage) {
 }
 
 fn start_with(stage: &Stage, arguments: &[&str]) {
+    start_permitting(stage, arguments, json!({"bash": "ask", "edit": "ask"}));
+}
+
+fn start_permitting(stage: &Stage, arguments: &[&str], permission: Value) {
     stage.start(&[&["--prompt", "do it"], arguments].concat(), |command, work| {
         let file = work.join(".config/opencode/opencode.json");
         let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        config["permission"] = json!({"bash": "ask", "edit": "ask"});
+        config["permission"] = permission;
         std::fs::write(file, config.to_string()).unwrap();
         command.env("OPENCODE_EXPERIMENTAL_PLAN_MODE", "1").env("OPENCODE_CLIENT", "cli");
     });
@@ -256,4 +260,19 @@ fn another_user_who_takes_opencodes_port_first_is_sent_nothing() {
     let ended = eventually("the other user to have had three connections", || squatter.try_wait().unwrap());
     assert!(ended.success());
     assert_eq!(String::from_utf8_lossy(&read()), "listening\naccepted\naccepted\naccepted\ndone\n");
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
+fn a_terminal_in_which_opencode_asks_for_nothing_is_shown_as_that() {
+    for (permission, expected) in
+        [(json!({"*": "allow"}), "nothing"), (json!({"bash": "ask", "edit": "ask"}), "everything")]
+    {
+        let stage = stage(vec![]);
+        start_permitting(&stage, &[], permission);
+        eventually(&format!("its agent to ask for {expected}"), || {
+            let list = stage.hub.get("/api/agents", &stage.hub.operator()).body;
+            list["agents"].get(0).filter(|agent| agent["asks"] == expected).map(drop)
+        });
+    }
 }

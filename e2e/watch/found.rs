@@ -3,6 +3,7 @@
 use super::stage::Stage;
 use super::{asks, picked, question, which_database};
 use crate::support::{Hub, aye, eventually, printed};
+use aye_testkit::model::text;
 use serde_json::json;
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -180,4 +181,24 @@ impl Drop for Ended {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_watched_session_that_asks_for_nothing_is_shown_as_that() {
+    let mut stage = Stage::new(vec![vec![text("First done.")], vec![text("Second done.")]]);
+    stage.start_session(&["--permission-mode", "bypassPermissions"]);
+    stage.sees("First done.");
+    stage.start_watch(&[]);
+    let asks = |expected: &str| {
+        eventually(&format!("the agent's mode to ask for {expected}"), || {
+            stage.agents().first().is_some_and(|agent| agent["asks"] == expected).then_some(())
+        });
+    };
+    asks("nothing");
+    stage.press(&["BTab"]);
+    stage.sees("auto mode on");
+    stage.press(&["g", "o", "Enter"]);
+    stage.sees("Second done.");
+    asks("some");
 }

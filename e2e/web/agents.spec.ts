@@ -24,6 +24,24 @@ test('the list shows who works, who waits and who has ended', async ({ hub, page
   await expect(page.getByRole('heading', { name: 'Fix the build' })).toBeVisible();
 });
 
+test('an agent whose mode asks for nothing is shown as that, as the mode changes', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'hooked', title: 'Notes', asks: 'everything' });
+  await hub.open(page, '#/agents');
+  const row = page.getByRole('list', { name: 'Agents' }).getByRole('listitem');
+  await expect(row).toContainText('Notes');
+  await expect(row).not.toContainText('Asks for nothing');
+  await bot.register({ asks: 'nothing' });
+  await expect(row).toContainText('Asks for nothing');
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole('link', { name: /Notes/ }).click();
+  const header = page.locator('.view > header');
+  await expect(header).toContainText('Asks for nothing');
+  await bot.register({ asks: 'some' });
+  await expect(header).toContainText('Does some things unasked');
+  await bot.register({ asks: 'everything' });
+  await expect(header).not.toContainText('unasked');
+});
+
 test('a conversation streams in, with tool calls that open, and asks in their place', async ({ hub, page }) => {
   const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', title: 'Notes' });
   await bot.say({ type: 'prompt', text: 'add a test' });

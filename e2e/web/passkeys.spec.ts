@@ -179,3 +179,25 @@ test.describe('a run that asks for less', () => {
     expect(await mine.signs()).toBeGreaterThan(0);
   });
 });
+
+test.describe('a run outside of the projects', () => {
+  test.use({ config: '[policy]\nproof = "passkey"\n[agents.claude]\ncommand = "/no/such/agent"\n[projects]\nroot = "/"\n' });
+  test('takes the passkey, and one in a project does not', async ({ hub, page }) => {
+    const mine = await addFirst(hub, page);
+    await go(page, '#/start');
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('go');
+    await page.getByRole('combobox', { name: 'Folder' }).fill('root');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await expect(page.getByRole('alert')).toContainText('/no/such/agent');
+    const signed = await mine.signs();
+    await page.getByRole('combobox', { name: 'Folder' }).fill(hub.home);
+    await mine.verify(false);
+    await page.getByRole('button', { name: 'Start' }).click();
+    await expect(page.getByRole('alert')).toContainText('No passkey was used');
+    await mine.verify(true);
+    await page.getByRole('button', { name: 'Start' }).click();
+    // Signed for, it is launched; that there is no such agent is another matter.
+    await expect(page.getByRole('alert')).toContainText('/no/such/agent');
+    expect(await mine.signs()).toBeGreaterThan(signed);
+  });
+});

@@ -7,13 +7,14 @@ mod protocol;
 mod stamp;
 mod telegram;
 
-pub use known::{AsksFor, KNOWN_AGENTS, KnownAgent, Mode, Way};
+pub use known::{KNOWN_AGENTS, KnownAgent, Mode, Way, asks_in};
 pub use protocol::ProtocolName;
 pub use stamp::{Stamp, WatchedFiles};
 pub use telegram::{Span, TelegramSection};
 
 use crate::processes::find_program;
 use crate::url::HubUrl;
+use aye_core::AsksFor;
 use aye_core::digest::sha256_hex;
 use aye_policy::{Policy, PolicyFile};
 use rustix::fs::OFlags;
@@ -21,6 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::File as OpenFile;
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -140,6 +142,17 @@ pub enum AsksBy {
 /// The kind of agent that a run is of unless it says otherwise.
 pub const DEFAULT_KIND: &str = "claude";
 
+/// The mode of a run for which nothing else was said. Every agent has it, under this name or one of its own.
+pub const DEFAULT_MODE: &str = "default";
+
+/// True if these arguments set the mode of Claude Code, whatever else is said.
+pub fn names_mode<'a>(mut arguments: impl Iterator<Item = &'a OsStr>) -> bool {
+    arguments.any(|argument| {
+        let argument = argument.to_string_lossy();
+        argument.starts_with("--permission-mode") || argument == "--dangerously-skip-permissions"
+    })
+}
+
 impl AgentProfile {
     /// The program to start. Only a kind that needs no entry in config.toml has it named by the environment.
     pub fn program(&self, kind: &str) -> PathBuf {
@@ -164,15 +177,14 @@ impl AgentProfile {
     /// The modes in which anybody who may start a run can start one from another surface.
     pub fn modes(&self, kind: &str) -> Vec<&'static str> {
         let modes = self.all_modes(kind).iter();
-        modes
-            .filter(|(_, asks)| self.allow_bypass || *asks != AsksFor::Bypass)
-            .map(|(mode, _)| *mode)
-            .collect()
+        modes.filter(|mode| self.allow_bypass || !mode.needs_consent).map(|mode| mode.name).collect()
     }
 
-    /// Whether an agent asks for everything in this mode; in one that is not known it may not.
+    /// Whether an agent asks for everything in this mode; in one that is not known it may not, nor where its own
+    /// arguments name another.
     pub fn asks_for_everything(&self, kind: &str, mode: Option<&str>) -> bool {
-        mode.is_none_or(|mode| self.all_modes(kind).contains(&(mode, AsksFor::Everything)))
+        let asks = asks_in(self.all_modes(kind), mode.unwrap_or(DEFAULT_MODE));
+        asks == AsksFor::Everything && !names_mode(self.args.iter().map(OsStr::new))
     }
 }
 

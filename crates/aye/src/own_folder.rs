@@ -24,6 +24,8 @@ pub enum NotOurs {
     Open(String, u32),
     #[error("other users can change what lies in {0} (its mode is {1:o})")]
     Above(String, u32),
+    #[error("other users can write to {0} (its mode is {1:o})")]
+    Writable(String, u32),
     #[error("{0} cannot be looked at: {1}")]
     Unreadable(String, io::Error),
 }
@@ -59,20 +61,49 @@ pub fn check(folder: &Path, links: Links) -> Result<(), NotOurs> {
     if found.mode() & 0o077 != 0 {
         return Err(NotOurs::Open(name(&folder), found.mode() & 0o7777));
     }
-    for above in folder.ancestors().skip(1) {
+    check_above(&folder)
+}
+
+/// Refuses what nobody but us and the system should have written, if others could have. The name must lead through no
+/// link.
+pub fn check_written_by_us(path: &Path) -> Result<(), NotOurs> {
+    let found = look_at(path)?;
+    owned_by_us_or_the_system(path, &found)?;
+    if others_can_write(&found) {
+        return Err(NotOurs::Writable(name(path), found.mode() & 0o7777));
+    }
+    check_above(path)
+}
+
+/// Refuses a folder, a file or a link that is not our own.
+pub fn check_owner(path: &Path) -> Result<(), NotOurs> {
+    let found = look_at(path)?;
+    match found.uid() == our_id() {
+        true => Ok(()),
+        false => Err(NotOurs::Owner(name(path), found.uid())),
+    }
+}
+
+/// Refuses a path in whose place others could put something else.
+fn check_above(path: &Path) -> Result<(), NotOurs> {
+    for above in path.ancestors().skip(1) {
         let found = look_at(above)?;
         owned_by_us_or_the_system(above, &found)?;
-        // Many systems give each person a group of their own, and let it write.
-        let group = match found.gid() == rustix::process::getegid().as_raw() {
-            true => 0,
-            false => WRITABLE_BY_GROUP,
-        };
         // In a sticky folder everybody may make things, and nobody replace those of others.
-        if found.mode() & (WRITABLE_BY_ALL | group) != 0 && found.mode() & STICKY == 0 {
+        if others_can_write(&found) && found.mode() & STICKY == 0 {
             return Err(NotOurs::Above(name(above), found.mode() & 0o7777));
         }
     }
     Ok(())
+}
+
+fn others_can_write(found: &Metadata) -> bool {
+    // Many systems give each person a group of their own, and let it write.
+    let group = match found.gid() == rustix::process::getegid().as_raw() {
+        true => 0,
+        false => WRITABLE_BY_GROUP,
+    };
+    found.mode() & (WRITABLE_BY_ALL | group) != 0
 }
 
 fn owned_by_us_or_the_system(path: &Path, found: &Metadata) -> Result<(), NotOurs> {

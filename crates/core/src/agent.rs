@@ -68,6 +68,33 @@ impl fmt::Display for AgentState {
     }
 }
 
+/// The share of what an agent does that its mode asks for. Its own rules, which allow single things, do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AsksFor {
+    /// For everything, or it does without.
+    Everything,
+    /// It does some of it unasked.
+    Some,
+    /// It does all of it unasked.
+    Nothing,
+    #[default]
+    Unknown,
+}
+
+impl AsksFor {
+    /// True if more is done unasked than somebody who expects `other` would think.
+    pub fn is_less_than(self, other: Self) -> bool {
+        let rank = |asks| match asks {
+            AsksFor::Everything => Some(2),
+            AsksFor::Some => Some(1),
+            AsksFor::Nothing => Some(0),
+            AsksFor::Unknown => None,
+        };
+        rank(self).zip(rank(other)).is_some_and(|(found, expected)| found < expected)
+    }
+}
+
 /// One running agent session, as everybody sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
@@ -84,6 +111,9 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tmux: Option<String>,
     pub state: AgentState,
+    /// Its mode, by how much it asks for, as far as the agent tells.
+    #[serde(default)]
+    pub asks: AsksFor,
     /// Cost of the session so far in US dollars, if the agent reports it.
     pub cost: Option<f64>,
     pub open_asks: u32,

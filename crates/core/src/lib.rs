@@ -25,7 +25,7 @@ pub mod trail;
 pub mod visible;
 pub mod who;
 
-pub use agent::{Agent, AgentState, Reach, ReportedState};
+pub use agent::{Agent, AgentState, AsksFor, Reach, ReportedState};
 pub use answer::{Answer, Choice, Decision, PlanVerdict, Reply, Verdict};
 pub use ask::{Ask, AskHead, AskStatus, AskView};
 pub use body::{

@@ -163,6 +163,8 @@ export interface Agent {
   /** Its process, while it runs. */
   pid?: number;
   state: 'working' | 'waiting' | 'idle' | 'ended' | 'lost';
+  /** Its mode, by how much it asks for, as far as the agent tells. */
+  asks: 'everything' | 'some' | 'nothing' | 'unknown';
   cost: number | null;
   open_asks: number;
   outline: { until: string; ask: string; digest: string } | null;

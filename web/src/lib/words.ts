@@ -154,6 +154,14 @@ export const STATE: Record<Agent['state'], string> = {
   lost: 'Not responding',
 };
 
+/** Words for a mode that asks for less than people expect. */
+export const ASKS: Record<Agent['asks'], { label: string; about: string } | null> = {
+  everything: null,
+  unknown: null,
+  some: { label: 'Does some things unasked', about: 'Its mode asks only for some of what it does.' },
+  nothing: { label: 'Asks for nothing', about: 'Its mode lets it do everything without asking you.' },
+};
+
 const REACH: Record<Agent['reach'], string> = {
   driven: 'run by aye',
   hooked: 'in its own terminal',

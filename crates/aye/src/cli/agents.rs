@@ -6,7 +6,7 @@ use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use crate::surfaces::terminal::{age, in_a_line, shorten, summary};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
-use aye_core::{Agent, AgentState, AskView, Reach};
+use aye_core::{Agent, AgentState, AskView, AsksFor, Reach};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -83,13 +83,15 @@ fn table(rows: &[Row], now: Timestamp) -> String {
 
 /// The agent on one line, where it runs on a second, and what it waits for on a third.
 fn entry(row: &Row, now: Timestamp) -> String {
-    let Agent { id, state, kind, reach, host, cwd, title, tmux, open_asks, .. } = row.agent;
+    let Agent { id, state, asks, kind, reach, host, cwd, title, tmux, open_asks, .. } = row.agent;
     let style = match state {
         AgentState::Waiting | AgentState::Lost => BAD,
         AgentState::Working | AgentState::Idle | AgentState::Ended => DIM,
     };
     let title = shorten(&in_a_line(title), 60);
-    let mut out = format!("{}  {}  {title}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
+    let mode_style = if *asks == AsksFor::Nothing { BAD } else { DIM };
+    let mode = words::asks(*asks).map(|words| format!("{}  ", paint(mode_style, words))).unwrap_or_default();
+    let mut out = format!("{}  {}  {mode}{title}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
     let reach = match reach {
         Reach::Script => words::reach(*reach).to_owned(),
         _ => format!("{}, {}", one_line(kind), words::reach(*reach)),

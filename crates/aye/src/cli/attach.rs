@@ -7,10 +7,10 @@ use crate::home::Home;
 use crate::protocol::{EventsQuery, Frame, Resolution, Snapshot, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::in_a_line;
-use crate::surfaces::terminal::style::{DIM, NAME, paint};
+use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use crate::surfaces::words;
 use aye_core::visible::one_line;
-use aye_core::{Agent, AgentState, AskId, AskState, AskView, Reach, Role};
+use aye_core::{Agent, AgentState, AskId, AskState, AskView, AsksFor, Reach, Role};
 use clap::Args;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -86,6 +86,10 @@ fn heading(agent: &Agent, may_answer: bool) -> String {
     let state = words::agent_state(agent.state);
     let mut text = format!("{}  {title}\n", paint(NAME, &agent.id));
     text += &paint(DIM, format_args!("{}, in {cwd} on {host}, {state}", words::reach(agent.reach)));
+    if let Some(words) = words::asks(agent.asks) {
+        let style = if agent.asks == AsksFor::Nothing { BAD } else { DIM };
+        text += &format!("\n{}", paint(style, format_args!("Its mode {words}.")));
+    }
     let hint = match (agent.state, agent.reach, may_answer) {
         (AgentState::Ended, _, _) => "",
         (_, Reach::Driven, true) => "Ctrl-D leaves it running.",
@@ -121,6 +125,8 @@ struct Conversation {
     seq: u64,
     /// The text that was told last, how many of its characters were, and whether that is all of it.
     text: (String, u64, bool),
+    /// Its mode when that was told last.
+    asks: AsksFor,
     /// Its requests that are shown as open.
     open: HashSet<AskId>,
     ended: bool,
@@ -128,9 +134,9 @@ struct Conversation {
 
 impl Conversation {
     fn of(client: Client, agent: &Agent, events: mpsc::Sender<RunEvent>) -> Self {
-        let (follower, ended) = (client.follow(), agent.state == AgentState::Ended);
+        let (follower, ended, asks) = (client.follow(), agent.state == AgentState::Ended, agent.asks);
         let (agent, text) = (agent.id.to_string(), (String::new(), 0, true));
-        Self { follower, client, agent, events, seq: 0, text, open: HashSet::new(), ended }
+        Self { follower, client, agent, events, seq: 0, text, asks, open: HashSet::new(), ended }
     }
 
     async fn follow(mut self) -> anyhow::Result<Left> {
@@ -163,7 +169,7 @@ impl Conversation {
             Frame::Ask { ask, .. } if ask.agent.as_str() == self.agent => self.ask(ask).await,
             Frame::Agent { agent, .. } if agent.id.as_str() == self.agent => {
                 self.ended = agent.state == AgentState::Ended;
-                self.tell(RunEvent::Works(is_working(agent.state))).await;
+                self.told_of(&agent).await;
             }
             Frame::Event { .. }
             | Frame::Piece { .. }
@@ -173,6 +179,19 @@ impl Conversation {
             | Frame::Other => {}
         }
         Ok(())
+    }
+
+    async fn told_of(&mut self, agent: &Agent) {
+        self.tell(RunEvent::Works(is_working(agent.state))).await;
+        let before = std::mem::replace(&mut self.asks, agent.asks);
+        if before == agent.asks {
+            return;
+        }
+        match (words::asks(before), words::asks(agent.asks)) {
+            (_, Some(now)) => self.tell(RunEvent::Hint(format!("Its mode changed: it {now}."))).await,
+            (Some(_), None) => self.tell(RunEvent::Hint("Its mode changed: it asks again.".into())).await,
+            (None, None) => {}
+        }
     }
 
     /// All that was said before the snapshot, then what is open in it.
@@ -190,7 +209,7 @@ impl Conversation {
             }
         }
         if let Some(agent) = snapshot.agents.iter().find(|agent| agent.id.as_str() == self.agent) {
-            self.tell(RunEvent::Works(is_working(agent.state))).await;
+            self.told_of(agent).await;
         }
         let open: Vec<AskView> =
             snapshot.asks.into_iter().filter(|ask| ask.agent.as_str() == self.agent).collect();

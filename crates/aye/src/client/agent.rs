@@ -58,7 +58,22 @@ impl AgentClient {
     }
 
     pub async fn register(&self, what: &Registration, how: Try) -> Result<(), CallError> {
-        self.client.call(&calls::REGISTER, self.agent.as_str(), &(), what, how).await.map(drop)
+        let call = async |what: &Registration| {
+            self.client.call(&calls::REGISTER, self.agent.as_str(), &(), what, how).await.map(drop)
+        };
+        match call(what).await {
+            // A hub of an earlier version does not know modes.
+            Err(error)
+                if what.asks.is_some()
+                    && matches!(
+                        error.status(),
+                        Some(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
+                    ) =>
+            {
+                call(&Registration { asks: None, ..what.clone() }).await
+            }
+            registered => registered,
+        }
     }
 
     /// Raises an ask, through restarts of the hub: the same key returns the same ask.

@@ -1,6 +1,7 @@
 //! The agents that people have: how each is started and how it can be reached. Whoever lists agents lists these.
 
 use super::ProtocolName;
+use aye_core::AsksFor;
 
 /// A kind of agent that needs no entry in config.toml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +22,32 @@ pub struct KnownAgent {
     pub ways: &'static [Way],
 }
 
-/// A permission mode, and how much an agent asks for in it.
-pub type Mode = (&'static str, AsksFor);
-
+/// A permission mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsksFor {
-    /// For everything, or it does without.
-    Everything,
-    /// It does some of it unasked.
-    Less,
-    /// For less than the person may think, so the owner of the machine must agree first.
-    Bypass,
+pub struct Mode {
+    pub name: &'static str,
+    pub asks: AsksFor,
+    /// It does more unasked than a person may think, so the owner of the machine must agree first.
+    pub needs_consent: bool,
+}
+
+impl Mode {
+    const fn asking(name: &'static str) -> Self {
+        Self { name, asks: AsksFor::Everything, needs_consent: false }
+    }
+
+    const fn asking_less(name: &'static str) -> Self {
+        Self { name, asks: AsksFor::Some, needs_consent: false }
+    }
+
+    /// The agent itself, or another model, decides what to ask for.
+    const fn judging(name: &'static str) -> Self {
+        Self { name, asks: AsksFor::Some, needs_consent: true }
+    }
+
+    const fn silent(name: &'static str) -> Self {
+        Self { name, asks: AsksFor::Nothing, needs_consent: true }
+    }
 }
 
 /// A way to an agent's requests.
@@ -65,10 +81,24 @@ impl Way {
 }
 
 /// What every agent does unless a mode is named.
-const DEFAULT: Mode = ("default", AsksFor::Everything);
-const PLAN: Mode = ("plan", AsksFor::Everything);
-const AUTO: Mode = ("auto", AsksFor::Bypass);
-const YOLO: Mode = ("yolo", AsksFor::Bypass);
+const DEFAULT: Mode = Mode::asking("default");
+const PLAN: Mode = Mode::asking("plan");
+const AUTO: Mode = Mode::judging("auto");
+const YOLO: Mode = Mode::silent("yolo");
+
+const CLAUDE_CODE_MODES: &[Mode] = &[
+    DEFAULT,
+    PLAN,
+    Mode::asking_less("acceptEdits"),
+    Mode::asking("dontAsk"),
+    AUTO,
+    Mode::silent("bypassPermissions"),
+];
+const CODEX_MODES: &[Mode] =
+    &[DEFAULT, Mode::asking_less("on-request"), Mode::silent("never"), Mode::silent("full-access")];
+const OPENCODE_MODES: &[Mode] =
+    &[DEFAULT, PLAN, Mode::asking_less("acceptEdits"), Mode::silent("full-access")];
+const ACP_MODES: &[Mode] = &[DEFAULT];
 
 pub const KNOWN_AGENTS: [KnownAgent; 7] = [
     KnownAgent {
@@ -107,7 +137,7 @@ pub const KNOWN_AGENTS: [KnownAgent; 7] = [
         protocol: ProtocolName::Acp,
         variable: "AYE_GEMINI",
         arguments: &["--acp"],
-        modes: &[DEFAULT, PLAN, ("autoEdit", AsksFor::Less), YOLO],
+        modes: &[DEFAULT, PLAN, Mode::asking_less("autoEdit"), YOLO],
         tested: "0.61.0",
         ways: &[Way::Acp, Way::Mcp],
     },
@@ -117,7 +147,7 @@ pub const KNOWN_AGENTS: [KnownAgent; 7] = [
         protocol: ProtocolName::Acp,
         variable: "AYE_QWEN",
         arguments: &["--acp", "--approval-mode", "default"],
-        modes: &[DEFAULT, PLAN, ("auto-edit", AsksFor::Less), AUTO, YOLO],
+        modes: &[DEFAULT, PLAN, Mode::asking_less("auto-edit"), AUTO, YOLO],
         tested: "0.24.4",
         ways: &[Way::Acp, Way::Mcp],
     },
@@ -137,7 +167,7 @@ pub const KNOWN_AGENTS: [KnownAgent; 7] = [
         protocol: ProtocolName::Acp,
         variable: "AYE_COPILOT",
         arguments: &["--acp"],
-        modes: &[DEFAULT, PLAN, ("autopilot", AsksFor::Bypass)],
+        modes: &[DEFAULT, PLAN, Mode::silent("autopilot")],
         tested: "1.0.102",
         ways: &[Way::Acp, Way::Mcp],
     },
@@ -153,30 +183,26 @@ impl KnownAgent {
     }
 }
 
+/// Of a mode that is not known nobody can tell.
+pub fn asks_in(modes: &[Mode], name: &str) -> AsksFor {
+    modes.iter().find(|mode| mode.name == name).map_or(AsksFor::Unknown, |mode| mode.asks)
+}
+
 impl ProtocolName {
     /// The permission modes of an agent of which nothing but its protocol is known. Those that speak ACP name theirs
     /// themselves.
     pub const fn modes(self) -> &'static [Mode] {
         match self {
-            Self::ClaudeCode => &[
-                DEFAULT,
-                PLAN,
-                ("acceptEdits", AsksFor::Less),
-                ("dontAsk", AsksFor::Everything),
-                AUTO,
-                ("bypassPermissions", AsksFor::Bypass),
-            ],
-            Self::Codex => &[
-                DEFAULT,
-                ("on-request", AsksFor::Less),
-                ("never", AsksFor::Bypass),
-                ("full-access", AsksFor::Bypass),
-            ],
-            Self::OpenCode => {
-                &[DEFAULT, PLAN, ("acceptEdits", AsksFor::Less), ("full-access", AsksFor::Bypass)]
-            }
-            Self::Acp => &[DEFAULT],
+            Self::ClaudeCode => CLAUDE_CODE_MODES,
+            Self::Codex => CODEX_MODES,
+            Self::OpenCode => OPENCODE_MODES,
+            Self::Acp => ACP_MODES,
         }
+    }
+
+    /// Returns how much an agent asks for in a mode of this name.
+    pub fn asks_in(self, mode: &str) -> AsksFor {
+        asks_in(self.modes(), mode)
     }
 }
 

@@ -266,6 +266,7 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
             tmux: told.tmux.map(String::from).or(known.profile.tmux),
             process,
             cost: told.cost.or(known.profile.cost),
+            asks: told.asks.unwrap_or(known.profile.asks),
         },
         report: told.state.filter(|_| !is_over).unwrap_or(known.report),
         lost: false,

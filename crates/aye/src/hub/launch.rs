@@ -2,6 +2,8 @@
 //! which goes on in a session of its own and outlives the hub.
 
 use super::passkeys::SignedAct;
+use super::problem::on_another_thread;
+use super::run_folder::RunFolder;
 use super::{Command as AgentCommand, Hub, Problem};
 use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent};
 use crate::protocol::{NewRun, Project, Projects, StartableAgent};
@@ -9,9 +11,8 @@ use crate::store::Tx;
 use crate::webauthn::Purpose;
 use aye_core::{Agent, Invalid, Proof};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -47,13 +48,15 @@ impl Hub {
         let config = self.config()?;
         let kind = run.agent.as_deref().unwrap_or(DEFAULT_KIND);
         let profile = profile(&config, kind)?;
-        let cwd = folder(run.cwd.as_str(), &config.projects)?;
-        let arguments = arguments(&run, kind, &profile, &cwd)?;
+        let (named, projects) = (run.cwd.clone(), config.projects.clone());
+        let look = move || RunFolder::find(named.as_str(), &projects);
+        let folder = on_another_thread("the folder could not be looked at", look).await??;
+        let arguments = arguments(&run, kind, &profile, &folder.path)?;
         let mut named = profile.env.clone();
         named.extend(KnownAgent::of(kind).map(|known| known.variable.to_owned()));
         let mut environment = environment(&named, std::env::vars_os());
         environment.extend(self.inner.policy.file().parent().map(|home| ("AYE_HOME".into(), home.into())));
-        let run = self.prove_run(run, &profile, &who).await?;
+        let run = self.prove_run(run, &profile, &folder, &who).await?;
         let id = launch(arguments, environment, &input(&run)).await.map_err(Problem::NotStarted)?;
         let agent = self.agent(&id).await?;
         let mut detail = json!({ "cwd": agent.cwd, "mode": run.mode, "prompt": run.prompt });
@@ -72,12 +75,19 @@ impl Hub {
         Ok(agent)
     }
 
-    /// An agent that asks for less does without rules that want a passkey, so starting it that way takes one.
-    async fn prove_run(&self, run: NewRun, profile: &AgentProfile, who: &str) -> Result<NewRun, Problem> {
+    /// An agent that asks for less does without rules that want a passkey, and one in a folder that nobody listed runs
+    /// what is configured there. Starting either takes a passkey.
+    async fn prove_run(
+        &self,
+        run: NewRun,
+        profile: &AgentProfile,
+        folder: &RunFolder,
+        who: &str,
+    ) -> Result<NewRun, Problem> {
         let policy = self.policy();
         let kind = run.agent.as_deref().unwrap_or(DEFAULT_KIND);
-        let asks_for_less = !profile.asks_for_everything(kind, run.mode.as_deref());
-        if !asks_for_less || !policy.asks_for_proof() {
+        let is_plain = folder.is_listed && profile.asks_for_everything(kind, run.mode.as_deref());
+        if is_plain || !policy.asks_for_proof() {
             return Ok(NewRun { assertion: None, ..run });
         }
         let now = self.inner.clock.now();
@@ -99,16 +109,6 @@ impl Hub {
 
 fn profile(config: &Config, kind: &str) -> Result<AgentProfile, Problem> {
     Ok(config.agent(kind).map_err(|error| Invalid::new("agent", error.to_string()))?)
-}
-
-fn folder(named: &str, projects: &BTreeMap<String, PathBuf>) -> Result<PathBuf, Problem> {
-    let folder = projects.get(named).cloned().unwrap_or_else(|| PathBuf::from(named));
-    match folder.is_absolute() && folder.is_dir() {
-        true => Ok(folder),
-        false => {
-            Err(Invalid::new("cwd", "must be a folder on this machine, or the name of a project").into())
-        }
-    }
 }
 
 fn arguments(run: &NewRun, kind: &str, profile: &AgentProfile, cwd: &Path) -> Result<Vec<OsString>, Problem> {
@@ -229,16 +229,6 @@ mod tests {
             json!({"cwd": "/src", "prompt": "x", "resume": ""}),
         ] {
             assert!(matches!(build(wrong), Err(Problem::Invalid(_))));
-        }
-    }
-
-    #[test]
-    fn a_folder_is_a_real_one_or_a_project() {
-        let projects = BTreeMap::from([("web".to_owned(), PathBuf::from("/"))]);
-        assert_eq!(folder("web", &projects).unwrap(), Path::new("/"));
-        assert!(folder("/", &projects).is_ok());
-        for wrong in ["nowhere", "src", "/no/such/folder", "/dev/null"] {
-            assert!(folder(wrong, &projects).is_err(), "{wrong}");
         }
     }
 }

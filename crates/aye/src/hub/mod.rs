@@ -37,6 +37,7 @@ mod policy;
 mod problem;
 mod proof;
 mod raise;
+mod run_folder;
 mod settle;
 mod shared;
 mod streams;

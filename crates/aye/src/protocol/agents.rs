@@ -3,7 +3,8 @@
 use super::conversation::ConversationEvent;
 use crate::webauthn::Assertion;
 use aye_core::{
-    Agent, AgentKind, AskId, Evidence, FolderText, Key, Reach, Receipt, ReportedState, ShortText, Text,
+    Agent, AgentKind, AskId, AsksFor, Evidence, FolderText, Key, Reach, Receipt, ReportedState, ShortText,
+    Text,
 };
 use data_encoding::BASE64;
 use schemars::JsonSchema;
@@ -41,6 +42,9 @@ pub struct Registration {
     pub state: Option<ReportedState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// The agent's mode, by how much it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AsksFor>,
 }
 
 impl Registration {
@@ -51,6 +55,10 @@ impl Registration {
 
     pub fn ended() -> Self {
         Self::state(ReportedState::Ended)
+    }
+
+    pub fn mode(asks: AsksFor) -> Self {
+        Self { asks: Some(asks), ..Self::default() }
     }
 }
 

@@ -4,7 +4,7 @@ use super::row_mac::{AGENTS, OUTLINES, in_words, pass_by};
 use super::sql::{Connection, Row, params};
 use super::{Reader, StoreError, Tx};
 use crate::processes::process_place;
-use aye_core::{Agent, AgentId, AgentState, Outline, Reach, ReportedState};
+use aye_core::{Agent, AgentId, AgentState, AsksFor, Outline, Reach, ReportedState};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::HashSet;
@@ -40,6 +40,8 @@ pub struct Profile {
     /// The agent's process, with its start time: a process id alone is soon another process.
     pub process: Option<(u32, u64)>,
     pub cost: Option<f64>,
+    /// Its mode, by how much it asks for.
+    pub asks: AsksFor,
 }
 
 impl AgentRow {
@@ -57,6 +59,7 @@ impl AgentRow {
             tmux: None,
             process: None,
             cost: None,
+            asks: AsksFor::Unknown,
         };
         Self {
             profile,
@@ -81,6 +84,7 @@ impl AgentRow {
             session: profile.session,
             tmux: profile.tmux,
             state: AgentState::of(self.report, self.lost, self.open_asks),
+            asks: profile.asks,
             cost: profile.cost,
             open_asks: self.open_asks,
             outline: self.outline.pause().cloned(),
@@ -110,7 +114,7 @@ impl Tx<'_> {
     pub fn put_agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         let profile = &row.profile;
         let (id, kind, host, title) = (profile.id.as_str(), &profile.kind, &profile.host, &profile.title);
-        let (reach, report) = (word(&profile.reach)?, word(&row.report)?);
+        let (reach, report, asks) = (word(&profile.reach)?, word(&row.report)?, word(&profile.asks)?);
         let (pid, started) =
             (profile.process.map(|(pid, _)| pid), profile.process.map(|(_, started)| started));
         let created = row.created_at.as_millisecond();
@@ -119,15 +123,15 @@ impl Tx<'_> {
             params![id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, started, created];
         let mac = row.ours.then(|| self.mac(&AGENTS, marked)).transpose()?;
         let sql = "INSERT INTO agents (id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at,
-                 report, lost, cost, mac)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+                 report, lost, cost, asks_for, mac)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
              ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, reach = excluded.reach, host = excluded.host,
                  cwd = excluded.cwd, first_cwd = excluded.first_cwd, title = excluded.title, session = excluded.session,
                  tmux = excluded.tmux, pid = excluded.pid, pid_started = excluded.pid_started, report = excluded.report,
-                 lost = excluded.lost, cost = excluded.cost, mac = excluded.mac";
+                 lost = excluded.lost, cost = excluded.cost, asks_for = excluded.asks_for, mac = excluded.mac";
         let values = params![
             id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, started, created, report,
-            row.lost, cost, mac
+            row.lost, cost, asks, mac
         ];
         self.put_live_row(("agents", id), sql, values, mac.clone())?;
         if let Some(names) = self.ask_names() {
@@ -204,7 +208,7 @@ impl Reader {
         format!(
             "SELECT {}, outline_mac, outline_agent, outline,
                  (SELECT count(*) FROM asks {} WHERE asks.state = 'open' AND asks.agent = agents.id),
-                 report, lost, cost
+                 report, lost, cost, asks_for
              FROM agents
              LEFT JOIN (SELECT agent AS outline_agent, body AS outline, mac AS outline_mac FROM outlines) AS waiting
                  ON outline_agent = id",
@@ -272,6 +276,7 @@ impl Reader {
             false => Outline::default(),
         };
         let (pid, started): (Option<u32>, Option<i64>) = (row.get(10)?, row.get(11)?);
+        let asks: Option<String> = row.get(OUTLINE + 7)?;
         Ok(AgentRow {
             profile: Profile {
                 id: name(row, 1)?,
@@ -285,6 +290,7 @@ impl Reader {
                 tmux: row.get(9)?,
                 process: pid.zip(started.map(i64::cast_unsigned)),
                 cost: row.get(OUTLINE + 6)?,
+                asks: asks.and_then(|asks| unword(&asks).ok()).unwrap_or_default(),
             },
             report: unword(&row.get::<String>(OUTLINE + 4)?)?,
             lost: row.get(OUTLINE + 5)?,

@@ -41,7 +41,7 @@ pub const TOKENS: Marked = all_of(
     "id",
 );
 pub const PASSKEYS: Marked = all_of("passkeys", "id, credential, key, name, rp, created_at", "id");
-/// Not what an agent reports of its state and its cost: nothing is decided by that.
+/// Not what an agent reports of its state, its cost and its mode: nothing is decided by that.
 pub const AGENTS: Marked = all_of(
     "agents",
     "id, kind, reach, host, cwd, first_cwd, title, session, tmux, pid, pid_started, created_at",

@@ -1,6 +1,8 @@
 //! What every surface says in the same words: how a request ended, what became of its answer, and what agents do.
 
-use aye_core::{AgentState, Answer, By, Decision, PlanVerdict, Reach, Receipt, Reply, Surface, Verdict};
+use aye_core::{
+    AgentState, Answer, AsksFor, By, Decision, PlanVerdict, Reach, Receipt, Reply, Surface, Verdict,
+};
 
 /// What was decided, in a word or two.
 pub fn decided(answer: &Answer) -> String {
@@ -66,6 +68,15 @@ pub fn agent_state(state: AgentState) -> &'static str {
         AgentState::Idle => "idle",
         AgentState::Ended => "ended",
         AgentState::Lost => "not responding",
+    }
+}
+
+/// Words for a mode that asks for less than people expect.
+pub fn asks(asks: AsksFor) -> Option<&'static str> {
+    match asks {
+        AsksFor::Everything | AsksFor::Unknown => None,
+        AsksFor::Some => Some("does some things unasked"),
+        AsksFor::Nothing => Some("asks for nothing"),
     }
 }
 

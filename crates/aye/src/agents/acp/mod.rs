@@ -4,6 +4,7 @@
 mod calls;
 mod dialects;
 mod form;
+mod modes;
 mod options;
 mod outcome;
 mod plan;
@@ -16,11 +17,12 @@ use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD,
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, Start, Written};
 use crate::agents::lines::Line;
 use crate::protocol::{Image, Resolution};
-use aye_core::{Body, Receipt};
+use aye_core::{AsksFor, Body, Receipt};
 use calls::Calls;
 use dialects::Call;
 pub use dialects::refusal_ends_turn;
 use form::Form;
+use modes::CurrentModes;
 use options::Options;
 use outcome::Expected;
 use plan::Plan;
@@ -43,6 +45,7 @@ pub struct Acp {
     /// Prompts that wait for the session, or for the turn before them to end.
     prompts: VecDeque<Value>,
     in_turn: bool,
+    modes: CurrentModes,
     /// What waits for an answer, and how each is told that the turn is interrupted.
     open: Vec<(String, Value)>,
     calls: Calls,
@@ -82,6 +85,15 @@ impl AgentProtocol for Acp {
 
     fn arguments(&self) -> Vec<OsString> {
         self.arguments.iter().map(OsString::from).collect()
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let asks = self.start.mode.as_deref().is_none_or(|mode| self.asks_in(mode) != AsksFor::Nothing);
+        match self.start.kind.as_str() {
+            // With `true`, Copilot asks for nothing in any mode, and does not say so.
+            "copilot" if asks => vec![("COPILOT_ALLOW_ALL", "false".to_owned())],
+            _ => Vec::new(),
+        }
     }
 
     async fn connect(
@@ -229,6 +241,7 @@ impl Acp {
             session: None,
             prompts: VecDeque::new(),
             in_turn: false,
+            modes: CurrentModes::default(),
             open: Vec::new(),
             calls: Calls::default(),
             expected: HashMap::new(),

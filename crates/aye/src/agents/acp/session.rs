@@ -1,5 +1,6 @@
 //! How a session is opened, and its turns begin and end.
 
+use super::modes::OfferedModes;
 use super::outcome::{Expected, says_refused};
 use super::{Acp, Meanings, transcript};
 use crate::agents::driven::account::Tokens;
@@ -16,6 +17,7 @@ pub enum Awaited {
     Initialize,
     Authenticate,
     Session,
+    /// The permission mode, or what stands beside it.
     Mode,
     Prompt,
 }
@@ -61,7 +63,7 @@ impl Acp {
                 vec![Meaning::Fails(format!("The agent does not take this permission mode: {why}"))]
             }
             (Awaited::Prompt, result) => self.turn_ended(result),
-            (Awaited::Mode, Ok(_)) => self.begin_turn(),
+            (Awaited::Mode, Ok(_)) => self.mode_set(),
         }
     }
 
@@ -85,28 +87,30 @@ impl Acp {
         // What is said while a session is loaded was said before.
         self.speaking = None;
         let known = Meaning::Session { id: Some(session.clone()), cwd: None };
-        let (current, modes) = (result["modes"]["currentModeId"].as_str(), Modes::read(&result["modes"]));
+        let offered = OfferedModes::read(&result["modes"]);
         let wanted = match &self.start.mode {
-            Some(mode) if !modes.0.is_empty() && modes.find(mode).is_none() => {
-                let names = modes.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            Some(mode) if !offered.is_empty() && offered.find(mode).is_none() => {
+                let names = offered.names().join(", ");
                 let words = format!("The agent has no permission mode {mode}. It has these: {names}.");
                 return vec![Meaning::Fails(words)];
             }
-            Some(mode) => Some(modes.find(mode).unwrap_or(mode)),
-            None => modes.find("default").or_else(|| modes.find("agent")),
+            Some(mode) => Some(offered.find(mode).unwrap_or(mode).to_owned()),
+            None => offered.default().map(str::to_owned),
         };
-        let next = match wanted.filter(|wanted| Some(*wanted) != current) {
-            Some(mode) => {
-                let params = json!({ "sessionId": session, "modeId": mode });
-                vec![Meaning::Write(self.rpc.request(Awaited::Mode, "session/set_mode", params))]
-            }
-            None => self.begin_turn(),
+        let current = self.in_mode(result["modes"]["currentModeId"].as_str());
+        let configured = self.configured(&result["configOptions"]);
+        let lines = self.set_modes(&session, wanted);
+        let next: Meanings = match lines.is_empty() {
+            true => current.into_iter().chain(configured).chain(self.begin_turn()).collect(),
+            // The mode before that is nothing that people should be told.
+            false => lines.into_iter().map(Meaning::Write).collect(),
         };
         std::iter::once(known).chain(next).collect()
     }
 
     pub(super) fn next_turn(&mut self) -> Option<String> {
-        let session = self.session.clone().filter(|_| !self.in_turn)?;
+        // Nothing is prompted before the agent is in its mode.
+        let session = self.session.clone().filter(|_| !self.in_turn && !self.modes.are_being_set())?;
         let prompt = self.prompts.pop_front()?;
         self.in_turn = true;
         Some(self.rpc.request(
@@ -116,7 +120,7 @@ impl Acp {
         ))
     }
 
-    fn begin_turn(&mut self) -> Meanings {
+    pub(super) fn begin_turn(&mut self) -> Meanings {
         let line = self.next_turn().map(Meaning::Write);
         line.into_iter().flat_map(|line| [Meaning::Works, line]).collect()
     }
@@ -160,22 +164,5 @@ impl Acp {
             Meaning::Shows { call, receipt, evidence }
         });
         shows.collect()
-    }
-}
-
-/// The modes that an agent offers, by name and by id: some agents make addresses of the names.
-struct Modes<'a>(Vec<(&'a str, &'a str)>);
-
-impl<'a> Modes<'a> {
-    fn read(offered: &'a Value) -> Self {
-        let offered = offered["availableModes"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ids = offered.iter().filter_map(|mode| mode["id"].as_str());
-        let named = |id: &'a str| (id.rsplit_once('#').map_or(id, |(_, name)| name), id);
-        Self(ids.map(named).collect())
-    }
-
-    fn find(&self, wanted: &str) -> Option<&'a str> {
-        let mut found = self.0.iter().filter(|(name, id)| [*name, *id].contains(&wanted));
-        found.next().map(|(_, id)| *id)
     }
 }

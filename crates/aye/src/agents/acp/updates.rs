@@ -25,14 +25,22 @@ impl Acp {
                 said.chain([Meaning::Tells(started)]).chain(self.call_updated(update)).collect()
             }
             Some("tool_call_update") => self.call_updated(update),
+            Some("current_mode_update") => {
+                self.in_mode(update["currentModeId"].as_str()).into_iter().collect()
+            }
+            Some("config_option_update") => self.configured(&update["configOptions"]).into_iter().collect(),
             _ => Vec::new(),
         }
     }
 
     fn speaks(&mut self, words: &str) -> Meanings {
-        // Gemini tells of its mode in the same way as of its words.
-        if words.is_empty() || (self.start.kind == "gemini" && words.starts_with("[MODE_UPDATE] ")) {
+        if words.is_empty() {
             return Vec::new();
+        }
+        // Gemini tells of its mode in the same way as of its words.
+        let mode = words.strip_prefix("[MODE_UPDATE] ").filter(|_| self.start.kind == "gemini");
+        if let Some(mode) = mode {
+            return self.in_mode(Some(mode.trim())).into_iter().collect();
         }
         if self.speaking.is_none() {
             self.texts += 1;

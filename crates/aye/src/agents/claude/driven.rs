@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::mode::asks_in;
 use super::outcome::{permit, told_as_result, unanswered};
 use super::receipts::{Expected, Fate, judge};
 use super::sub_agents::SubAgents;
@@ -11,9 +12,9 @@ use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
-use crate::config::AsksBy;
-use crate::protocol::{Image, Resolution};
-use aye_core::{Body, Can};
+use crate::config::{AsksBy, DEFAULT_MODE};
+use crate::protocol::{Image, Registration, Resolution};
+use aye_core::{AsksFor, Body, Can};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -27,7 +28,9 @@ pub struct ClaudeCode {
     /// The ids of our own requests begin with it.
     nonce: String,
     asks_by: AsksBy,
-    mode: Option<String>,
+    mode: String,
+    /// The least that the first mode must ask for; none where the agent's own arguments name a mode.
+    must_ask: Option<AsksFor>,
     resume: Option<String>,
     requests: u64,
     /// What the transcript must still show, by tool call.
@@ -69,9 +72,10 @@ impl AgentProtocol for ClaudeCode {
             "--include-partial-messages",
             "--replay-user-messages",
         ];
-        let mode = self.mode.as_ref().map(|mode| format!("--permission-mode={mode}"));
+        // Named always: without it, the person's settings could name one that asks for nothing.
+        let mode = format!("--permission-mode={}", self.mode);
         let session = self.resume.as_ref().map(|session| format!("--resume={session}"));
-        let given = mode.into_iter().chain(session).map(OsString::from);
+        let given = std::iter::once(mode).chain(session).map(OsString::from);
         fixed.into_iter().map(OsString::from).chain(given).collect()
     }
 
@@ -152,7 +156,8 @@ impl ClaudeCode {
             places,
             nonce,
             asks_by,
-            mode: None,
+            mode: DEFAULT_MODE.to_owned(),
+            must_ask: None,
             resume: None,
             requests: 0,
             expected: HashMap::new(),
@@ -166,7 +171,12 @@ impl ClaudeCode {
 
     /// Started in this permission mode, and with this session.
     pub fn started(self, mode: Option<String>, resume: Option<String>) -> Self {
-        Self { mode, resume, ..self }
+        Self { mode: mode.unwrap_or_else(|| DEFAULT_MODE.to_owned()), resume, ..self }
+    }
+
+    /// Ends the run if the agent begins in a mode that asks for less than the one it was told.
+    pub fn checking_mode(self) -> Self {
+        Self { must_ask: Some(asks_in(&self.mode)), ..self }
     }
 
     fn next_request(&mut self) -> String {
@@ -191,8 +201,11 @@ impl ClaudeCode {
             Frame::Request { id, request } => self.requested(id, request),
             Frame::Cancel { id } => vec![Meaning::Cancels { id }],
             Frame::Init(init) => {
-                vec![Meaning::Works, Meaning::Session { id: init.session_id, cwd: init.cwd }]
+                let session = Meaning::Session { id: init.session_id, cwd: init.cwd };
+                let mode = init.mode.map(|mode| self.begins_in(&mode)).unwrap_or_default();
+                [Meaning::Works, session].into_iter().chain(mode).collect()
             }
+            Frame::Mode(mode) => vec![Meaning::Knows(Registration::mode(asks_in(&mode)))],
             Frame::TextBegins => {
                 self.speaking = Some(self.next_text());
                 vec![Meaning::Works]
@@ -221,6 +234,22 @@ impl ClaudeCode {
                 vec![trouble(format!("The agent refused a request: {error}"))]
             }
             Frame::Response { error: None, .. } | Frame::Other => Vec::new(),
+        }
+    }
+
+    /// Each turn begins with the mode that it is in. Only the first must be the one that was named.
+    fn begins_in(&mut self, mode: &str) -> Meanings {
+        let asks = asks_in(mode);
+        let known = Meaning::Knows(Registration::mode(asks));
+        match self.must_ask.take() {
+            Some(must_ask) if asks.is_less_than(must_ask) => {
+                let wanted = &self.mode;
+                let words = format!(
+                    "The agent was started in the mode {wanted}, but works in {mode}, which asks for less. The run ends."
+                );
+                vec![known, Meaning::Fails(words)]
+            }
+            Some(_) | None => vec![known],
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod driven;
 pub mod hook;
+mod mode;
 mod outcome;
 mod receipts;
 pub mod settings;

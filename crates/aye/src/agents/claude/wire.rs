@@ -51,6 +51,8 @@ pub enum Frame {
     },
     /// The model did not answer, and is asked again.
     Retry(Retry),
+    /// Its permission mode changed.
+    Mode(String),
     /// The end of a turn.
     Result(TurnResult),
     /// Something newer than this program.
@@ -87,6 +89,8 @@ pub struct CanUseTool {
 pub struct Init {
     pub session_id: Option<String>,
     pub cwd: Option<String>,
+    #[serde(rename = "permissionMode")]
+    pub mode: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -161,6 +165,7 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         },
         ("control_response", _) => decode_response(line),
         ("system", Some("init")) => Frame::Init(serde_json::from_slice(line).unwrap_or_default()),
+        ("system", Some("status")) => decode_status(line),
         ("system", Some("api_retry")) => Frame::Retry(serde_json::from_slice(line).unwrap_or_default()),
         ("system", Some("task_started")) => decode_task(line),
         ("system", Some("background_tasks_changed")) => decode_background(line),
@@ -170,6 +175,13 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         ("result", _) => Frame::Result(serde_json::from_slice(line).unwrap_or_default()),
         _ => Frame::Other,
     })
+}
+
+fn decode_status(line: &[u8]) -> Frame {
+    match serde_json::from_slice(line) {
+        Ok(Init { mode: Some(mode), .. }) => Frame::Mode(mode),
+        Ok(_) | Err(_) => Frame::Other,
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! Codex in a person's own terminal, beside which we are another client of the same server. An error in reply to a request
 //! would answer it for everybody, so what we do not know or cannot show gets no reply from us at all.
 
+use super::asks_by;
 use super::calls::{Calls, Request};
 use crate::agents::driven::rpc::{Incoming, Rpc};
 use crate::agents::driven::tools::RunContext;
@@ -144,7 +145,9 @@ impl JoinedCodex {
                     // Without room, what the model is told stays unknown, and the receipt with it.
                     drop(self.rollouts.try_send(path.into()));
                 }
-                self.note_thread(info)
+                let mut meanings = self.note_thread(info);
+                meanings.extend(self.note_mode(info["id"].as_str().unwrap_or_default(), &result));
+                meanings
             }
             // A thread that nothing was said in yet has no file; it is joined once it works.
             (_, Err(error)) => {
@@ -177,6 +180,12 @@ impl JoinedCodex {
         meanings.extend(self.titled(id, &info["preview"]));
         meanings.extend(self.titled(id, &info["name"]));
         meanings
+    }
+
+    fn note_mode(&self, thread: &str, settings: &Value) -> Option<Meaning<String>> {
+        let is_shown =
+            self.threads.get(thread).is_some_and(|thread| !thread.is_sub_agent && !thread.is_hidden);
+        is_shown.then(|| Meaning::Knows(Registration::mode(asks_by(settings))))
     }
 
     /// What is new of whether the session works.
@@ -223,6 +232,9 @@ impl JoinedCodex {
         let item = &params["item"];
         match method {
             "thread/started" => self.note_thread(&params["thread"]),
+            "thread/settings/updated" => {
+                self.note_mode(thread, &params["threadSettings"]).into_iter().collect()
+            }
             "thread/name/updated" => self.titled(thread, &params["threadName"]),
             "thread/status/changed" => {
                 let joins = if params["status"]["type"] == "active" { self.join(thread) } else { Vec::new() };

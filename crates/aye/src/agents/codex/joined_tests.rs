@@ -5,7 +5,7 @@ use crate::agents::joined::Terminal;
 use crate::agents::joined::{JoinedProtocol, Meaning};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
-use aye_core::{Body, Receipt};
+use aye_core::{AsksFor, Body, Receipt};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -55,7 +55,9 @@ fn joined() -> Joined {
     let thread = json!({"id": "t", "path": "/rollout", "preview": "do it", "status": {"type": "active"}});
     let known = joined.says(json!({"id": 4, "result": {"thread": thread}}));
     let is_it = |known: &Registration| known.session.as_deref() == Some("t");
-    assert!(matches!(&known[..], [Meaning::Knows(known), Meaning::Knows(_)] if is_it(known)));
+    assert!(
+        matches!(&known[..], [Meaning::Knows(known), Meaning::Knows(_), Meaning::Knows(_)] if is_it(known))
+    );
     assert_eq!(joined.files.try_recv().unwrap(), PathBuf::from("/rollout"));
     assert_eq!(methods(&joined.tells("thread/status/changed", active)), [""; 0]);
     joined
@@ -203,4 +205,23 @@ fn after_a_broken_connection_everything_is_asked_anew() {
     joined.says(json!({"id": 1, "result": {}}));
     assert_eq!(methods(&joined.says(json!({"id": 2, "result": {"data": ["t"]}}))), ["thread/resume"]);
     asked(&joined.asks(0, "ls"));
+}
+
+#[test]
+fn the_approval_policy_of_the_terminal_is_told_as_it_changes() {
+    let mut joined = joined();
+    let mut told = |settings: Value| {
+        let params = json!({"threadId": "t", "threadSettings": settings});
+        let meanings = joined.tells("thread/settings/updated", params);
+        let [Meaning::Knows(known)] = &meanings[..] else { panic!("{}", meanings.len()) };
+        known.asks.unwrap()
+    };
+    assert_eq!(told(json!({"approvalPolicy": "never", "approvalsReviewer": "user"})), AsksFor::Nothing);
+    assert_eq!(told(json!({"approvalPolicy": "on-request", "approvalsReviewer": "user"})), AsksFor::Some);
+    assert_eq!(
+        told(json!({"approvalPolicy": "untrusted", "approvalsReviewer": "user"})),
+        AsksFor::Everything
+    );
+    assert_eq!(told(json!({"approvalPolicy": {"granular": {"rules": false}}})), AsksFor::Some);
+    assert_eq!(told(json!({})), AsksFor::Unknown);
 }

@@ -20,8 +20,8 @@ use crate::agents::driven::account::Tokens;
 use crate::agents::driven::rpc::{INVALID_REQUEST, Incoming, Rpc, UNKNOWN_METHOD, trouble};
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Start, Turn, Written};
 use crate::agents::lines::Line;
-use crate::protocol::{Image, Resolution};
-use aye_core::Body;
+use crate::protocol::{Image, Registration, Resolution};
+use aye_core::{AsksFor, Body};
 use calls::{Calls, Request};
 use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
@@ -29,6 +29,25 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+/// The reviewer of requests: the person, and no model.
+const REVIEWER: &str = "user";
+
+/// Reads from the settings of a session how much Codex asks for.
+fn asks_by(settings: &Value) -> AsksFor {
+    let by_person = !has_other(settings, "approvalsReviewer", REVIEWER);
+    match (&settings["approvalPolicy"], by_person) {
+        (Value::Null, _) => AsksFor::Unknown,
+        (policy, _) if policy == "never" => AsksFor::Nothing,
+        (policy, true) if policy == "untrusted" => AsksFor::Everything,
+        _ => AsksFor::Some,
+    }
+}
+
+/// True if the setting is there and is another one.
+fn has_other(settings: &Value, name: &str, expected: &str) -> bool {
+    !settings[name].is_null() && settings[name] != expected
+}
 
 pub struct Codex {
     start: Start,
@@ -181,16 +200,21 @@ impl Codex {
         })
     }
 
-    fn open_thread(&mut self) -> String {
-        let (policy, sandbox) = match self.start.mode.as_deref() {
+    /// The approval policy and the sandbox of this run's mode.
+    fn policy_and_sandbox(&self) -> (&'static str, &'static str) {
+        match self.start.mode.as_deref() {
             Some("on-request") => ("on-request", "workspace-write"),
             Some("never") => ("never", "workspace-write"),
             Some("full-access") => ("never", "danger-full-access"),
             _ => ("untrusted", "workspace-write"),
-        };
+        }
+    }
+
+    fn open_thread(&mut self) -> String {
+        let (policy, sandbox) = self.policy_and_sandbox();
         // A reviewer of Codex's own would answer in the person's place.
         let mut params = json!({
-            "cwd": self.start.cwd, "approvalPolicy": policy, "sandbox": sandbox, "approvalsReviewer": "user",
+            "cwd": self.start.cwd, "approvalPolicy": policy, "sandbox": sandbox, "approvalsReviewer": REVIEWER,
         });
         match &self.start.resume {
             Some(session) => {
@@ -221,9 +245,16 @@ impl Codex {
                         drop(files.try_send(path.into()));
                     }
                     let session = Meaning::Session { id: self.thread.clone(), cwd };
-                    std::iter::once(session)
-                        .chain(self.start_turns().into_iter().map(Meaning::Write))
-                        .collect()
+                    let known = Meaning::Knows(Registration::mode(asks_by(&result)));
+                    let (policy, _) = self.policy_and_sandbox();
+                    if has_other(&result, "approvalPolicy", policy)
+                        || has_other(&result, "approvalsReviewer", REVIEWER)
+                    {
+                        let words = "Codex did not take the permission mode of this run. The run ends.";
+                        return vec![session, known, Meaning::Fails(words.into())];
+                    }
+                    let turns = self.start_turns().into_iter().map(Meaning::Write);
+                    [session, known].into_iter().chain(turns).collect()
                 }
             },
             (Awaited::Initialize | Awaited::Thread, Err(why)) => {
@@ -272,6 +303,9 @@ impl Codex {
         let ours = self.thread.is_some() && params["threadId"].as_str() == self.thread.as_deref();
         let item = &params["item"];
         match method {
+            "thread/settings/updated" if ours => {
+                vec![Meaning::Knows(Registration::mode(asks_by(&params["threadSettings"])))]
+            }
             "serverRequest/resolved" => vec![Meaning::Cancels { id: params["requestId"].to_string() }],
             "turn/started" if ours => {
                 self.turn = params["turn"]["id"].as_str().map(str::to_owned);

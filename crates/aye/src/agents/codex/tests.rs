@@ -5,7 +5,7 @@ use crate::agents::driven::Start;
 use crate::agents::driven::asks::ToRaise;
 use crate::agents::driven::{Driver, Effect, Event, RunEvent};
 use crate::agents::lines::Line;
-use aye_core::Body;
+use aye_core::{AsksFor, Body};
 use serde_json::{Value, json};
 
 type Effects = Vec<Effect<String>>;
@@ -99,6 +99,30 @@ fn a_session_is_opened_before_the_prompt_and_asks_for_everything_unless_told_oth
         (&opens[1]["method"], &params["threadId"], &params["sandbox"]),
         (&json!("thread/resume"), &json!("s"), &json!("danger-full-access"))
     );
+}
+
+#[test]
+fn a_session_with_another_policy_than_was_asked_for_gets_no_prompt() {
+    let opened = |settings: Value| {
+        let mut driver = start(None, None);
+        driver.begin("go", None);
+        input(&mut driver, json!({"id": 1, "result": {}}));
+        let mut result = json!({"thread": {"id": "t"}});
+        result.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        let effects = input(&mut driver, json!({"id": 2, "result": result}));
+        let known = effects.iter().find_map(|effect| match effect {
+            Effect::Register(known) => known.asks,
+            _ => None,
+        });
+        (known.unwrap(), written(&effects).len(), driver.has_failed())
+    };
+    let taken = json!({"approvalPolicy": "untrusted", "approvalsReviewer": "user"});
+    assert_eq!(opened(taken), (AsksFor::Everything, 1, false));
+    let never = json!({"approvalPolicy": "never", "approvalsReviewer": "user"});
+    assert_eq!(opened(never), (AsksFor::Nothing, 0, true));
+    let reviewed = json!({"approvalPolicy": "untrusted", "approvalsReviewer": "auto_review"});
+    assert_eq!(opened(reviewed), (AsksFor::Some, 0, true));
+    assert_eq!(opened(json!({})), (AsksFor::Unknown, 1, false), "a version that does not tell");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{AgentProtocol, Asked, Meaning, Written};
 use crate::agents::lines::Line;
 use crate::agents::reports::TOO_LATE;
 use crate::protocol::{Image, Registration, Resolution};
-use aye_core::{AskId, AskState, AskView, Body, By, Key, Receipt, ReportedState, Withdrawal};
+use aye_core::{AskId, AskState, AskView, AsksFor, Body, By, Key, Receipt, ReportedState, Withdrawal};
 use std::collections::{HashMap, VecDeque};
 
 /// No person can be meant to answer more than this.
@@ -95,6 +95,8 @@ pub struct Driver<P: AgentProtocol> {
     /// Outcomes that the agent has still to show, by the call that shows them.
     unshown: HashMap<String, AskId>,
     activity: Activity,
+    /// The agent's mode, if it told.
+    asks: Option<AsksFor>,
     asked: u64,
     /// Whether the last turn failed, or the run did.
     failed: bool,
@@ -149,6 +151,7 @@ impl<P: AgentProtocol> Driver<P> {
             unrecorded: HashMap::new(),
             unshown: HashMap::new(),
             activity: Activity::default(),
+            asks: None,
             asked: 0,
             failed: false,
             closing: None,
@@ -267,6 +270,12 @@ impl<P: AgentProtocol> Driver<P> {
                 let (session, cwd) = (session.map(Into::into), cwd.map(Into::into));
                 let known = Registration { session, cwd, ..Registration::state(ReportedState::Working) };
                 vec![Effect::Register(known)]
+            }
+            Meaning::Knows(known) => {
+                let silent = known.asks == Some(AsksFor::Nothing) && self.asks != known.asks;
+                self.asks = known.asks.or(self.asks);
+                let told = silent.then(|| hint("In this mode the agent asks for nothing."));
+                [Effect::Register(known)].into_iter().chain(told).collect()
             }
             Meaning::Works => {
                 self.activity.begins();

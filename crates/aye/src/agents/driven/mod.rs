@@ -18,7 +18,7 @@ pub use driver::{Driver, Effect, Event};
 pub use process::{Input, Pipes};
 pub use run::{Run, Running, start};
 
-use crate::protocol::{Image, Resolution};
+use crate::protocol::{Image, Registration, Resolution};
 use aye_core::{Body, Can, Receipt};
 use std::ffi::OsString;
 use std::future::Future;
@@ -115,6 +115,8 @@ pub enum Meaning<P: AgentProtocol> {
     Write(P::Message),
     /// It names its session and its folder.
     Session { id: Option<String>, cwd: Option<String> },
+    /// Something new of the agent, for the hub.
+    Knows(Registration),
     /// It is at work.
     Works,
     /// It has taken up a prompt.
@@ -148,6 +150,7 @@ pub struct Start {
     pub kind: String,
     pub cwd: PathBuf,
     pub places: aye_policy::OwnPlaces,
+    /// None for the mode in which it asks for everything.
     pub mode: Option<String>,
     /// The agent's own name for the session to go on with.
     pub resume: Option<String>,

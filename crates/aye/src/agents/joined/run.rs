@@ -172,6 +172,7 @@ impl<P: JoinedProtocol> Joined<P> {
                         session: news.session.or(before.session),
                         title: news.title.or(before.title),
                         state: news.state.or(before.state),
+                        asks: news.asks.or(before.asks),
                         ..Registration::default()
                     });
                 }

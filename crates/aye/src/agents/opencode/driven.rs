@@ -9,7 +9,8 @@ use super::translate;
 use super::{id_of, in_path, reply, rules};
 use crate::agents::driven::rpc::trouble;
 use crate::agents::driven::{AgentProtocol, Asked, Meaning, Pipes, Start, Written};
-use crate::protocol::{Image, Resolution};
+use crate::config::{DEFAULT_MODE, ProtocolName};
+use crate::protocol::{Image, Registration, Resolution};
 use aye_core::Body;
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -21,6 +22,8 @@ pub struct OpenCode {
     start: Start,
     password: String,
     rules: Vec<rules::Rule>,
+    /// The session's own rules: those of the mode, and what the person's configuration refuses.
+    session_rules: Value,
     session: Option<String>,
     /// What waits for the session to be there.
     prompts: Vec<Value>,
@@ -165,6 +168,7 @@ impl OpenCode {
             start,
             password,
             rules,
+            session_rules: Value::Null,
             session: None,
             prompts: Vec::new(),
             in_turn: false,
@@ -179,12 +183,22 @@ impl OpenCode {
     fn open_session(&mut self, config: &Value) -> HttpCall {
         let mut rules = self.rules.clone();
         rules.extend(rules::refused_by(config));
-        let body = json!({ "permission": rules::for_session(&rules) });
+        self.session_rules = rules::for_session(&rules);
+        let body = json!({ "permission": self.session_rules });
         match &self.start.resume {
             Some(session) => {
                 call(Method::PATCH, format!("/session/{}", in_path(session)), Some(body), Awaited::Session)
             }
             None => call(Method::POST, "/session".to_owned(), Some(body), Awaited::Session),
+        }
+    }
+
+    /// True if the session ends with the rules that it was given; the last that matches counts.
+    fn has_rules(&self, found: &Value) -> bool {
+        match (found, &self.session_rules) {
+            (Value::Array(found), Value::Array(given)) => found.ends_with(given),
+            // Not every version tells.
+            (found, _) => found.is_null(),
         }
     }
 
@@ -223,8 +237,14 @@ impl OpenCode {
                     self.session = Some(id.to_owned());
                     let cwd = session["directory"].as_str().map(str::to_owned);
                     let known = Meaning::Session { id: self.session.clone(), cwd };
+                    if !self.has_rules(&session["permission"]) {
+                        let words = "OpenCode did not take the permission mode of this run. The run ends.";
+                        return vec![known, Meaning::Fails(words.into())];
+                    }
+                    let mode = self.start.mode.as_deref().unwrap_or(DEFAULT_MODE);
+                    let asks = Meaning::Knows(Registration::mode(ProtocolName::OpenCode.asks_in(mode)));
                     let prompts = self.send_prompts().into_iter().map(Meaning::Write);
-                    std::iter::once(known).chain(prompts).collect()
+                    [known, asks].into_iter().chain(prompts).collect()
                 }
             },
             (Awaited::Config | Awaited::Session, Err(why)) => {

@@ -6,13 +6,13 @@ use super::outcome::{self, WireReply};
 use super::requests::{REJECT, dismissed};
 use super::server::{Awaited, HttpCall, Server, Then, next_event};
 use super::translate;
-use super::{account, id_of, in_path, reply};
+use super::{account, id_of, in_path, reply, rules};
 use crate::agents::driven::tools::RunContext;
 use crate::agents::driven::{Asked, Written};
 use crate::agents::joined::{JoinedProtocol, Meaning, Terminal};
 use crate::agents::lines::Line;
 use crate::protocol::{Registration, Resolution};
-use aye_core::{Body, ReportedState};
+use aye_core::{AsksFor, Body, ReportedState};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -23,6 +23,8 @@ use tokio::time::sleep;
 
 /// Before a server that is not there, or no longer, is looked for again.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// The agent of a session unless another is chosen.
+const DEFAULT_AGENT: &str = "build";
 /// How OpenCode calls a session before it has a title.
 const UNTITLED: &str = "New session - ";
 
@@ -40,6 +42,8 @@ pub struct Found {
     sessions: Vec<Value>,
     /// Parts of messages, with the calls that were asked for.
     parts: Vec<Value>,
+    /// OpenCode's own agents, with their rules.
+    agents: Vec<Value>,
 }
 
 pub struct JoinedOpenCode {
@@ -50,6 +54,8 @@ pub struct JoinedOpenCode {
     sessions: HashMap<String, Known>,
     /// The sessions at work.
     busy: HashSet<String>,
+    /// The modes of OpenCode's own agents, by their names.
+    modes: HashMap<String, AsksFor>,
 }
 
 struct Open {
@@ -100,8 +106,8 @@ impl JoinedProtocol for JoinedOpenCode {
 
 impl JoinedOpenCode {
     pub fn new(terminal: Terminal) -> Self {
-        let (calls, open, sessions, busy) = Default::default();
-        Self { terminal, calls, open, sessions, busy }
+        let (calls, open, sessions, busy, modes) = Default::default();
+        Self { terminal, calls, open, sessions, busy, modes }
     }
 
     fn handle_event(&mut self, event: &Value) -> Meanings {
@@ -113,6 +119,7 @@ impl JoinedOpenCode {
             "question.replied" => self.answered(about, &about["answers"]),
             "question.rejected" => self.answered(about, &dismissed()),
             "message.part.updated" if about["part"]["type"] == "tool" => self.call_told(&about["part"]),
+            "message.updated" if about["info"]["role"] == "user" => self.prompted(&about["info"]),
             "session.created" | "session.updated" => self.session_told(&about["info"]),
             "session.status" if about["status"]["type"] != "idle" => self.works(about, true),
             "session.status" | "session.idle" | "session.deleted" => self.works(about, false),
@@ -132,6 +139,11 @@ impl JoinedOpenCode {
         let still: HashSet<_> = asked().filter_map(id_of).collect();
         let gone: Vec<_> = self.open.keys().filter(|id| !still.contains(id.as_str())).cloned().collect();
         let mut meanings: Meanings = gone.iter().flat_map(|id| self.cancel(id)).collect();
+        let named =
+            |agent: &Value| Some((agent["name"].as_str()?.to_owned(), rules::asks_by(&agent["permission"])));
+        self.modes = found.agents.iter().filter_map(named).collect();
+        let asks = self.modes.get(DEFAULT_AGENT);
+        meanings.extend(asks.map(|asks| Meaning::Knows(Registration::mode(*asks))));
         for session in &found.sessions {
             meanings.extend(self.session_told(session));
         }
@@ -265,6 +277,14 @@ impl JoinedOpenCode {
         }
     }
 
+    /// Each prompt names the agent that it is for.
+    fn prompted(&self, info: &Value) -> Meanings {
+        let session = info["sessionID"].as_str().unwrap_or_default();
+        let is_sub_agent = self.sessions.get(session).is_some_and(|known| known.is_sub_agent);
+        let asks = info["agent"].as_str().and_then(|agent| self.modes.get(agent)).filter(|_| !is_sub_agent);
+        asks.map(|asks| Meaning::Knows(Registration::mode(*asks))).into_iter().collect()
+    }
+
     fn session_told(&mut self, info: &Value) -> Meanings {
         let Some(id) = info["id"].as_str() else { return Vec::new() };
         let is_sub_agent = info["parentID"].is_string();
@@ -356,7 +376,9 @@ async fn found(server: &Server) -> anyhow::Result<Found> {
         anyhow::Ok(listed.as_array().cloned().unwrap_or_default())
     };
     let (permissions, questions) = (list("/permission").await?, list("/question").await?);
-    let mut found = Found { permissions, questions, ..Found::default() };
+    // Without it, only what they ask for is not known.
+    let agents = list("/agent").await.unwrap_or_default();
+    let mut found = Found { permissions, questions, agents, ..Found::default() };
     for asked in found.permissions.iter().chain(&found.questions) {
         let session = in_path(asked["sessionID"].as_str().unwrap_or_default());
         found.sessions.push(server.get(format!("/session/{session}")).await?);

@@ -1,5 +1,6 @@
 //! What OpenCode must ask for. Its own configuration may allow more, so a session gets rules that come after all others.
 
+use aye_core::AsksFor;
 use serde_json::{Map, Value, json};
 
 const ASK: &str = "ask";
@@ -65,6 +66,25 @@ pub fn refused_by(config: &Value) -> Vec<Rule> {
     entries.flat_map(patterns).collect()
 }
 
+/// Reads how much an agent of OpenCode asks for from the rules that its server lists. Rules for single patterns do not count:
+/// they are the person's own.
+pub fn asks_by(listed: &Value) -> AsksFor {
+    let rules = listed.as_array().map(Vec::as_slice).unwrap_or_default();
+    let decides = |name: &str| {
+        let fits = |rule: &&Value| {
+            rule["pattern"] == "*" && (rule["permission"] == "*" || rule["permission"] == name)
+        };
+        rules.iter().rfind(fits)?["action"].as_str()
+    };
+    let decided: Vec<_> = ["bash", "edit", "external_directory"].into_iter().filter_map(decides).collect();
+    match decided.iter().filter(|action| **action == ALLOW).count() {
+        _ if decided.is_empty() => AsksFor::Unknown,
+        0 => AsksFor::Everything,
+        allowed if allowed == decided.len() => AsksFor::Nothing,
+        _ => AsksFor::Some,
+    }
+}
+
 /// As a session takes them.
 pub fn for_session(rules: &[Rule]) -> Value {
     let rule = |(permission, pattern, action): &Rule| json!({ "permission": permission, "pattern": pattern, "action": action });
@@ -124,6 +144,21 @@ mod tests {
         assert_eq!(decided(&rules, "webfetch", "x"), DENY);
         assert_eq!(decided(&rules, "edit", "x"), ASK);
         assert!(refused_by(&json!({"permission": "allow"})).is_empty());
+    }
+
+    #[test]
+    fn what_an_agent_asks_for_follows_from_its_last_rules() {
+        let rule = |name: &str, pattern: &str, action: &str| json!({"permission": name, "pattern": pattern, "action": action});
+        // As 1.18.33 lists them without a configuration.
+        let mut rules = vec![rule("*", "*", ALLOW), rule("external_directory", "*", ASK)];
+        rules.push(rule("external_directory", "/tmp/opencode/*", ALLOW));
+        assert_eq!(asks_by(&json!(rules)), AsksFor::Some);
+        let with = |more: &[Value]| asks_by(&json!([&rules[..], more].concat()));
+        assert_eq!(with(&[rule("*", "*", ALLOW)]), AsksFor::Nothing);
+        let asking = [rule("bash", "*", ASK), rule("edit", "*", DENY)];
+        assert_eq!(with(&asking), AsksFor::Everything);
+        assert_eq!(with(&[asking[0].clone(), rule("bash", "git *", ALLOW)]), AsksFor::Some);
+        assert_eq!(asks_by(&Value::Null), AsksFor::Unknown);
     }
 
     #[test]

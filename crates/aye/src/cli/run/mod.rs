@@ -9,7 +9,9 @@ use crate::agents::driven::{self, AgentProtocol, Start};
 use crate::agents::opencode::OpenCode;
 use crate::agents::random_name;
 use crate::client::{Client, Try};
-use crate::config::{AgentProfile, Config, DEFAULT_KIND, KnownAgent, ProtocolName, Stdin};
+use crate::config::{
+    AgentProfile, Config, DEFAULT_KIND, DEFAULT_MODE, KnownAgent, ProtocolName, Stdin, names_mode,
+};
 use crate::home::Home;
 use crate::protocol::{AgentsQuery, Command, Image, calls};
 use crate::random::random_hex;
@@ -19,7 +21,7 @@ use anyhow::Context;
 use aye_core::{Agent, AgentId, AgentState, Reach};
 use clap::{Args, ValueEnum};
 use futures_util::FutureExt;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -62,7 +64,7 @@ pub struct Run {
     /// The agent's working folder (default: the current one)
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// The agent's permission mode: default, plan, acceptEdits, …
+    /// The agent's permission mode: default, plan, acceptEdits, … [default: default]
     #[arg(long)]
     mode: Option<String>,
     /// Go on with a run that has ended: its id, or the agent's own id of a session
@@ -126,8 +128,7 @@ impl Run {
              [agents.{DEFAULT_KIND}]. An agent that wants a terminal gets an [agents.KIND] of its own in config.toml"
         );
         let cwd = self.folder()?;
-        // What it does anyway has a name that not every version knows.
-        let mode = self.mode.take().filter(|mode| mode != "default");
+        let mode = self.mode.take().filter(|mode| mode != DEFAULT_MODE);
         let (kind, places, resume) = (self.agent.clone(), home.places(), self.resume.take());
         let start = Start { kind, cwd: cwd.clone(), places, mode, resume };
         match profile.speaks() {
@@ -135,6 +136,11 @@ impl Run {
                 let Start { cwd: folder, places, mode, resume, .. } = start;
                 let protocol = ClaudeCode::new(folder, places, id.to_string(), profile.asks_by);
                 let protocol = protocol.started(mode, resume);
+                let own = profile.args.iter().map(OsStr::new);
+                let protocol = match names_mode(own.chain(self.arguments.iter().map(OsString::as_os_str))) {
+                    true => protocol,
+                    false => protocol.checking_mode(),
+                };
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::Acp => {

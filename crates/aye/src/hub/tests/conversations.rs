@@ -332,6 +332,7 @@ async fn conversations_of_an_older_database_are_taken_over() {
     desk.hub.close().await;
     let database = store::by_hand::open(&Home::at(desk.dir.path()));
     let older = "DROP TABLE conversations; DROP TABLE standing; DROP TABLE secrets; DROP TABLE reporters; PRAGMA user_version = 12;
+        ALTER TABLE agents DROP COLUMN asks_for;
         DROP INDEX agents_by_tmux; ALTER TABLE agents DROP COLUMN tmux;
         CREATE INDEX outbox_events ON outbox (subject, seq) WHERE type = 'event'";
     database.execute_batch(older).unwrap();

@@ -506,9 +506,11 @@ async fn a_plan_approved_without_a_passkey_does_not_pass_once_one_is_needed() {
 
 #[tokio::test]
 async fn a_run_that_asks_for_less_takes_a_passkey_for_exactly_that_run() {
-    let policy = format!("{PUSHES}\n[agents.claude]\nallow_bypass = true\ncommand = \"/no/such/agent\"");
+    let policy = format!(
+        "{PUSHES}\n[agents.claude]\nallow_bypass = true\ncommand = \"/no/such/agent\"\n[projects]\nroot = \"/\""
+    );
     let (desk, mut key) = Desk::with_passkey(&policy).await;
-    let folder = desk.dir.path().to_str().unwrap().to_owned();
+    let folder = "/".to_owned();
     let run = |mode: Option<&str>, prompt: &str, assertion: Option<Value>| -> NewRun {
         read(json!({"cwd": folder, "prompt": prompt, "mode": mode, "assertion": assertion}))
     };
@@ -526,6 +528,38 @@ async fn a_run_that_asks_for_less_takes_a_passkey_for_exactly_that_run() {
         let failed = desk.hub.start_run(started, "ann".into()).await.unwrap_err();
         assert!(!matches!(failed, Problem::Unproven { .. }), "{failed}");
     }
+}
+
+#[tokio::test]
+async fn a_run_outside_of_the_projects_takes_a_passkey_for_that_folder() {
+    let agent = "[agents.claude]\ncommand = \"/no/such/agent\"\n[projects]\nroot = \"/\"";
+    let (desk, mut key) = Desk::with_passkey(&format!("{PUSHES}\n{agent}")).await;
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = |folder: &std::path::Path, assertion: Option<Value>| -> NewRun {
+        read(json!({"cwd": folder, "prompt": "x", "assertion": assertion}))
+    };
+    unproven(desk.hub.start_run(run(folder.path(), None), "ann".into()).await, "passkey");
+    let (purpose, subject) = desk.hub.subject_of_run(&run(folder.path(), None));
+    let signed = key.assert(&desk.challenge(purpose, subject.clone()).await);
+    let elsewhere = desk.hub.start_run(run(other.path(), Some(signed)), "ann".into()).await;
+    unproven(elsewhere, "something else");
+    let signed = key.assert(&desk.challenge(purpose, subject).await);
+    for started in [run(folder.path(), Some(signed)), run("/".as_ref(), None)] {
+        let failed = desk.hub.start_run(started, "ann".into()).await.unwrap_err();
+        assert!(!matches!(failed, Problem::Unproven { .. }), "{failed}");
+    }
+    // Where nothing takes a passkey, neither does a folder.
+    desk.rewrite(agent).await;
+    let failed = desk.hub.start_run(run(folder.path(), None), "ann".into()).await.unwrap_err();
+    assert!(!matches!(failed, Problem::Unproven { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn arguments_that_name_a_mode_make_a_run_one_that_asks_for_less() {
+    let agent = "[agents.claude]\nargs = [\"--dangerously-skip-permissions\"]\n[projects]\nroot = \"/\"";
+    let (desk, _) = Desk::with_passkey(&format!("{EVERY_ALLOW}\n{agent}")).await;
+    let run: NewRun = read(json!({"cwd": "root", "prompt": "x"}));
+    unproven(desk.hub.start_run(run, "ann".into()).await, "passkey");
 }
 
 #[tokio::test]

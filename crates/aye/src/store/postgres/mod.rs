@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_known_hubs.sql"),
     include_str!("migrations/0004_reporters.sql"),
     include_str!("migrations/0005_starting.sql"),
+    include_str!("migrations/0006_asks_for.sql"),
 ];
 /// The oldest schema whose hubs can use this one as well: they go on while a newer hub migrates.
 const OLDEST: i64 = 2;

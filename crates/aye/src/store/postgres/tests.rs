@@ -68,7 +68,8 @@ fn a_migration_that_does_not_get_its_lock_lets_others_go_first_and_tries_again()
     let database = Database::at(&url, None).unwrap();
     let writer = database.open().unwrap();
     let back = "DROP INDEX audit_keys; ALTER TABLE known_hubs DROP COLUMN telegram_token;
-                ALTER TABLE processes DROP COLUMN place; UPDATE schema_version SET version = 4";
+                ALTER TABLE processes DROP COLUMN place; ALTER TABLE agents DROP COLUMN asks_for;
+                UPDATE schema_version SET version = 4";
     cluster.sql(name, back);
     let busy = database.open_reader(Purpose::Look).unwrap();
     busy.run("BEGIN; LOCK TABLE audit IN ROW EXCLUSIVE MODE").unwrap();

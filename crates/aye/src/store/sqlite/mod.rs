@@ -34,6 +34,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0017_secrets.sql"),
     include_str!("migrations/0018_reporters.sql"),
     include_str!("migrations/0019_checks.sql"),
+    include_str!("migrations/0020_asks_for.sql"),
 ];
 /// Later ones belong to hubs that key their trail from the start.
 pub const LAST_UNKEYED_SCHEMA: usize = 4;

@@ -5,6 +5,7 @@ use super::bot_loop::BotLoop;
 use super::html::{RichText, label};
 use super::memory::ChatNote;
 use super::message::Choice;
+use super::progress::with_mode;
 use super::queue::Job;
 use super::runs::Task;
 use super::waiting_texts::IncomingText;
@@ -256,6 +257,7 @@ fn agent_line(page: RichText, agent: &Agent, name: Option<String>) -> RichText {
         agent.kind,
         words::agent_state(agent.state)
     ));
+    let page = with_mode(page, agent);
     let page = match agent.cost {
         Some(cost) => page.text(&format!(" · ${cost:.4}")),
         None => page,

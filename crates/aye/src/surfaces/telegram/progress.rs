@@ -4,7 +4,7 @@ use super::html::{LONGEST, RichText, cut, label, length};
 use crate::protocol::{ConversationEvent, Turn};
 use crate::surfaces::words;
 use aye_core::visible::visible;
-use aye_core::{Agent, AgentState};
+use aye_core::{Agent, AgentState, AsksFor};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -146,7 +146,8 @@ fn going(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str
         state => words::agent_state(state),
     };
     let mark = if agent.state == AgentState::Ended { "⏹ " } else { "⏳ " };
-    let mut page = steps(RichText::default().text(mark).bold(name).text(&format!(" · {state}")), progress);
+    let page = with_mode(RichText::default().text(mark).bold(name).text(&format!(" · {state}")), agent);
+    let mut page = steps(page, progress);
     if let Some(said) = progress.said().filter(|said| !said.trim().is_empty()) {
         page = page.line().line().rendered(&tail_of(&said));
     }
@@ -156,6 +157,15 @@ fn going(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str
     match stopped_by {
         Some(who) => page.line().line().dim(&format!("Stopping… ({who})")),
         None => page,
+    }
+}
+
+/// Adds a note on a mode that asks for less than people may think.
+pub fn with_mode(page: RichText, agent: &Agent) -> RichText {
+    match (agent.asks, words::asks(agent.asks)) {
+        (AsksFor::Nothing, Some(words)) => page.text(&format!(" · ⚠️ {words}")),
+        (_, Some(words)) => page.text(&format!(" · {words}")),
+        (_, None) => page,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::agents::driven::{Driver, Event, RunEvent};
 use crate::agents::lines::Line;
 use crate::config::AsksBy;
 use crate::protocol::Resolution;
-use aye_core::{AskView, Body, Kind, Receipt, Withdrawal};
+use aye_core::{AskView, AsksFor, Body, Kind, Receipt, Withdrawal};
 use serde_json::{Value, json};
 
 type Effect = crate::agents::driven::Effect<String>;
@@ -169,4 +169,72 @@ fn a_second_request_under_an_id_that_waits_raises_nothing() {
     ask_for(&mut driver, "r1", "ls");
     let effects = ask_for(&mut driver, "r1", "rm -rf /");
     assert!(matches!(&effects[..], [Effect::Tell(RunEvent::Trouble(_))]), "{effects:?}");
+}
+
+/// The modes that the hub is told.
+fn modes(effects: &[Effect]) -> Vec<AsksFor> {
+    let found = effects.iter().filter_map(|effect| match effect {
+        Effect::Register(known) => known.asks,
+        _ => None,
+    });
+    found.collect()
+}
+
+fn begins_in(driver: &mut Driver<ClaudeCode>, mode: &str) -> Vec<Effect> {
+    line(driver, json!({"type": "system", "subtype": "init", "session_id": "s", "permissionMode": mode}))
+}
+
+#[test]
+fn a_run_names_its_mode_whatever_the_settings_say() {
+    let claude = || ClaudeCode::new("/src".into(), Default::default(), "run".into(), AsksBy::Control);
+    let named = |mode: Option<&str>| {
+        let claude = claude().started(mode.map(str::to_owned), None);
+        let arguments = crate::agents::driven::AgentProtocol::arguments(&claude);
+        let modes =
+            arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix("--permission-mode="));
+        modes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(named(None), ["default"]);
+    assert_eq!(named(Some("plan")), ["plan"]);
+}
+
+#[test]
+fn a_run_that_begins_in_a_mode_that_asks_for_less_ends() {
+    let claude = || ClaudeCode::new("/src".into(), Default::default(), "run".into(), AsksBy::Control);
+    let checked = |mode: Option<&str>| {
+        Driver::new(claude().started(mode.map(str::to_owned), None).checking_mode(), "run".into())
+    };
+    for (mode, found) in
+        [(None, "bypassPermissions"), (None, "auto"), (Some("acceptEdits"), "bypassPermissions")]
+    {
+        let mut driver = checked(mode);
+        let effects = begins_in(&mut driver, found);
+        assert!(effects.contains(&Effect::End) && driver.has_failed(), "{found}: {effects:?}");
+    }
+    for (mode, found) in
+        [(None, "default"), (None, "manual"), (None, "plan"), (Some("bypassPermissions"), "default")]
+    {
+        let effects = begins_in(&mut checked(mode), found);
+        assert_eq!(modes(&effects), [AsksFor::Everything], "{found}");
+        assert!(!effects.contains(&Effect::End), "{found}");
+    }
+    // The person's own arguments have the last word.
+    let effects = begins_in(&mut driver(), "bypassPermissions");
+    assert_eq!((modes(&effects), effects.contains(&Effect::End)), (vec![AsksFor::Nothing], false));
+}
+
+#[test]
+fn a_mode_that_changes_during_the_session_is_told_and_ends_nothing() {
+    let mut driver = Driver::new(
+        ClaudeCode::new("/src".into(), Default::default(), "run".into(), AsksBy::Control).checking_mode(),
+        "run".into(),
+    );
+    begins_in(&mut driver, "default");
+    let status =
+        json!({"type": "system", "subtype": "status", "status": null, "permissionMode": "acceptEdits"});
+    assert_eq!(modes(&line(&mut driver, status)), [AsksFor::Some]);
+    let effects = begins_in(&mut driver, "acceptEdits");
+    assert_eq!((modes(&effects), effects.contains(&Effect::End)), (vec![AsksFor::Some], false));
+    let other = json!({"type": "system", "subtype": "status", "status": "compacting"});
+    assert_eq!(modes(&line(&mut driver, other)), []);
 }

@@ -20,6 +20,8 @@ pub struct Session {
     /// The sub-agent that the event is about; none for the session itself.
     pub sub_agent: Option<String>,
     pub sub_agent_kind: Option<String>,
+    /// The permission mode that the session is in.
+    pub mode: Option<String>,
 }
 
 impl Session {
@@ -98,6 +100,7 @@ struct Fields {
     tool_use_id: Option<String>,
     permission_suggestions: Option<Vec<Value>>,
     notification_type: Option<String>,
+    permission_mode: Option<String>,
 }
 
 pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
@@ -107,6 +110,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
         id: fields.session_id,
         transcript_path: fields.transcript_path,
         cwd: fields.cwd,
+        // A sub-agent may be in another.
+        mode: fields.permission_mode.filter(|_| fields.agent_id.is_none()),
         sub_agent: fields.agent_id,
         sub_agent_kind: fields.agent_type,
     };
@@ -188,8 +193,19 @@ mod tests {
         let (session, event) = decoded(&asked);
         assert_eq!((session.id.as_str(), session.cwd.as_str()), ("s-1", "/src"));
         assert_eq!(session.config_dir(), Some(Path::new("/c")));
+        assert_eq!(session.mode, None, "a sub-agent may be in another mode");
         let HookEvent::PermissionRequest(tool) = event else { panic!("{event:?}") };
         assert_eq!((tool.tool_name.as_str(), tool.agent_id.as_deref()), ("Bash", Some("a1")));
+    }
+
+    #[test]
+    fn every_event_may_say_which_mode_the_session_is_in() {
+        let mode = |more| decoded(&event("PostToolUse", more)).0.mode;
+        assert_eq!(
+            mode(json!({"permission_mode": "bypassPermissions"})).as_deref(),
+            Some("bypassPermissions")
+        );
+        assert_eq!(mode(json!({})), None);
     }
 
     #[test]

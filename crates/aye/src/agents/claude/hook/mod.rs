@@ -12,6 +12,7 @@ mod session_terminal;
 mod settle;
 mod watch;
 
+use super::mode::asks_in;
 use crate::agents::title;
 use crate::agents::tmux::pane::Pane;
 use crate::client::{AgentClient, CallError, Client, Try};
@@ -175,6 +176,7 @@ fn profile(session: &Session, process: Option<&Process>, news: Registration) -> 
         host: Some(host().into()),
         cwd: Some(session.cwd.clone().into()),
         session: Some(session.id.clone().into()),
+        asks: session.mode.as_deref().map(asks_in),
         pid: process.map(|process| process.pid),
         supervisor: process::supervisor(),
         ..news

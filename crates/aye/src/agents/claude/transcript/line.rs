@@ -16,6 +16,8 @@ pub struct TranscriptLine {
     pub sidechain: bool,
     /// Which one, in newer versions.
     pub sub_agent: Option<String>,
+    /// The permission mode from here on.
+    pub mode: Option<String>,
     pub said: Said,
 }
 
@@ -84,6 +86,8 @@ struct WrittenLine<'a> {
     #[serde(borrow)]
     is_meta: Option<&'a RawValue>,
     #[serde(borrow)]
+    permission_mode: Option<&'a RawValue>,
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
@@ -139,6 +143,7 @@ pub fn decode(bytes: &[u8]) -> Option<TranscriptLine> {
         timestamp: text(written.timestamp),
         sidechain: flag(written.is_sidechain),
         sub_agent: text(written.agent_id),
+        mode: text(written.permission_mode),
         said,
     })
 }

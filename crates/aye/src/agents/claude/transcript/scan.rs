@@ -75,7 +75,30 @@ pub fn last_turn(file: &File, length: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// In quotes and unescaped, this cannot occur inside a string.
+/// The permission mode that the session named last, if it did so lately.
+pub fn last_mode(path: &Path) -> io::Result<Option<String>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let from = length.saturating_sub(LOOK_BACK[1]);
+    let mut window = vec![0; usize::try_from(length - from).unwrap_or_default()];
+    match file.read_exact_at(&mut window, from) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let (named, mut end) = (FinderRev::new(MODE), window.len());
+    while let Some(at) = named.rfind(&window[..end]) {
+        let (line_start, line_end) = line_around(&window, at);
+        let line = line::decode(&window[line_start..line_end]).filter(|line| !line.sidechain);
+        if let Some(mode) = line.and_then(|line| line.mode) {
+            return Ok(Some(mode));
+        }
+        end = line_start;
+    }
+    Ok(None)
+}
+
+/// In quotes and unescaped, these cannot occur inside a string.
+const MODE: &[u8] = b"\"permissionMode\"";
 const USER: &[u8] = b"\"user\"";
 
 struct Scan<'a> {

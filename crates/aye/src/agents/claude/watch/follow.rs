@@ -2,7 +2,7 @@
 
 use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, OpenCall, Pending};
-use crate::agents::claude::transcript::scan::all_open_calls;
+use crate::agents::claude::transcript::scan::{all_open_calls, last_mode};
 use crate::agents::claude::transcript::tail::{Tail, TailEvent};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -12,12 +12,15 @@ use std::path::{Path, PathBuf};
 pub struct Transcript {
     tail: Tail,
     pending: Pending,
+    mode: Option<String>,
 }
 
 #[derive(Debug, Default, PartialEq)]
 pub struct News {
     pub opened: Vec<OpenCall>,
     pub closed: Vec<(OpenCall, Closed)>,
+    /// The permission mode, if the session named it.
+    pub mode: Option<String>,
 }
 
 impl Transcript {
@@ -25,17 +28,23 @@ impl Transcript {
     pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<OpenCall>)> {
         let start = match end_of_lines(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok((Self { tail: Tail::new(path), pending: Pending::default() }, Vec::new()));
+                let (tail, pending) = (Tail::new(path), Pending::default());
+                return Ok((Self { tail, pending, mode: None }, Vec::new()));
             }
             start => start?,
         };
         let open = all_open_calls(&path)?;
-        let pending = Pending::begin(open.clone());
-        Ok((Self { tail: Tail::from(path, start)?, pending }, open))
+        let (pending, mode) = (Pending::begin(open.clone()), last_mode(&path)?);
+        Ok((Self { tail: Tail::from(path, start)?, pending, mode }, open))
     }
 
     pub fn path(&self) -> &Path {
         self.tail.path()
+    }
+
+    /// The permission mode that the session was in at the beginning.
+    pub fn mode(&self) -> Option<&str> {
+        self.mode.as_deref()
     }
 
     /// The calls without a result.
@@ -44,7 +53,7 @@ impl Transcript {
     }
 
     pub fn read(&mut self) -> io::Result<News> {
-        let Self { tail, pending } = self;
+        let Self { tail, pending, .. } = self;
         let before: Vec<OpenCall> = pending.open().to_vec();
         let was_open = |open: &OpenCall| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
         let mut news = News::default();
@@ -55,6 +64,7 @@ impl Transcript {
                 TailEvent::Restarted => return *pending = Pending::default(),
             };
             if let Some(line) = line::decode(bytes) {
+                news.mode = line.mode.clone().filter(|_| !line.sidechain).or(news.mode.take());
                 let closed = pending.see(line, cut, |_| true);
                 news.closed.extend(closed.into_iter().filter(|(open, _)| was_open(open)));
             }
@@ -139,6 +149,30 @@ mod tests {
         assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec![]));
         fs::write(&path, format!("{}\n", asks("c"))).unwrap();
         assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec!["b"]));
+    }
+
+    #[test]
+    fn the_mode_is_what_the_transcript_named_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.jsonl");
+        let prompt = |mode: &str, sidechain: bool| {
+            let message = json!({"role": "user", "content": "a \"permissionMode\":\"auto\" b"});
+            json!({"type": "user", "message": message, "permissionMode": mode, "isSidechain": sidechain})
+        };
+        append(&path, &format!("{}\n{}\n", prompt("plan", false), prompt("auto", true)));
+        append(&path, &format!("{}\n", asks("a")));
+        let (mut transcript, _) = Transcript::follow(path.clone()).unwrap();
+        assert_eq!(transcript.mode(), Some("plan"));
+        assert_eq!(transcript.read().unwrap().mode, None);
+        append(&path, &format!("{}\n{}\n", prompt("default", false), prompt("auto", true)));
+        assert_eq!(transcript.read().unwrap().mode.as_deref(), Some("default"));
+        append(
+            &path,
+            &format!("{}\n", json!({"type": "permission-mode", "permissionMode": "bypassPermissions"})),
+        );
+        assert_eq!(transcript.read().unwrap().mode.as_deref(), Some("bypassPermissions"));
+        let (transcript, _) = Transcript::follow(dir.path().join("none")).unwrap();
+        assert_eq!(transcript.mode(), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::watcher::WatchEvent;
 use crate::agents::before;
 use crate::agents::claude::hook::handover::{Dialog, Origin};
 use crate::agents::claude::hook::notes::{AskNote, Notes};
+use crate::agents::claude::mode::asks_in;
 use crate::agents::claude::tmux::plan::untouched;
 use crate::agents::claude::tmux::prompt::{DialogCall, PromptDialog};
 use crate::agents::claude::tmux::screen::compare;
@@ -137,6 +138,9 @@ impl Watched {
     /// Raises what is new, and tells those who wait how their calls ended. Says whether anybody did.
     pub fn take(&mut self, news: News, places: &aye_policy::OwnPlaces) -> bool {
         let mut goes_on = false;
+        if let Some(mode) = &news.mode {
+            self.register(Registration::mode(asks_in(mode)));
+        }
         for (open, closed) in news.closed {
             if let Some(call) = self.endings.remove(&open.tool_use_id) {
                 call.ending.send_replace(Some(closed));

@@ -7,6 +7,7 @@ use super::names;
 use super::past;
 use super::sessions::{ConfigDir, Session};
 use super::watched::{PaneText, Watched, is_for_a_person};
+use crate::agents::claude::mode::{asks_in, mode_on};
 use crate::agents::reports;
 use crate::agents::tmux::pane::Pane;
 use crate::client::{AgentClient, Client};
@@ -16,7 +17,7 @@ use crate::processes::host;
 use crate::protocol::Registration;
 use crate::shutdown::Signals;
 use anyhow::Context;
-use aye_core::{AgentId, AgentKind, Reach};
+use aye_core::{AgentId, AgentKind, AsksFor, Reach};
 use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -292,6 +293,7 @@ impl Watcher {
         let past = past::of(Client::for_person(&self.home)?, client.clone()).await?;
         let pane = Pane::of(session.process).await;
         let tmux = pane.as_ref().ok().map(|pane| pane.session().to_owned().into());
+        let asks = mode_now(pane.as_ref().ok(), &transcript).await;
         let unreachable = pane.err().map(|why| why.to_string());
         let cwd =
             session.cwd.clone().or_else(|| open.iter().find_map(|open| open.cwd.as_ref().map(Into::into)));
@@ -310,6 +312,7 @@ impl Watcher {
             session: Some(id.clone().into()),
             tmux,
             pid: session.process.map(|process| process.pid),
+            asks,
             ..Registration::state(session.state())
         };
         let mut watched =
@@ -328,7 +331,7 @@ impl Watcher {
         for open in open.iter().filter(|open| is_for_a_person(&open.tool)) {
             self.tell(WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
         }
-        watched.take(News { opened: open, closed: Vec::new() }, &self.places);
+        watched.take(News { opened: open, ..News::default() }, &self.places);
         watched.update(session);
         self.watched.insert(id.clone(), watched);
         self.follow_transcripts().await;
@@ -344,6 +347,16 @@ impl Watcher {
         self.tell(WatchEvent::Left { agent: watched.agent.clone(), why }).await;
         while self.reporters.try_join_next().is_some() {}
     }
+}
+
+/// Reads the session's mode. A session that was resumed may be in another one than its transcript names last, so its screen
+/// counts more.
+async fn mode_now(pane: Option<&Pane>, transcript: &Transcript) -> Option<AsksFor> {
+    let shown = match pane {
+        Some(pane) => pane.screen().await.ok().and_then(|screen| mode_on(&screen)),
+        None => None,
+    };
+    shown.or_else(|| transcript.mode()).map(asks_in)
 }
 
 /// A file that cannot be read at the moment is being written; a session ends with its process, or when

@@ -1,5 +1,5 @@
 use super::super::progress::{Progress, closed_page, progress_page, result};
-use aye_core::{Agent, AgentId, AgentState, Reach};
+use aye_core::{Agent, AgentId, AgentState, AsksFor, Reach};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -15,11 +15,15 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
         tmux: None,
         session: None,
         state: AgentState::Working,
+        asks: AsksFor::Everything,
         cost: None,
         open_asks: 0,
         outline: None,
         created_at: Timestamp::UNIX_EPOCH,
     };
+    let silent = Agent { asks: AsksFor::Nothing, ..agent.clone() };
+    let page = progress_page(&silent, "web", &Progress::default(), None);
+    assert_eq!(page.html(), "⏳ <b>web</b> · working · ⚠️ asks for nothing");
     let mut progress = Progress::default();
     progress.add(1, &json!({"type": "prompt", "text": "do it"}));
     for n in 0..6 {
