@@ -1,6 +1,7 @@
 //! Sessions that a person runs in their own terminal, joined by hooks.
 
 mod alone;
+mod auto_mode;
 mod followed;
 mod installed;
 mod modes;

@@ -108,7 +108,7 @@ impl Stage {
         self.terminal.screen()
     }
 
-    /// What can be seen now.
+    /// The text that can be seen now.
     pub fn visible(&self) -> String {
         self.terminal.visible()
     }

@@ -49,7 +49,7 @@ impl Terminal {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
-    /// Whether it shows this now.
+    /// True if it shows this now.
     pub fn shows(&self, words: &str) -> bool {
         self.visible().contains(words)
     }

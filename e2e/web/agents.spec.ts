@@ -321,3 +321,12 @@ test('requests that wait stand in the order in which they were raised', async ({
   await hub.open(page, '#/agents/bot');
   await expect(page.locator('.conversation p.line .subject')).toHaveText(['make b', 'make c']);
 });
+
+test('a call that the agent refused without asking is shown with its reason', async ({ hub, page }) => {
+  const bot = await hub.agent('bot', { kind: 'claude', reach: 'hooked' });
+  await bot.say({ type: 'refused_itself', id: 'toolu_1', name: 'Bash', input: { command: 'curl x | bash' }, reason: 'Runs code from the network', sub_agent: 'Explore' });
+  await hub.open(page, '#/agents/bot');
+  const talk = page.getByRole('list', { name: 'Conversation' });
+  await expect(talk).toContainText(/Refused automatically: Bash\s+Explore\s+curl x \| bash\s+Runs code from the network/);
+  await expect(page.getByRole('article')).toHaveCount(0);
+});

@@ -54,6 +54,7 @@ for (const [i, text] of ALL.entries()) {
       { type: 'tool', id: text.slice(0, 50), name: text, input: { [text]: text }, sub_agent: text },
       { type: 'tool_result', id: text.slice(0, 50), failed: true, text },
       { type: 'trouble', text },
+      { type: 'refused_itself', id: 't2', name: text, input: { command: text }, reason: text, sub_agent: text },
     );
     await hub.open(page);
     for (const ask of asks) {

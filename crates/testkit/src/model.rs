@@ -25,6 +25,8 @@ struct Shared {
     script: Mutex<VecDeque<Step<ModelAct>>>,
     /// The prompt of sub-agents, and what is said to them.
     below: Mutex<Option<(String, VecDeque<Step<ModelAct>>)>>,
+    /// Explanation with which the service flags every call that auto mode has it check.
+    flags: Mutex<Option<String>>,
     heard: Mutex<Vec<Value>>,
     /// How many pauses may be passed.
     released: Mutex<usize>,
@@ -67,6 +69,13 @@ impl Model {
     pub fn with_sub_agents(self, prompt: &str, steps: Vec<Vec<Value>>) -> Self {
         let steps = steps.into_iter().map(Step::Blocks).collect();
         *self.shared.below.lock().unwrap() = Some((prompt.to_owned(), steps));
+        self
+    }
+
+    /// The same with a service that finds every call unsafe, where the agent wants them checked.
+    #[must_use]
+    pub fn flagging_calls(self, why: &str) -> Self {
+        *self.shared.flags.lock().unwrap() = Some(why.to_owned());
         self
     }
 
@@ -152,7 +161,11 @@ fn reply(mut stream: TcpStream, shared: &Shared) {
     if !streamed {
         return send(&mut stream, 200, "application/json", &message(&blocks, Some(stop)).to_string());
     }
-    let events = streamed_message(&blocks, stop, deltas);
+    let mut events = streamed_message(&blocks, stop, deltas);
+    if let Some(why) = shared.flags.lock().unwrap().as_ref().filter(|_| asked["safeguards"].is_array()) {
+        let end = events.iter_mut().find(|event| event["type"] == "message_delta").unwrap();
+        end["delta"]["safeguard_results"] = flagged(&blocks, why);
+    }
     let first = events.iter().position(|event| event["type"] == "content_block_delta").map_or(0, |at| at + 1);
     let (before, after) = events.split_at(first);
     say(&mut stream, EVENTS_FOLLOW);
@@ -177,6 +190,15 @@ fn message(blocks: &[Value], stop: Option<&str>) -> Value {
         "id": "msg_scripted", "type": "message", "role": "assistant", "model": "scripted", "content": blocks,
         "stop_reason": stop, "stop_sequence": null, "usage": {"input_tokens": 10, "output_tokens": 10},
     })
+}
+
+/// As the model's own service tells what it thinks of the calls in a message.
+fn flagged(blocks: &[Value], why: &str) -> Value {
+    let flagged = json!({"type": "evaluated", "outcome": "flagged", "explanation": why});
+    let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+    let calls = calls.map(|block| (block["id"].as_str().unwrap().to_owned(), flagged.clone()));
+    let status = json!({"type": "available", "tool_uses": calls.collect::<serde_json::Map<_, _>>()});
+    json!([{"type": "dangerous_tool_use", "status": status}])
 }
 
 /// The events of a message whose texts come in so many parts.

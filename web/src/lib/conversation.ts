@@ -23,6 +23,7 @@ export type Piece =
   | { key: string; is: 'tool'; tool: Tool }
   | { key: string; is: 'turn'; error: boolean; cost: number | null; duration: number | null; tokens: { input: number; output: number } | null }
   | { key: string; is: 'trouble'; text: string }
+  | { key: string; is: 'refused'; tool: string; input: Json; reason: string; subAgent: string }
   | { key: string; is: 'ended'; code: number | null };
 
 /** A paragraph that long is cut at a line: nobody can see all of it at once anyway. */
@@ -87,6 +88,16 @@ export class Conversation {
       }
       case 'trouble':
         this.#insert({ key: `x${seq}`, is: 'trouble', text: text(event['text']) });
+        break;
+      case 'refused_itself':
+        this.#insert({
+          key: `d${seq}`,
+          is: 'refused',
+          tool: text(event['name']),
+          input: event['input'] ?? null,
+          reason: text(event['reason']),
+          subAgent: text(event['sub_agent']),
+        });
         break;
       case 'ended':
         this.#settle();

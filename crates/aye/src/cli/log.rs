@@ -110,6 +110,10 @@ fn in_words(line: &Line, zone: &TimeZone) -> String {
             let text = detail["text"].as_str().map(|text| format!(": {}", shorten(text, 80)));
             format!("{}{}", detail["type"].as_str().unwrap_or_default(), text.unwrap_or_default())
         }
+        "agent.refused_itself" => {
+            let text = |field: &str| detail[field].as_str().unwrap_or_default();
+            format!("{} {}: {}", text("tool"), shorten(text("input"), 80), text("why"))
+        }
         "ask.expired" | "ask.withdrawn" => detail["why"].as_str().unwrap_or_default().to_owned(),
         _ => detail["evidence"].as_str().or(detail["name"].as_str()).unwrap_or_default().to_owned(),
     };

@@ -5,13 +5,16 @@ use super::settle::take_receipt;
 use super::streams::{Numbered, Taking};
 use super::{Hub, Problem, names};
 use crate::processes::{Process, host};
-use crate::protocol::{Command, Registration, ReportNumber};
-use crate::store::{AgentRow, Profile, Tx};
+use crate::protocol::{Command, ConversationEvent, Registration, ReportNumber};
+use crate::store::{AgentRow, Profile, StoreError, Tx};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, ReportedState, Withdrawal};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+
+/// Characters that the trail has of each part of a refused call.
+const LONGEST_IN_TRAIL: usize = 1_000;
 
 /// A command as the trail has it: that there was a picture, and how large.
 fn in_the_trail(command: &Command) -> Value {
@@ -116,6 +119,9 @@ impl Hub {
                     }
                 }
             };
+            if numbered != Numbered::Again {
+                events.iter().try_for_each(|event| refused_itself(tx, &id, event, now))?;
+            }
             let mut taking = Taking::new(&hub.inner.streams, &id, now, numbered);
             for event in events {
                 taking.take(tx, event)?;
@@ -327,4 +333,19 @@ fn settle_all(
         change(tx, ask, AskEvent::Receipt(undelivered.clone()), who, now)?;
     }
     Ok(())
+}
+
+/// Records a call that the agent refused without asking, beside the decisions of people and rules.
+fn refused_itself(tx: &mut Tx, agent: &AgentId, event: &Value, now: Timestamp) -> Result<(), StoreError> {
+    // Most events are something else, and some are long.
+    if event["type"] != "refused_itself" {
+        return Ok(());
+    }
+    let ConversationEvent::RefusedItself { call, .. } = ConversationEvent::read(event) else { return Ok(()) };
+    let beginning = |text: &str| text.chars().take(LONGEST_IN_TRAIL).collect::<String>();
+    let detail = json!({
+        "tool_use_id": beginning(&call.id), "tool": beginning(&call.name), "input": beginning(&call.input.to_string()),
+        "why": beginning(&call.reason), "sub_agent": call.sub_agent.as_deref().map(beginning),
+    });
+    tx.audit(now, "agent.refused_itself", agent.as_str(), Some(agent), None, detail)
 }

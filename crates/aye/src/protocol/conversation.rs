@@ -69,10 +69,30 @@ pub enum ConversationEvent {
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: usize,
     },
+    /// The agent refused a call without asking anybody.
+    RefusedItself {
+        #[serde(flatten)]
+        call: RefusedCall,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        left_out: usize,
+    },
     /// The run is over.
     Ended { code: Option<i32> },
     #[serde(other)]
     Other,
+}
+
+/// A call that the agent's own safety check did not let run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RefusedCall {
+    pub id: String,
+    pub name: String,
+    /// `{"cut": "…"}` where it was too long.
+    pub input: Value,
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_agent: Option<String>,
 }
 
 /// The end of a turn, as far as the agent tells.

@@ -32,7 +32,7 @@ pub use asks::{
     Outcome, RaiseQuery, RaiseReply, RaisedAsk, Resolution, StateFilter, Timeout, WaitQuery, Withdraw,
 };
 pub use call::{Call, Failed, Reason};
-pub use conversation::{ConversationEvent, Tokens, Turn};
+pub use conversation::{ConversationEvent, RefusedCall, Tokens, Turn};
 pub use frames::{
     AnswerFrame, ClientFrame, FollowQuery, Frame, ResponseFrame, ResultTag, SentResult, Snapshot, TokenFrame,
 };

@@ -8,12 +8,12 @@ use super::outcome::{permit, told_as_result, unanswered};
 use super::receipts::{Expected, Fate, judge};
 use super::sub_agents::SubAgents;
 use super::translate;
-use super::wire::{self, Block, CanUseTool, Frame, ToolResult, TurnResult, permit_line};
+use super::wire::{self, Block, CanUseTool, Denied, Frame, ToolResult, TurnResult, permit_line};
 use crate::agents::driven::account::Tokens;
 use crate::agents::driven::{AgentProtocol, Asked, Input, Meaning, Pipes, RunEvent, Turn, Written};
 use crate::agents::lines::Line;
 use crate::config::{AsksBy, DEFAULT_MODE};
-use crate::protocol::{Image, Registration, Resolution};
+use crate::protocol::{Image, RefusedCall, Registration, Resolution};
 use aye_core::{AsksFor, Body, Can};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -40,6 +40,8 @@ pub struct ClaudeCode {
     /// Calls that were asked about because they were in a message.
     asked_by_tool_use: HashSet<String>,
     sub_agents: SubAgents,
+    /// Inputs of the calls that have not returned.
+    inputs: HashMap<String, Value>,
     /// The text that is being spoken, and how many there were.
     speaking: Option<String>,
     texts: u64,
@@ -166,6 +168,7 @@ impl ClaudeCode {
             sub_agents: SubAgents::default(),
             speaking: None,
             texts: 0,
+            inputs: HashMap::new(),
         }
     }
 
@@ -229,6 +232,7 @@ impl ClaudeCode {
                 self.speaking = None;
                 vec![Meaning::TurnEnded(result.into())]
             }
+            Frame::Denied(denied) => self.denied(denied),
             Frame::Retry(retry) => vec![trouble(retry_words(&retry))],
             Frame::Response { error: Some(error), .. } => {
                 vec![trouble(format!("The agent refused a request: {error}"))]
@@ -317,6 +321,7 @@ impl ClaudeCode {
                     (AsksBy::ToolUse, translate::QUESTIONS) => self.asks_by_tool_use(&id, &input),
                     (AsksBy::ToolUse | AsksBy::Control, _) => None,
                 };
+                self.inputs.insert(id.clone(), input.clone());
                 let started = RunEvent::ToolStarted { id, name, input, sub_agent };
                 [Some(Meaning::Tells(started)), asked].into_iter().flatten().collect()
             }
@@ -350,9 +355,21 @@ impl ClaudeCode {
         }
     }
 
+    /// Reports what auto mode refuses. Other refusals come from rules that the person wrote, or from an answer.
+    fn denied(&mut self, denied: Denied) -> Meanings {
+        if denied.decision_reason_type != "classifier" {
+            return Vec::new();
+        }
+        let input = self.inputs.get(&denied.tool_use_id).cloned().unwrap_or_default();
+        let sub_agent = self.sub_agents.behind(Some(&denied.tool_use_id), denied.agent_id.as_deref());
+        let Denied { tool_use_id: id, tool_name: name, decision_reason: reason, .. } = denied;
+        vec![Meaning::Tells(RunEvent::RefusedItself(RefusedCall { id, name, input, reason, sub_agent }))]
+    }
+
     fn returned(&mut self, result: &ToolResult, detail: Option<&Value>) -> Meanings {
         let call = result.tool_use_id.clone();
         self.sub_agents.returned(&call);
+        self.inputs.remove(&call);
         let ended = Meaning::Tells(RunEvent::ToolEnded {
             id: call.clone(),
             failed: result.is_error,

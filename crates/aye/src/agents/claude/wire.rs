@@ -49,6 +49,8 @@ pub enum Frame {
     Background {
         sub_agents: usize,
     },
+    /// It refused a call without asking.
+    Denied(Denied),
     /// The model did not answer, and is asked again.
     Retry(Retry),
     /// Its permission mode changed.
@@ -118,6 +120,19 @@ pub struct ToolResult {
     pub images: Vec<Image>,
 }
 
+/// A call that was refused without asking: by a rule, a mode, or the check of auto mode (`classifier`).
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Denied {
+    pub tool_name: String,
+    pub tool_use_id: String,
+    #[serde(default)]
+    pub agent_id: Option<String>,
+    #[serde(default)]
+    pub decision_reason_type: String,
+    #[serde(default)]
+    pub decision_reason: String,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct TurnResult {
     pub subtype: Option<String>,
@@ -167,6 +182,10 @@ pub fn decode(line: &[u8]) -> Result<Frame, Garbage> {
         ("system", Some("init")) => Frame::Init(serde_json::from_slice(line).unwrap_or_default()),
         ("system", Some("status")) => decode_status(line),
         ("system", Some("api_retry")) => Frame::Retry(serde_json::from_slice(line).unwrap_or_default()),
+        ("system", Some("permission_denied")) => match serde_json::from_slice(line) {
+            Ok(denied) => Frame::Denied(denied),
+            Err(_) => Frame::Other,
+        },
         ("system", Some("task_started")) => decode_task(line),
         ("system", Some("background_tasks_changed")) => decode_background(line),
         ("stream_event", _) => decode_stream(line),

@@ -1,6 +1,6 @@
 //! The account of a run, in the order of events: for the terminal it runs in, and for every other surface.
 
-pub use crate::protocol::{Tokens, Turn};
+pub use crate::protocol::{RefusedCall, Tokens, Turn};
 
 use crate::protocol::{ConversationEvent, Image, Resolution};
 use aye_core::{AskId, AskView, Decision, Receipt};
@@ -11,6 +11,8 @@ use std::time::Duration;
 const LONGEST_RESULT: usize = 10_000;
 /// Anything else that is said is told up to here, so that one event never crowds out the others.
 const LONGEST_TEXT: usize = 20_000;
+/// The same for the reason of a refused call.
+const LONGEST_REASON: usize = 1_000;
 
 /// All pictures of a result together, in base64; what is larger is left out.
 const LARGEST_IMAGES: usize = 150 * 1024;
@@ -66,6 +68,8 @@ pub enum RunEvent {
         evidence: String,
     },
     Turn(Turn),
+    /// The agent refused a call without asking anybody.
+    RefusedItself(RefusedCall),
     Trouble(String),
     /// Whether the agent works, as the hub says; of a session in its own terminal nothing else does.
     Works(bool),
@@ -101,6 +105,7 @@ impl RunEvent {
                 RunEvent::Turn(turn)
             }
             ConversationEvent::Trouble { text, left_out } => RunEvent::Trouble(whole(text, left_out)),
+            ConversationEvent::RefusedItself { call, .. } => RunEvent::RefusedItself(call),
             ConversationEvent::Ended { code } => RunEvent::Ended { code },
             ConversationEvent::Text { .. } | ConversationEvent::Other => return None,
         })
@@ -127,10 +132,7 @@ impl RunEvent {
             }
             RunEvent::ToolStarted { id, name, input, sub_agent } => {
                 let (id, name, sub_agent) = (id.clone(), name.clone(), sub_agent.clone());
-                let (input, left_out) = match beginning(&input.to_string(), LONGEST_TEXT) {
-                    (_, 0) => (input.clone(), 0),
-                    (start, left_out) => (json!({ "cut": start }), left_out),
-                };
+                let (input, left_out) = cut_input(input);
                 ConversationEvent::Tool { id, name, input, sub_agent, left_out }
             }
             RunEvent::ToolEnded { id, failed, text, images, took, sub_agent } => {
@@ -162,6 +164,14 @@ impl RunEvent {
                 let (text, left_out) = beginning(words, LONGEST_TEXT);
                 ConversationEvent::Trouble { text, left_out }
             }
+            RunEvent::RefusedItself(call) => {
+                let (input, left_out) = cut_input(&call.input);
+                let (reason, _) = beginning(&call.reason, LONGEST_REASON);
+                ConversationEvent::RefusedItself {
+                    call: RefusedCall { input, reason, ..call.clone() },
+                    left_out,
+                }
+            }
             RunEvent::Ended { code } => ConversationEvent::Ended { code: *code },
             RunEvent::Asked(_)
             | RunEvent::AskEnded { .. }
@@ -184,6 +194,13 @@ pub fn piece(id: &str, from: Option<u64>, delta: &str) -> ConversationEvent {
         text: None,
         partial: false,
         left_out,
+    }
+}
+
+fn cut_input(input: &Value) -> (Value, usize) {
+    match beginning(&input.to_string(), LONGEST_TEXT) {
+        (_, 0) => (input.clone(), 0),
+        (start, left_out) => (json!({ "cut": start }), left_out),
     }
 }
 

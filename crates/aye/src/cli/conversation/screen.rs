@@ -39,6 +39,7 @@ fn comes_from_agent(event: &RunEvent) -> bool {
         | RunEvent::ToolEnded { .. }
         | RunEvent::Decided { .. }
         | RunEvent::Trouble(_)
+        | RunEvent::RefusedItself(_)
         | RunEvent::Ended { .. } => true,
         RunEvent::Asked(_)
         | RunEvent::AskEnded { .. }
@@ -234,6 +235,14 @@ impl Screen {
                 self.line(&not_confirmed_words(&ask, receipt, &evidence))
             }
             RunEvent::Trouble(words) => self.line(&format!("{} {}", paint(BAD, "!"), in_a_line(&words))),
+            RunEvent::RefusedItself(call) => {
+                let about = shorten(&in_a_line(&telling(&call.input)), 90);
+                let who =
+                    call.sub_agent.as_deref().map(|who| format!(" ({})", one_line(who))).unwrap_or_default();
+                let why = shorten(&in_a_line(&call.reason), LONGEST_REASON);
+                let words = format!("Refused automatically: {}{who} {about}", one_line(&call.name));
+                self.line(&format!("{} {words} {}", paint(BAD, "!"), paint(DIM, why)));
+            }
             RunEvent::Works(works) => {
                 if works && !self.working {
                     self.since = Instant::now();

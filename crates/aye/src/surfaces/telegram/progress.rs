@@ -68,6 +68,7 @@ impl Progress {
             ConversationEvent::Text { .. }
             | ConversationEvent::Prompt { .. }
             | ConversationEvent::ToolResult { .. }
+            | ConversationEvent::RefusedItself { .. }
             | ConversationEvent::Other => {}
         }
     }

@@ -2,6 +2,7 @@
 //! Unknown events and fields are ignored; a known event that cannot be read is left to the terminal.
 
 use super::super::wire::{CanUseTool, Permit};
+use crate::protocol::RefusedCall;
 use aye_core::AgentId;
 use aye_core::digest::sha256_hex;
 use serde::Deserialize;
@@ -70,6 +71,8 @@ pub enum HookEvent {
     /// May this tool run? The terminal asks the same at this moment.
     PermissionRequest(CanUseTool),
     PostToolUse,
+    /// Auto mode refused a call, and nobody was asked.
+    PermissionDenied(RefusedCall),
     Stop,
     /// The terminal waits for a prompt.
     Idle,
@@ -101,6 +104,7 @@ struct Fields {
     permission_suggestions: Option<Vec<Value>>,
     notification_type: Option<String>,
     permission_mode: Option<String>,
+    reason: Option<Value>,
 }
 
 pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
@@ -136,6 +140,18 @@ pub fn decode(bytes: &[u8]) -> Result<(Session, HookEvent), Unreadable> {
             })
         }
         "PostToolUse" => HookEvent::PostToolUse,
+        "PermissionDenied" => match (fields.tool_name, fields.tool_use_id) {
+            (Some(name), Some(id)) => HookEvent::PermissionDenied(RefusedCall {
+                id,
+                name,
+                input: fields
+                    .tool_input
+                    .map_or(Ok(Value::Null), |input| serde_json::from_str(input.get()))?,
+                reason: fields.reason.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned(),
+                sub_agent: session.sub_agent_kind.clone(),
+            }),
+            _ => HookEvent::Other,
+        },
         "Stop" => HookEvent::Stop,
         "Notification" if fields.notification_type.as_deref() == Some("idle_prompt") => HookEvent::Idle,
         _ => HookEvent::Other,
@@ -206,6 +222,17 @@ mod tests {
             Some("bypassPermissions")
         );
         assert_eq!(mode(json!({})), None);
+    }
+
+    #[test]
+    fn a_refused_call_is_told_with_its_input_and_why() {
+        let refused = event(
+            "PermissionDenied",
+            json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1", "reason": "why"}),
+        );
+        let HookEvent::PermissionDenied(call) = decoded(&refused).1 else { panic!("another event") };
+        let (id, name, input) = ("toolu_1".into(), "Bash".into(), json!({"command": "ls"}));
+        assert_eq!(call, RefusedCall { id, name, input, reason: "why".into(), sub_agent: None });
     }
 
     #[test]

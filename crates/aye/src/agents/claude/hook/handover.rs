@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// The terminal shows one dialog at a time, and takes this long to draw one under load.
 const BETWEEN_DIALOGS: Duration = Duration::from_secs(3);
 
-/// Where the terminal's own dialog about an ask stands.
+/// State of the terminal's own dialog about an ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialog {
@@ -25,7 +25,7 @@ pub enum Dialog {
     HandedOver(Origin),
 }
 
-/// How an ask was raised, for whoever goes on with it.
+/// The parts of a raised ask that its note would lack, for the follower.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     pub key: Key,
@@ -52,12 +52,12 @@ impl Notes {
         handed.collect()
     }
 
-    /// Whether answers are to be typed into a dialog.
+    /// True if answers are to be typed into a dialog.
     pub fn has_handed_over(&self) -> bool {
         self.asked().iter().any(|asked| matches!(asked.dialog, Dialog::HandedOver(_)))
     }
 
-    /// How many asks have a dialog that the terminal does not show because their hooks wait.
+    /// Counts the asks whose dialog the terminal does not show because their hooks wait.
     pub fn held_back(&self) -> usize {
         let is_held = |asked: &&AskNote| asked.dialog == Dialog::HeldBack && asked.hook.is_alive();
         self.asked().iter().filter(is_held).count()
@@ -68,12 +68,12 @@ impl Notes {
         self.write("handover", b"")
     }
 
-    /// When that was last requested.
+    /// Time of the last such request.
     pub fn handover_requested(&self) -> Option<SystemTime> {
         modified(&self.folder().join("handover"))
     }
 
-    /// Whether this ask's dialog may be opened now. Those of others wait until it is drawn, because then the session says
+    /// Says if this ask's dialog may be opened now. Those of others wait until it is drawn, because then the session says
     /// that it waits.
     pub fn take_turn(&self, ask: &AskId) -> bool {
         let path = self.folder().join("turn");
@@ -128,7 +128,7 @@ mod tests {
         notes.note(&second).unwrap();
         assert_eq!((notes.handed_over(), notes.held_back()), (vec![], 1));
         notes.settled(&second);
-        // Whoever goes on with it has a note of its own.
+        // The follower writes a note with its own process.
         let ours = note("k3", Process::myself(), Dialog::HandedOver(handed));
         notes.note(&ours).unwrap();
         notes.settled(&asked);

@@ -35,11 +35,11 @@ pub struct Hold<'a> {
     requested: Option<SystemTime>,
     is_noted: bool,
     way: Option<Way>,
-    /// When the follower was last started again.
+    /// Last start of a follower by us.
     revived: Option<Instant>,
 }
 
-/// How the dialog comes to be shown.
+/// The way in which the dialog comes to be shown.
 enum Way {
     /// Answers can be typed into it.
     Typed,
@@ -135,7 +135,7 @@ impl<'a> Hold<'a> {
         Way::Told { terminal, titled: Instant::now() }
     }
 
-    /// Whether somebody is there who goes on with the ask; if not, somebody soon is.
+    /// True if a follower runs. Starts one otherwise.
     fn is_followed(&mut self) -> bool {
         let is_followed = matches!(self.notes.follower_lock(), Ok(None));
         if !is_followed && self.revived.is_none_or(|at| at.elapsed() >= BETWEEN_STARTS) {

@@ -13,6 +13,7 @@ mod settle;
 mod watch;
 
 use super::mode::asks_in;
+use crate::agents::driven::account::RunEvent;
 use crate::agents::title;
 use crate::agents::tmux::pane::Pane;
 use crate::client::{AgentClient, CallError, Client, Try};
@@ -82,6 +83,16 @@ pub async fn run(
         HookEvent::PostToolUse => {
             Notes::of(home, &session.agent).forget_old_calls();
             report(home, &session, Registration::state(ReportedState::Working)).await
+        }
+        HookEvent::PermissionDenied(call) => {
+            let client = reach(home, &session, PATIENCE).await?;
+            // Hooks that are installed twice are both called.
+            if Notes::of(home, &session.agent).is_first_refusal(&call.id)
+                && let Some(event) = RunEvent::RefusedItself(call).event()
+            {
+                client.event(&event, Try::UntilHeard).await?;
+            }
+            Ok(())
         }
         HookEvent::Stop | HookEvent::Idle => {
             report(home, &session, Registration::state(ReportedState::Idle)).await

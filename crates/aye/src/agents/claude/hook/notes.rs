@@ -79,7 +79,7 @@ impl AskNote {
         Body::decode(self.kind, self.body.clone()).ok()
     }
 
-    /// Whether its hook was killed while it waited. What was handed over is the follower's.
+    /// True if its hook was killed while it waited. Asks that were handed over are the follower's.
     fn is_abandoned(&self) -> bool {
         !matches!(self.dialog, Dialog::HandedOver(_)) && !self.hook.is_alive()
     }
@@ -143,10 +143,20 @@ impl Notes {
         })
     }
 
+    /// True for the first hook that reports this refused call.
+    pub fn is_first_refusal(&self, tool_use_id: &str) -> bool {
+        if !is_plain(tool_use_id) || fs::create_dir_all(&self.folder).is_err() {
+            return true;
+        }
+        let told = self.folder.join(format!("{tool_use_id}.refused"));
+        OpenOptions::new().write(true).create_new(true).open(told).is_ok()
+    }
+
     /// Forgets calls that were decided long ago.
     pub fn forget_old_calls(&self) {
         let is_call = |path: &Path| {
-            path.extension().is_some_and(|extension| extension == "call" || extension == "claim")
+            path.extension()
+                .is_some_and(|extension| ["call", "claim", "refused"].iter().any(|own| extension == *own))
         };
         for path in list(&self.folder).into_iter().filter(|path| is_call(path) && is_older(path, CALLS_KEPT))
         {
@@ -200,7 +210,7 @@ impl Notes {
         notes.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
     }
 
-    /// Whether a hook waits for an answer to a dialog that the terminal shows.
+    /// True if a hook waits beside a dialog that the terminal shows.
     pub fn has_waiting_hook(&self) -> bool {
         let me = Process::myself();
         let waits = |asked: &AskNote| {

@@ -27,7 +27,7 @@ impl SessionTerminal {
         Some(Self { read_at: read_at(&path), path })
     }
 
-    /// Whether the session got input since we looked first: keys, and where it asks for them, moves of the mouse and
+    /// True if the session read input since the first look: keys, and where it asks for them, moves of the mouse and
     /// changes of the focus. The system keeps this time to eight seconds, as `w` shows it.
     pub fn has_input(&self) -> bool {
         read_at(&self.path) != self.read_at

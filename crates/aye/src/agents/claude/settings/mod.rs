@@ -17,10 +17,11 @@ const LONGEST: u32 = 604_800;
 const MOMENT: u32 = 10;
 
 /// The events we are called at, and for how many seconds at most.
-const EVENTS: [(&str, u32); 8] = [
+const EVENTS: [(&str, u32); 9] = [
     ("PermissionRequest", LONGEST),
     ("PreToolUse", MOMENT),
     ("PostToolUse", MOMENT),
+    ("PermissionDenied", MOMENT),
     ("UserPromptSubmit", MOMENT),
     ("Stop", MOMENT),
     ("Notification", MOMENT),

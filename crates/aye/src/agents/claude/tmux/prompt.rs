@@ -18,11 +18,11 @@ pub struct DialogCall {
     pub change: Option<(String, String)>,
 }
 
-/// The lines of a dialog around what it asks about: its title, question, rows, hints, and what stands between.
+/// Lines of a dialog beside the command or text that it shows: title, question, rows, hints, and rules.
 const AROUND: usize = 16;
 
 impl DialogCall {
-    /// Whether the dialog will be recognized in a terminal of this size, as far as can be told before it is drawn.
+    /// Estimates, before the dialog is drawn, if it will be recognized in a terminal of this size.
     pub fn is_likely_legible(&self, width: usize, height: usize) -> bool {
         let text = |name: &str| self.input.get(name).and_then(Value::as_str);
         let shown: Vec<&str> = match self.tool.as_str() {

@@ -14,7 +14,7 @@ pub struct TranscriptLine {
     pub timestamp: Option<String>,
     /// Said by or to a sub-agent.
     pub sidechain: bool,
-    /// Which one, in newer versions.
+    /// Id of that sub-agent, in newer versions.
     pub sub_agent: Option<String>,
     /// The permission mode from here on.
     pub mode: Option<String>,

@@ -387,7 +387,7 @@ impl WatchedAsk {
         open.iter().any(|open| open.tool_use_id == self.tool_use_id)
     }
 
-    /// Whether no other call of the session itself can show the same dialog.
+    /// True if no other call of the session itself can show the same dialog.
     fn is_alone(&self) -> bool {
         open_calls(&self.transcript, &self.tool).is_ok_and(|open| open.len() == 1)
     }

@@ -184,4 +184,24 @@ mod tests {
         append(&path, &format!("{}\n", asks("a")));
         assert_eq!(ids(&transcript.read().unwrap()), (vec!["a"], vec![]));
     }
+
+    #[test]
+    fn a_sub_agent_that_is_stopped_no_longer_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent-a1.jsonl");
+        let by = |mut line: Value, agent: &str| {
+            line["isSidechain"] = json!(true);
+            line["agentId"] = json!(agent);
+            format!("{line}\n")
+        };
+        append(&path, &by(asks("a"), "a1"));
+        let (mut transcript, open) = Transcript::follow(path.clone()).unwrap();
+        assert_eq!(open.len(), 1);
+        let stopped = json!({"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted]"}]}});
+        append(&path, &by(stopped.clone(), "a2"));
+        assert_eq!(ids(&transcript.read().unwrap()), (vec![], vec![]));
+        append(&path, &by(stopped, "a1"));
+        let news = transcript.read().unwrap();
+        assert_eq!((ids(&news), &news.closed[0].1), ((vec![], vec!["a"]), &Closed::PassedOver));
+    }
 }

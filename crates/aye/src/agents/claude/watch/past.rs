@@ -89,7 +89,7 @@ pub fn result_in(transcript: &Path, tool_use_id: &str) -> Option<Closed> {
     read.ok().and(found)
 }
 
-/// Whether the call has been written yet.
+/// True once the transcript has the call.
 pub fn has_call(transcript: &Path, tool_use_id: &str) -> bool {
     let mut found = false;
     let read = lines_about(transcript, tool_use_id, |line| {

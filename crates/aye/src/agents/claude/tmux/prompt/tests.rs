@@ -165,3 +165,13 @@ fn words_are_checked_in_their_row_and_nothing_else_may_change() {
     let other = PromptDialog::read(&screen(&typed.replace("touch f$i", "rm f$i"))).unwrap();
     assert!(!other.is_same_but(&first, 2, &Words::Typed("use mkdir;\n\nplease".into())));
 }
+
+#[test]
+fn a_dialog_that_will_not_fit_or_is_not_known_is_told_before_it_is_drawn() {
+    let bash = |command: &str| call("Bash", json!({"command": command, "description": "x"}));
+    assert!(bash("touch x").is_likely_legible(80, 24));
+    assert!(!bash(&"touch x\n".repeat(20)).is_likely_legible(80, 24));
+    assert!(!bash(&"x".repeat(1000)).is_likely_legible(80, 24));
+    assert!(call("Read", json!({"file_path": "/etc/hostname"})).is_likely_legible(80, 24));
+    assert!(!call("NotebookEdit", json!({"new_source": "x"})).is_likely_legible(200, 100));
+}
