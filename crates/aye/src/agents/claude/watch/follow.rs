@@ -4,6 +4,7 @@ use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, OpenCall, Pending};
 use crate::agents::claude::transcript::scan::all_open_calls;
 use crate::agents::claude::transcript::tail::{Tail, TailEvent};
+use crate::agents::claude::transcript::title::Title;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Transcript {
     tail: Tail,
     pending: Pending,
+    /// What the session is called there.
+    pub title: Title,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -25,13 +28,14 @@ impl Transcript {
     pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<OpenCall>)> {
         let start = match end_of_lines(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok((Self { tail: Tail::new(path), pending: Pending::default() }, Vec::new()));
+                let (pending, title) = Default::default();
+                return Ok((Self { tail: Tail::new(path), pending, title }, Vec::new()));
             }
             start => start?,
         };
         let open = all_open_calls(&path)?;
-        let pending = Pending::begin(open.clone());
-        Ok((Self { tail: Tail::from(path, start)?, pending }, open))
+        let (pending, title) = (Pending::begin(open.clone()), Title::of(&path)?);
+        Ok((Self { tail: Tail::from(path, start)?, pending, title }, open))
     }
 
     pub fn path(&self) -> &Path {
@@ -44,7 +48,7 @@ impl Transcript {
     }
 
     pub fn read(&mut self) -> io::Result<News> {
-        let Self { tail, pending } = self;
+        let Self { tail, pending, title } = self;
         let before: Vec<OpenCall> = pending.open().to_vec();
         let was_open = |open: &OpenCall| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
         let mut news = News::default();
@@ -52,8 +56,9 @@ impl Transcript {
             let (bytes, cut) = match found {
                 TailEvent::Line(bytes) => (bytes, false),
                 TailEvent::Cut(bytes) => (bytes, true),
-                TailEvent::Restarted => return *pending = Pending::default(),
+                TailEvent::Restarted => return (*pending, *title) = Default::default(),
             };
+            title.see(bytes);
             if let Some(line) = line::decode(bytes) {
                 let closed = pending.see(line, cut, |_| true);
                 news.closed.extend(closed.into_iter().filter(|(open, _)| was_open(open)));
