@@ -94,6 +94,18 @@ fn a_question_before_much_that_says_nothing_of_it_is_found() {
 }
 
 #[test]
+fn other_calls_are_looked_for_near_the_end_alone() {
+    let filler: Vec<_> = (0..200).map(|i| returns(&format!("{i}{}", "x".repeat(200_000)))).collect();
+    let first = [asks("a"), assistant("b", "Bash"), assistant("plan", "ExitPlanMode")];
+    let lines = file(&[&first, &filler[..], &[assistant("c", "Bash"), asks("d")]].concat(), false);
+    let ids = |open: io::Result<Vec<OpenCall>>| {
+        open.unwrap().into_iter().map(|open| open.tool_use_id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(calls_for_a_person(lines.path())), ["a", "plan", "d"]);
+    assert_eq!(ids(recent_open_calls(lines.path())), ["c", "d"]);
+}
+
+#[test]
 fn a_line_that_is_too_long_still_counts() {
     let long = || "x".repeat(2 * LONGEST);
     assert_eq!(pending(&[asks("a"), says(&long())]), NONE);
