@@ -47,7 +47,9 @@ pub fn recent_open_calls(path: &Path) -> io::Result<Vec<OpenCall>> {
 fn open_in(path: &Path, wanted: CallFilter, most: u64) -> io::Result<Vec<OpenCall>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    let start = last_turn(&file, length)?.unwrap_or_default().max(length.saturating_sub(most));
+    // The first turn may stand behind the call that it led to.
+    let turn = last_turn(&file, length)?.filter(|turn| *turn > LOOK_BACK[0]);
+    let start = turn.unwrap_or_default().max(length.saturating_sub(most));
     file.seek(SeekFrom::Start(start))?;
     let mut scan = Scan::new(wanted);
     scan.read(file)?;

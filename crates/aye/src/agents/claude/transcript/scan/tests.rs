@@ -80,6 +80,16 @@ fn words_inside_strings_and_lines_that_repeat_messages_mislead_nobody() {
 }
 
 #[test]
+fn a_turn_written_late_passes_over_no_call_made_after_it() {
+    let at = |mut line: Value, second: u8| {
+        line["timestamp"] = json!(format!("2026-11-18T20:48:{second:02}.819Z"));
+        line
+    };
+    assert_eq!(pending(&[at(asks("a"), 46), at(says("go"), 45)]), ["a"]);
+    assert_eq!(pending(&[at(asks("a"), 46), at(says("never mind"), 47)]), NONE);
+}
+
+#[test]
 fn a_sub_agents_prompt_is_no_turn() {
     let mut aside = says("look it up");
     aside["isSidechain"] = json!(true);
