@@ -52,8 +52,8 @@ fn asks(session: &str, id: &str) -> Value {
 fn what_is_pending_is_printed_as_the_agent_asked_it() {
     let place = Place::new();
     let file = place.transcript("t/s.jsonl", &[says("go"), asks("s", "toolu_1")]);
-    let expected =
-        json!([{"tool_use_id": "toolu_1", "session": "s", "cwd": "/src/web", "questions": questions()}]);
+    let expected = json!([{"kind": "question", "tool_use_id": "toolu_1", "session": "s", "cwd": "/src/web", "title": "go",
+        "questions": questions()}]);
     for path in [file.as_path(), file.parent().unwrap(), place.dir.path()] {
         let output = place.pending(&[path], &["--json"]);
         assert_eq!((code(&output), json_of(&output)), (Some(0), expected.clone()));
@@ -104,4 +104,59 @@ fn what_is_not_there_is_an_error_that_says_so() {
     let output = place.pending(&[Path::new("/nowhere/at-all")], &["--json"]);
     assert_eq!(code(&output), Some(1));
     assert!(complained(&output).contains("/nowhere/at-all"), "{output:?}");
+}
+
+fn bash(id: &str) -> Value {
+    json!({"message": {"content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": format!("make {id}")}}]},
+        "type": "assistant", "sessionId": "s", "cwd": "/src/web", "isSidechain": false})
+}
+
+#[test]
+fn a_call_waits_only_where_its_session_says_so() {
+    let place = Place::new();
+    let session = |state: Value| {
+        let mut file =
+            json!({"pid": std::process::id(), "sessionId": "s", "cwd": "/src/web", "kind": "interactive"});
+        file.as_object_mut().unwrap().extend(state.as_object().unwrap().clone());
+        place.transcript("sessions/1.json", &[file]);
+    };
+    let waiting = |what: &str| session(json!({"status": "waiting", "waitingFor": what}));
+    let states = |paths: &[&Path]| {
+        let found = json_of(&place.pending(paths, &["--json"]));
+        let each = found.as_array().unwrap().iter();
+        each.map(|call| format!("{}: {}", call["tool_use_id"], call["state"])).collect::<Vec<_>>()
+    };
+    let [waits, perhaps] =
+        ["waiting", "waiting or running"].map(|state| move |id: &str| format!("\"{id}\": \"{state}\""));
+    let file = place.transcript("projects/-src-web/s.jsonl", &[says("go"), bash("one")]);
+    // A session that has ended left it over.
+    assert!(states(&[&file]).is_empty());
+    session(json!({"status": "busy"}));
+    assert!(states(&[]).is_empty());
+    waiting("permission prompt");
+    assert_eq!(states(&[]), [waits("one")]);
+    assert_eq!(states(&[&file]), [waits("one")]);
+    waiting("dialog open");
+    assert_eq!(states(&[]), [perhaps("one")]);
+    waiting("permission prompt");
+    place.transcript("projects/-src-web/s/subagents/agent-1.jsonl", &[says("help"), bash("two")]);
+    assert_eq!(states(&[]), [perhaps("one"), perhaps("two")]);
+    let words = printed(&place.pending(&[], &[]));
+    assert!(
+        words.contains("make two") && words.contains("may be running, or wait for permission"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_plan_is_pending_and_needs_no_session_that_says_so() {
+    let place = Place::new();
+    let plan = json!({"message": {"content": [{"type": "tool_use", "id": "toolu_p", "name": "ExitPlanMode", "input": {"plan": "# Tidy\n\n1. up"}}]},
+        "type": "assistant", "sessionId": "s", "cwd": "/src/web", "isSidechain": false});
+    let file = place.transcript("t/s.jsonl", &[says("go"), plan]);
+    let found = json_of(&place.pending(&[&file], &["--json"]));
+    let expected = json!([{"kind": "plan", "tool_use_id": "toolu_p", "session": "s", "cwd": "/src/web", "title": "go",
+        "plan": "# Tidy\n\n1. up"}]);
+    assert_eq!(found, expected);
+    assert!(printed(&place.pending(&[&file], &[])).contains("approve a plan: # Tidy"));
 }

@@ -78,3 +78,25 @@ fn nobody_follows_a_session_that_has_ended() {
     stage.kill_the_session();
     crate::support::eventually("the follower to end", || stage.followers().is_empty().then_some(()));
 }
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_session_known_late_has_its_title_and_its_tmux_session() {
+    let mut stage =
+        Stage::new(Model::scripted(vec![vec![tool("toolu_q", "AskUserQuestion", which_database())]]));
+    stage.hub.kill();
+    stage.aye_claude(&["begin here"]);
+    stage.sees(DIALOG);
+    stage.hub.restart();
+    stage.press(&["2"]);
+    let agent = crate::support::eventually("the title", || {
+        let list = stage.hub.get("/api/agents", &stage.hub.operator()).body;
+        list["agents"].get(0).filter(|agent| agent["title"] == "begin here").cloned()
+    });
+    assert_eq!((&agent["reach"], &agent["tmux"]), (&json!("hooked"), &json!("0")));
+    stage.type_line("/rename Databases");
+    crate::support::eventually("the new title", || {
+        let list = stage.hub.get("/api/agents", &stage.hub.operator()).body;
+        (list["agents"][0]["title"] == "Databases").then_some(())
+    });
+}

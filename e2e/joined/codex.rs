@@ -80,6 +80,7 @@ fn an_answer_from_elsewhere_closes_the_dialog_and_the_model_is_told_it() {
     let stage = stage(vec![runs("call_1", "touch one"), asks("call_2"), runs("call_3", "touch three")]);
     start(&stage);
     let allowed = stage.hub.open_ask();
+    assert_eq!(stage.agent_is("waiting")["tmux"], "0");
     assert_eq!(allowed["body"]["input"], json!({"command": "touch one", "description": "why"}));
     stage.terminal.sees(PERMISSION);
     assert_eq!(stage.hub.answer(&allowed, once()).status, 200);

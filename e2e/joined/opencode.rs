@@ -59,6 +59,7 @@ fn an_answer_from_elsewhere_closes_the_dialog_and_the_model_is_told_it() {
     ]);
     start(&stage);
     let allowed = stage.hub.open_ask();
+    assert_eq!(stage.agent_is("waiting")["tmux"], "0");
     let shown = (&allowed["body"]["tool"], &allowed["body"]["input"]["command"]);
     assert_eq!(shown, (&json!("Bash"), &json!("touch one && echo it ran")));
     stage.terminal.sees(PERMISSION);

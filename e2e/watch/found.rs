@@ -2,7 +2,7 @@
 
 use super::stage::Stage;
 use super::{asks, picked, question, which_database};
-use crate::support::{Hub, aye, eventually, printed};
+use crate::support::{Hub, aye, complained, eventually, printed};
 use aye_testkit::model::text;
 use serde_json::json;
 use std::fs;
@@ -101,6 +101,57 @@ fn an_agent_is_found_under_its_tmux_sessions_name() {
     let token = stage.hub.agent("second");
     stage.hub.register(&token, "second", json!({"kind": "claude", "tmux": "main"}));
     assert_eq!(stage.hub.get("/api/agents/main", &operator).status, 404);
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn sessions_of_one_folder_are_told_apart_by_tmux_sessions() {
+    let mut stage = Stage::new(vec![which_database("toolu_1"), which_database("toolu_2")]);
+    stage.start_session(&[]);
+    stage.sees("Which DB?");
+    stage.start_session_in("other", &[]);
+    stage.start_watch(&[]);
+    let both = eventually("both sessions", || Some(stage.hub.open_asks()).filter(|asks| asks.len() == 2));
+    for command in ["agents", "list"] {
+        let listed = printed(&stage.hub.aye(&[command]));
+        for name in ["do it (tmux main)", "do it (tmux other)"] {
+            assert!(listed.contains(name), "{name} in {listed}");
+        }
+    }
+    let id = both[0]["id"].as_str().unwrap();
+    assert!(printed(&stage.hub.aye(&["show", id])).contains("“do it (tmux "), "{id}");
+    let attach = stage.hub.aye(&["send", "do it", "more"]);
+    assert!(complained(&attach).contains("do it (tmux other)"), "{attach:?}");
+    assert_ne!(both[0]["agent"], both[1]["agent"]);
+}
+
+#[test]
+#[ignore = "needs the real Claude Code: scripts/test installs it"]
+fn a_session_found_late_has_the_title_that_claude_code_shows() {
+    let mut stage = Stage::new(vec![which_database("toolu_1")]);
+    stage.start_session(&[]);
+    stage.sees("Which DB?");
+    stage.press(&["2"]);
+    stage.model.result_of("toolu_1");
+    stage.start_watch(&[]);
+    let is_called = |stage: &Stage, title: &str| {
+        eventually(title, || {
+            stage.agents().first().is_some_and(|agent| agent["title"] == title).then_some(())
+        });
+    };
+    is_called(&stage, "do it");
+    stage.press(&["/rename Databases"]);
+    stage.sees("/rename Databases");
+    stage.press(&["Enter"]);
+    is_called(&stage, "Databases");
+    // Whoever watches later finds what happened meanwhile.
+    stage.kill_watch();
+    stage.press(&["/rename Other databases"]);
+    stage.sees("/rename Other databases");
+    stage.press(&["Enter"]);
+    stage.sees("renamed to: Other databases");
+    stage.start_watch(&[]);
+    is_called(&stage, "Other databases");
 }
 
 #[test]

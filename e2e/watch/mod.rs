@@ -3,6 +3,7 @@
 
 mod found;
 mod keyboard;
+mod pending;
 mod prompts;
 mod stage;
 mod typed;

@@ -6,11 +6,11 @@ use aye_testkit::model::{Model, text, tool};
 use serde_json::{Value, json};
 use std::fs;
 
-fn bash(id: &str, command: &str) -> Vec<Value> {
+pub fn bash(id: &str, command: &str) -> Vec<Value> {
     vec![tool(id, "Bash", json!({"command": command, "description": "as it says"}))]
 }
 
-fn in_mode(mode: &str, steps: Vec<Vec<Value>>) -> Stage {
+pub fn in_mode(mode: &str, steps: Vec<Vec<Value>>) -> Stage {
     let mut stage = Stage::new(steps);
     stage.start_session(&["--permission-mode", mode]);
     stage.start_watch(&[]);

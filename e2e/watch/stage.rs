@@ -80,9 +80,14 @@ impl Stage {
     }
 
     pub fn start_session(&self, arguments: &[&str]) {
+        self.start_session_in("main", arguments);
+    }
+
+    /// A session of Claude Code in a tmux session of this name.
+    pub fn start_session_in(&self, name: &str, arguments: &[&str]) {
         let work = self.work();
         let session =
-            ["new-session", "-d", "-s", "main", "-x", "100", "-y", "45", "-c", work.to_str().unwrap()];
+            ["new-session", "-d", "-s", name, "-x", "100", "-y", "45", "-c", work.to_str().unwrap()];
         let mut command = self.tmux_command(&session);
         // One argument each, which tmux then runs as they are.
         let output = command.args(self.claude()).args(arguments).arg("do it").output().unwrap();

@@ -6,7 +6,9 @@ import { Conversation } from '../../web/src/lib/conversation';
 import { compare, linesOf, rowsOf, wordsChanged } from '../../web/src/lib/diff';
 import { Kept, type Numbered } from '../../web/src/lib/kept';
 import { inline, markdown, type Block, type Inline } from '../../web/src/lib/markdown';
+import { names } from '../../web/src/lib/names';
 import { segments } from '../../web/src/lib/segments';
+import type { Agent } from '../../web/src/lib/types';
 import { oneLine, piecesAs, visible } from '../../web/src/lib/visible';
 import { RECEIPT } from '../../web/src/lib/words';
 import { root } from './support';
@@ -32,6 +34,14 @@ test('the receipts that are trouble elsewhere are trouble on the page', () => {
   const shared = JSON.parse(readFileSync(join(root, 'crates/aye/src/surfaces/receipts.json'), 'utf8')) as { receipt: keyof typeof RECEIPT; trouble: boolean }[];
   expect(shared.map(({ receipt }) => receipt)).toEqual(Object.keys(RECEIPT));
   for (const { receipt, trouble } of shared) expect(RECEIPT[receipt].tone === 'bad', receipt).toBe(trouble);
+});
+
+test('agents that are called alike have the same names as elsewhere', () => {
+  const cases = JSON.parse(readFileSync(join(root, 'crates/core/src/agent/names.json'), 'utf8')) as { agent: Agent; name: string }[][];
+  for (const listed of cases) {
+    const found = names(listed.map(({ agent }) => agent));
+    for (const { agent, name } of listed) expect(found.get(agent.id)).toBe(name);
+  }
 });
 
 test('markdown becomes blocks, and HTML and links in it stay words', () => {

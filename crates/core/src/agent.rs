@@ -5,6 +5,7 @@ use crate::outline::Pause;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 
 /// How we reach an agent.
@@ -110,6 +111,9 @@ pub struct Agent {
     /// The tmux session that its terminal is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tmux: Option<String>,
+    /// Its process, while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     pub state: AgentState,
     /// Its mode, by how much it asks for, as far as the agent tells.
     #[serde(default)]
@@ -122,9 +126,65 @@ pub struct Agent {
     pub created_at: Timestamp,
 }
 
+impl Agent {
+    /// The title, or else the folder.
+    fn called(&self) -> &str {
+        let folder = || self.cwd.rsplit('/').find(|part| !part.is_empty());
+        Some(self.title.trim()).filter(|title| !title.is_empty()).or_else(folder).unwrap_or(self.id.as_str())
+    }
+}
+
+/// What people read for each of these agents. Those that are called alike are told apart by their folder, their tmux
+/// session or their process, whichever comes first that no other of them has.
+pub fn names(agents: &[Agent]) -> HashMap<&AgentId, String> {
+    let mut namesakes: HashMap<&str, Vec<&Agent>> = HashMap::new();
+    for agent in agents {
+        namesakes.entry(agent.called()).or_default().push(agent);
+    }
+    let details: [fn(&Agent) -> Option<String>; 3] = [
+        |agent| Some(agent.cwd.rsplit('/').find(|part| !part.is_empty())?.to_owned()),
+        |agent| Some(format!("tmux {}", agent.tmux.as_ref()?)),
+        |agent| Some(format!("process {}", agent.pid?)),
+    ];
+    let name = |agent: &Agent, alike: &[&Agent]| {
+        if alike.len() == 1 {
+            return agent.called().to_owned();
+        }
+        let others = || alike.iter().filter(|other| other.id != agent.id);
+        let tells_apart = |detail: &String, of: &fn(&Agent) -> Option<String>| {
+            !others().any(|other| of(other).as_ref() == Some(detail))
+        };
+        let mut told = details.iter().filter_map(|of| of(agent).filter(|detail| tells_apart(detail, of)));
+        format!("{} ({})", agent.called(), told.next().unwrap_or_else(|| agent.id.to_string()))
+    };
+    namesakes.values().flat_map(|alike| alike.iter().map(|agent| (&agent.id, name(agent, alike)))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    /// The page does the same, and tests it with the same file.
+    #[test]
+    fn agents_that_are_called_alike_are_told_apart() {
+        let cases: Vec<Value> = serde_json::from_str(include_str!("agent/names.json")).unwrap();
+        assert_eq!(cases.len(), 4);
+        for case in cases {
+            let listed = case.as_array().unwrap();
+            let agent = |listed: &Value| {
+                let mut agent = json!({"kind": "claude", "reach": "watched", "host": "", "session": null, "state": "idle",
+                    "cost": null, "open_asks": 0, "outline": null, "created_at": "2026-01-01T00:00:00Z"});
+                agent.as_object_mut().unwrap().extend(listed["agent"].as_object().unwrap().clone());
+                serde_json::from_value::<Agent>(agent).unwrap()
+            };
+            let agents: Vec<_> = listed.iter().map(agent).collect();
+            let names = names(&agents);
+            for (agent, listed) in agents.iter().zip(listed) {
+                assert_eq!(json!(names[&agent.id]), listed["name"]);
+            }
+        }
+    }
 
     #[test]
     fn a_silent_agent_is_lost_even_while_it_waits_but_an_ended_one_has_ended() {

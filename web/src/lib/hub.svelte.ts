@@ -4,6 +4,7 @@ import { Refused, freshKey, get, post } from './api';
 import { nameBrowser } from './browser';
 import { dropDraft } from './drafts';
 import { proven } from './passkey';
+import { called, names } from './names';
 import { patience, pause } from './retry';
 import { SignedOut, forgetToken, pageToken, signIn } from './session';
 import type { Agent, AgentEvent, Answer, Ask, Message, Notice, TextPiece } from './types';
@@ -47,6 +48,7 @@ class Hub {
   alarms = $state.raw<ReadonlyMap<string, Ask>>(new Map());
   me = $state.raw<{ name: string; role: string } | null>(null);
 
+  #names = $derived(names([...this.agents.values()].filter((agent) => agent.state !== 'ended')));
   /** Oldest first. */
   open = $derived([...this.asks.values()].filter((ask) => ask.state === 'open'));
   live = $derived(this.connection === 'connected' && !this.trouble);
@@ -115,7 +117,8 @@ class Hub {
   }
 
   agentTitle(id: string): string {
-    return this.agents.get(id)?.title || id;
+    const agent = this.agents.get(id);
+    return this.#names.get(id) ?? (agent ? called(agent) : id);
   }
 
   /** Makes asks known that came by another way than the socket; what the socket said is newer. */

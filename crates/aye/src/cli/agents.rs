@@ -5,6 +5,7 @@ use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::style::{BAD, DIM, NAME, paint};
 use crate::surfaces::terminal::{age, in_a_line, shorten, summary};
 use crate::surfaces::words;
+use aye_core::agent::names;
 use aye_core::visible::one_line;
 use aye_core::{Agent, AgentState, AskView, AsksFor, Reach};
 use clap::Args;
@@ -21,7 +22,7 @@ Examples:
   aye agents --json | jq -r '.agents[] | select(.state == \"waiting\").id'
 
 `aye attach`, `send`, `interrupt` and `stop` take an agent by the beginning of its id, or by a title,
-folder or tmux session that no other agent has.")]
+folder, tmux session or process that no other agent has.")]
 pub struct Agents {
     /// Include agents that have ended
     #[arg(long)]
@@ -42,11 +43,9 @@ impl Agents {
             // The list begins with the oldest, which is the one that has waited longest.
             waits_for.entry(ask.agent.to_string()).or_insert(ask);
         }
-        let rows: Vec<_> = found
-            .agents
-            .iter()
-            .map(|agent| Row { agent, waits_for: waits_for.get(agent.id.as_str()) })
-            .collect();
+        let names = names(&found.agents);
+        let row = |agent| Row { agent, name: &names[&agent.id], waits_for: waits_for.get(agent.id.as_str()) };
+        let rows: Vec<_> = found.agents.iter().map(row).collect();
         match self.json {
             true => say_json(&json!({ "agents": rows.iter().map(Row::json).collect::<Vec<_>>() }))?,
             false => say(&table(&rows, Timestamp::now()))?,
@@ -57,6 +56,7 @@ impl Agents {
 
 struct Row<'a> {
     agent: &'a Agent,
+    name: &'a str,
     /// The oldest of its open requests.
     waits_for: Option<&'a AskView>,
 }
@@ -83,15 +83,15 @@ fn table(rows: &[Row], now: Timestamp) -> String {
 
 /// The agent on one line, where it runs on a second, and what it waits for on a third.
 fn entry(row: &Row, now: Timestamp) -> String {
-    let Agent { id, state, asks, kind, reach, host, cwd, title, tmux, open_asks, .. } = row.agent;
+    let Agent { id, state, asks, kind, reach, host, cwd, tmux, open_asks, .. } = row.agent;
     let style = match state {
         AgentState::Waiting | AgentState::Lost => BAD,
         AgentState::Working | AgentState::Idle | AgentState::Ended => DIM,
     };
-    let title = shorten(&in_a_line(title), 60);
+    let name = shorten(&in_a_line(row.name), 80);
     let mode_style = if *asks == AsksFor::Nothing { BAD } else { DIM };
     let mode = words::asks(*asks).map(|words| format!("{}  ", paint(mode_style, words))).unwrap_or_default();
-    let mut out = format!("{}  {}  {mode}{title}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
+    let mut out = format!("{}  {}  {mode}{name}\n", paint(NAME, one_line(id.as_str())), paint(style, state));
     let reach = match reach {
         Reach::Script => words::reach(*reach).to_owned(),
         _ => format!("{}, {}", one_line(kind), words::reach(*reach)),

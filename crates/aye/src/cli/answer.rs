@@ -1,16 +1,16 @@
 use super::conversation::{self, Keyboard};
+use super::show::in_full;
 use super::{ALREADY_ENDED, Done, INVALID, say, say_json};
 use crate::client::{Client, Try};
 use crate::home::Home;
 use crate::protocol::{NewAnswer, calls};
 use crate::shutdown::Signals;
 use crate::surfaces::terminal::style::{DIM, paint};
-use crate::surfaces::terminal::{answer_lines, receipt_words, whole};
+use crate::surfaces::terminal::{answer_lines, receipt_words};
 use anyhow::Context;
 use aye_core::visible::visible;
 use aye_core::{AskId, AskState, AskView, Body, Question, Receipt};
 use clap::Args;
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::PathBuf;
@@ -110,11 +110,12 @@ impl Answer {
         let answer = match self.build(&ask.body) {
             Ok(answer) => answer,
             Err(_) if ask.status.state != AskState::Open => {
-                anstream::eprintln!("{}\naye: this request has already ended", whole(&ask, Timestamp::now()));
+                let shown = in_full(&client, &ask).await;
+                anstream::eprintln!("{shown}\naye: this request has already ended");
                 return Ok(ExitCode::from(ALREADY_ENDED));
             }
             Err(problem) => {
-                let shown = whole(&ask, Timestamp::now());
+                let shown = in_full(&client, &ask).await;
                 anstream::eprintln!("{shown}\naye: {}", visible(&format!("{problem:#}")));
                 return Ok(ExitCode::from(INVALID));
             }

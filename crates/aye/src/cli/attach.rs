@@ -22,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye attach claude-k3     by the beginning of its id, its title, folder or tmux session
+  aye attach claude-k3     by the beginning of its id, its title, folder, tmux session or process
   aye attach .             the agent that works in this folder
 
 Ctrl-D or Ctrl-C leaves; the agent goes on. `aye interrupt` ends its turn, `aye stop` its run.
 Exit codes: 0 done, 6 no such agent or not unique, 1 error.")]
 pub struct Attach {
-    /// The agent: the beginning of its id, its title, folder or tmux session
+    /// The agent: the beginning of its id, its title, folder, tmux session or process
     #[arg(value_name = "AGENT")]
     agent: String,
 }
@@ -85,7 +85,9 @@ fn heading(agent: &Agent, may_answer: bool) -> String {
     let (title, cwd, host) = (in_a_line(&agent.title), one_line(&agent.cwd), one_line(&agent.host));
     let state = words::agent_state(agent.state);
     let mut text = format!("{}  {title}\n", paint(NAME, &agent.id));
-    text += &paint(DIM, format_args!("{}, in {cwd} on {host}, {state}", words::reach(agent.reach)));
+    let tmux =
+        agent.tmux.as_ref().map(|tmux| format!(", tmux session {}", one_line(tmux))).unwrap_or_default();
+    text += &paint(DIM, format_args!("{}, in {cwd} on {host}{tmux}, {state}", words::reach(agent.reach)));
     if let Some(words) = words::asks(agent.asks) {
         let style = if agent.asks == AsksFor::Nothing { BAD } else { DIM };
         text += &format!("\n{}", paint(style, format_args!("Its mode {words}.")));

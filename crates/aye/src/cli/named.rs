@@ -1,8 +1,9 @@
-//! Which agent a person means: by the beginning of an id, or by a title, folder or tmux session that only one has.
+//! Which agent a person means: by the beginning of an id, or by a title, folder, tmux session or process that only one has.
 
 use crate::client::{Client, Try};
 use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::{in_a_line, shorten};
+use aye_core::agent::names;
 use aye_core::visible::one_line;
 use aye_core::{Agent, AgentState};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ fn pick(known: Vec<Agent>, name: &str, folder: Option<PathBuf>) -> Result<Agent,
         let cwd = Path::new(&agent.cwd);
         agent.title.to_lowercase().starts_with(&title)
             || agent.tmux.as_deref() == Some(name)
+            || agent.pid.is_some_and(|pid| pid.to_string() == name)
             || cwd == Path::new(name)
             || cwd.file_name().is_some_and(|last| last == name)
             || folder.as_deref() == Some(cwd)
@@ -60,10 +62,12 @@ fn pick(known: Vec<Agent>, name: &str, folder: Option<PathBuf>) -> Result<Agent,
 }
 
 fn ambiguous(name: &str, meant: &[Agent]) -> String {
-    let mut words = format!("{name:?} could be any of these; type the beginning of an id:");
+    let mut words =
+        format!("{name:?} could be any of these; type the beginning of an id, a tmux session or a process:");
+    let names = names(meant);
     for agent in meant.iter().take(MOST_LISTED) {
-        let (title, cwd) = (shorten(&in_a_line(&agent.title), 40), one_line(&agent.cwd));
-        words += &format!("\n  {}  {}  {title}  {cwd}", agent.id, agent.state);
+        let (name, cwd) = (shorten(&in_a_line(&names[&agent.id]), 60), one_line(&agent.cwd));
+        words += &format!("\n  {}  {}  {name}  {cwd}", agent.id, agent.state);
     }
     if let Some(more) = meant.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
         words += &format!("\n  and {more} more");
@@ -113,9 +117,12 @@ mod tests {
         picks("docs", "claude-b1");
         picks("Tidy up", "claude-b");
         assert_eq!(pick(known(), ".", Some("/src/docs".into())).unwrap().id.as_str(), "claude-b1");
-        let in_tmux = Agent { tmux: Some("main".into()), ..agent("claude-d", "x", "/y", "idle") };
-        let known = known().into_iter().chain([in_tmux]).collect();
-        assert_eq!(pick(known, "main", None).unwrap().id.as_str(), "claude-d");
+        let in_tmux =
+            Agent { tmux: Some("main".into()), pid: Some(4711), ..agent("claude-d", "x", "/y", "idle") };
+        let known: Vec<_> = known().into_iter().chain([in_tmux]).collect();
+        for name in ["main", "4711"] {
+            assert_eq!(pick(known.clone(), name, None).unwrap().id.as_str(), "claude-d");
+        }
     }
 
     #[test]

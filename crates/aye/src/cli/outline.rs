@@ -46,7 +46,7 @@ impl Outline {
             let id = AskId::try_from(pause.ask.as_str()).map_err(anyhow::Error::msg)?;
             let (_, ask) = client.find_ask(&id).await?;
             let left = now.duration_until(pause.until).as_secs();
-            say(&whole(&ask, now))?;
+            say(&whole(&ask, Some(agent.title.as_str()).filter(|title| !title.is_empty()), now))?;
             say(&format!(
                 "{}\n",
                 paint(DIM, format_args!("{left}s left: --approve lets it pass, --deny ends the pause"))

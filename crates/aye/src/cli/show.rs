@@ -1,8 +1,10 @@
 use super::{Done, say, say_json};
-use crate::client::Client;
+use crate::client::{Client, Try};
 use crate::home::Home;
+use crate::protocol::{AgentsQuery, calls};
 use crate::surfaces::terminal::whole;
-use aye_core::AskId;
+use aye_core::agent::names;
+use aye_core::{AskId, AskView};
 use clap::Args;
 use jiff::Timestamp;
 use std::process::ExitCode;
@@ -24,11 +26,19 @@ pub struct Show {
 
 impl Show {
     pub async fn run(self, home: &Home) -> Done {
-        let (json, ask) = Client::for_person(home)?.find_ask(&self.id).await?;
+        let client = Client::for_person(home)?;
+        let (json, ask) = client.find_ask(&self.id).await?;
         match self.json {
             true => say_json(&json)?,
-            false => say(&whole(&ask, Timestamp::now()))?,
+            false => say(&in_full(&client, &ask).await)?,
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The whole request, with what its agent is called. One that has ended is called by its id.
+pub async fn in_full(client: &Client, ask: &AskView) -> String {
+    let agents = client.call(&calls::AGENTS, "", &AgentsQuery { all: false }, &(), Try::Once).await;
+    let agents = agents.map(|found| found.agents).unwrap_or_default();
+    whole(ask, names(&agents).get(&ask.agent).map(String::as_str), Timestamp::now())
 }

@@ -17,13 +17,13 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye send claude-k3 \"now add a test\"     by the beginning of its id, its title, folder or tmux session
+  aye send claude-k3 \"now add a test\"     by the beginning of its id, its title, folder, tmux session or process
   git diff | aye send web -               the prompt from standard input
 
 An agent that is busy takes it up when it can.
 Exit codes: 0 sent, 6 no such agent or not unique, 1 error.")]
 pub struct Send {
-    /// The agent: the beginning of its id, its title, folder or tmux session
+    /// The agent: the beginning of its id, its title, folder, tmux session or process
     #[arg(value_name = "AGENT")]
     agent: String,
     /// What to tell it; - reads it from standard input
@@ -54,12 +54,12 @@ impl Send {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye interrupt claude-k3     by the beginning of its id, its title, folder or tmux session
+  aye interrupt claude-k3     by the beginning of its id, its title, folder, tmux session or process
 
 Its open requests are taken back. A run that is to end after one turn ends.
 Exit codes: 0 done, 6 no such agent or not unique, 1 error.")]
 pub struct Interrupt {
-    /// The agent: the beginning of its id, its title, folder or tmux session
+    /// The agent: the beginning of its id, its title, folder, tmux session or process
     #[arg(value_name = "AGENT")]
     agent: String,
 }
@@ -78,12 +78,12 @@ impl Interrupt {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  aye stop claude-k3     by the beginning of its id, its title, folder or tmux session
+  aye stop claude-k3     by the beginning of its id, its title, folder, tmux session or process
 
 Its open requests are taken back. `aye run --resume AGENT` goes on with it later.
 Exit codes: 0 done, 6 no such agent or not unique, 1 error.")]
 pub struct Stop {
-    /// The agent: the beginning of its id, its title, folder or tmux session
+    /// The agent: the beginning of its id, its title, folder, tmux session or process
     #[arg(value_name = "AGENT")]
     agent: String,
 }

@@ -57,10 +57,13 @@ async fn print(mut account: mpsc::Receiver<WatchEvent>) {
 
 fn in_words(told: &WatchEvent) -> String {
     match told {
-        WatchEvent::Found { agent, cwd, unreachable } => {
+        WatchEvent::Found { agent, cwd, tmux, unreachable } => {
             let hint = match unreachable {
                 Some(why) => format!("it can only be answered in its own terminal: {}", one_line(why)),
-                None => "answers are typed into it, through tmux".into(),
+                None => {
+                    let tmux = one_line(tmux.as_deref().unwrap_or_default()).into_owned();
+                    format!("answers are typed into it, in tmux session {tmux}")
+                }
             };
             format!("{} {}  {}", paint(NAME, agent), one_line(&cwd.to_string_lossy()), paint(DIM, hint))
         }

@@ -83,6 +83,7 @@ impl AgentRow {
             title: profile.title,
             session: profile.session,
             tmux: profile.tmux,
+            pid: profile.process.filter(|_| self.report != ReportedState::Ended).map(|(pid, _)| pid),
             state: AgentState::of(self.report, self.lost, self.open_asks),
             asks: profile.asks,
             cost: profile.cost,

@@ -7,9 +7,10 @@ use crate::agents::driven::Writer;
 use crate::agents::driven::asks::{AskNews, Raising, raise_asks};
 use crate::agents::driven::outgoing::{Outgoing, write_agent};
 use crate::agents::reports::{self, HubReport};
+use crate::agents::tmux::pane::session_of;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
-use crate::processes::host;
+use crate::processes::{Process, host};
 use crate::protocol::Registration;
 use aye_core::{AgentId, AgentKind, Reach, ReportedState};
 use futures_util::FutureExt;
@@ -107,9 +108,10 @@ pub async fn follow<P: JoinedProtocol, W: Writer<P::Message>>(
 
 /// Waits for a hub, and registers the session with it.
 async fn reach(home: &Home, session: &Session) -> anyhow::Result<AgentClient> {
+    let tmux = session_of(Process::now(session.pid)).await;
     loop {
         let looked = Instant::now();
-        match register(home, session).await {
+        match register(home, session, tmux.clone()).await {
             Err(error) if error.downcast_ref::<CallError>().is_some_and(CallError::is_passing) => {}
             other => return other,
         }
@@ -117,7 +119,7 @@ async fn reach(home: &Home, session: &Session) -> anyhow::Result<AgentClient> {
     }
 }
 
-async fn register(home: &Home, session: &Session) -> anyhow::Result<AgentClient> {
+async fn register(home: &Home, session: &Session, tmux: Option<String>) -> anyhow::Result<AgentClient> {
     let client = AgentClient::of(home, session.agent.clone()).await?;
     let profile = Registration {
         kind: Some(AgentKind::try_from(session.kind.clone()).map_err(anyhow::Error::msg)?),
@@ -126,6 +128,7 @@ async fn register(home: &Home, session: &Session) -> anyhow::Result<AgentClient>
         cwd: Some(session.cwd.to_string_lossy().into_owned().into()),
         pid: Some(session.pid),
         supervisor: Some(std::process::id()),
+        tmux: tmux.map(Into::into),
         ..Registration::state(ReportedState::Idle)
     };
     client.register(&profile, Try::Once).await?;

@@ -138,6 +138,11 @@ impl Pane {
     }
 }
 
+/// The tmux session that the terminal of a process is in.
+pub async fn session_of(process: Process) -> Option<String> {
+    Some(Pane::of(Some(process)).await.ok()?.session().to_owned())
+}
+
 fn says_gone(said: &str) -> bool {
     ["can't find pane", "no server running", "error connecting"].iter().any(|gone| said.contains(gone))
 }

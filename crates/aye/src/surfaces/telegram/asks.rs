@@ -11,6 +11,7 @@ use super::queue::Job;
 use super::render::{AskSource, MessageContent, open, without_approval};
 use crate::hub::Problem;
 use crate::surfaces::form::{TextKind, Typing};
+use aye_core::agent::names;
 use aye_core::digest::sha256_hex;
 use aye_core::{AgentId, Ask, AskId, Body, By, Reach, Receipt, State};
 use jiff::{SignedDuration, Timestamp};
@@ -290,11 +291,17 @@ impl BotLoop {
 
     /// The name and deadline that people see.
     pub(super) async fn asker(&self, ask: &Ask) -> AskSource {
-        let agent = self.hub.agent(ask.agent.as_str()).await.ok();
-        let given = self.memory.started_from.get(&ask.agent).map(|from| from.name.clone());
-        let title =
-            agent.as_ref().map(|agent| agent.title.trim().to_owned()).filter(|title| !title.is_empty());
-        let mut name = given.or(title).unwrap_or_else(|| ask.agent.to_string());
+        let mut name = match self.name_of(&ask.agent) {
+            Some(given) => given,
+            None => {
+                // One that has ended is in no list.
+                let mut agents = self.hub.agents(false).await.unwrap_or_default();
+                if !agents.iter().any(|agent| agent.id == ask.agent) {
+                    agents = self.hub.agent(ask.agent.as_str()).await.into_iter().collect();
+                }
+                names(&agents).remove(&ask.agent).unwrap_or_else(|| ask.agent.to_string())
+            }
+        };
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }

@@ -11,6 +11,7 @@ use super::runs::Task;
 use super::waiting_texts::IncomingText;
 use crate::hub::{AskFilter, Command, Problem};
 use crate::surfaces::words;
+use aye_core::agent::names;
 use aye_core::{Agent, AgentId, Surface};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,9 +144,11 @@ impl BotLoop {
         if agents.is_empty() {
             return Ok(RichText::default().text("No agents are running."));
         }
+        let names = names(&agents);
         let mut page = RichText::default().bold("Running agents");
         for agent in agents.iter().rev().take(MOST_AGENTS) {
-            page = agent_line(page.line(), agent, self.name_of(&agent.id));
+            let name = self.name_of(&agent.id).unwrap_or_else(|| names[&agent.id].clone());
+            page = agent_line(page.line(), agent, &name);
         }
         match agents.len() > MOST_AGENTS {
             true => Ok(page.line().dim(&format!("and {} more", agents.len() - MOST_AGENTS))),
@@ -249,10 +252,8 @@ impl BotLoop {
     }
 }
 
-fn agent_line(page: RichText, agent: &Agent, name: Option<String>) -> RichText {
-    let title = Some(agent.title.clone()).filter(|title| !title.trim().is_empty());
-    let name = name.or(title).unwrap_or_else(|| agent.id.to_string());
-    let page = page.bold_written(&label(&name, 60)).text(&format!(
+fn agent_line(page: RichText, agent: &Agent, name: &str) -> RichText {
+    let page = page.bold_written(&label(name, 60)).text(&format!(
         " · {} · {}",
         agent.kind,
         words::agent_state(agent.state)

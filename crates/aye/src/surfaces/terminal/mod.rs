@@ -62,8 +62,8 @@ pub fn age(from: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The whole ask: exactly what an approval would be bound to, and how to answer.
-pub fn whole(ask: &AskView, now: Timestamp) -> String {
+/// The whole ask: exactly what an approval would be bound to, and how to answer. `name` is what its agent is called.
+pub fn whole(ask: &AskView, name: Option<&str>, now: Timestamp) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         out.push_str(&text);
@@ -83,7 +83,9 @@ pub fn whole(ask: &AskView, now: Timestamp) -> String {
         Some(sub_agent) => format!("{} of {}", one_line(sub_agent), one_line(ask.agent.as_str())),
         None => one_line(ask.agent.as_str()).into_owned(),
     };
-    line(paint(DIM, format!("asked by {who}{folder}")));
+    let name = name.filter(|name| *name != ask.agent.as_str());
+    let name = name.map(|name| format!(" “{}”", shorten(&in_a_line(name), 80))).unwrap_or_default();
+    line(paint(DIM, format!("asked by {who}{name}{folder}")));
     if let Some(deadline) = ask.deadline.filter(|_| ask.status.state == AskState::Open) {
         let left = deadline.duration_since(now).as_secs().max(0);
         line(paint(BAD, format!("{left}s left, then the agent is told that nobody answered")));

@@ -17,7 +17,7 @@ fn view(kind: Kind, body: Value) -> AskView {
 }
 
 fn plain(ask: &AskView) -> String {
-    anstream::adapter::strip_str(&whole(ask, at(90))).to_string()
+    anstream::adapter::strip_str(&whole(ask, None, at(90))).to_string()
 }
 
 #[test]

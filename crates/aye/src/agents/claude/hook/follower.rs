@@ -8,6 +8,7 @@ use super::events::{self, Session};
 use super::notes::{AskNote, Notes};
 use super::{PATIENCE, process, profile, reach_for};
 use crate::agents::reports;
+use crate::agents::tmux::pane::session_of;
 use crate::client::{AgentClient, CallError, Try};
 use crate::home::Home;
 use crate::processes::Process;
@@ -76,7 +77,9 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
     }
     let client = reach_for(home, &session, pid, PATIENCE).await?;
     // The first registration fixes the kind of agent. It may come from here, because hooks can be slow to start.
-    let known = Registration { supervisor: None, ..profile(&session, None, Registration::default()) };
+    let tmux = session_of(process).await.map(Into::into);
+    let news = Registration { tmux, ..Registration::default() };
+    let known = Registration { supervisor: None, ..profile(&session, None, news) };
     client.register(&known, Try::Once).await?;
     let path = session.transcript_path.clone();
     let (transcript, _) = tokio::task::spawn_blocking(move || Transcript::follow(path)).await??;
@@ -105,6 +108,7 @@ pub async fn run(home: &Home, pid: u32, told: &[u8]) -> anyhow::Result<()> {
         match watched.transcript.read() {
             Ok(news) => {
                 watched.take(news, &places);
+                watched.tell_title();
             }
             Err(error) => tracing::debug!(%error, "the transcript could not be read"),
         }

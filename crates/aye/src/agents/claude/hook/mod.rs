@@ -13,9 +13,10 @@ mod settle;
 mod watch;
 
 use super::mode::asks_in;
+use super::transcript::title::Title;
 use crate::agents::driven::account::RunEvent;
 use crate::agents::title;
-use crate::agents::tmux::pane::Pane;
+use crate::agents::tmux::pane::session_of;
 use crate::client::{AgentClient, CallError, Client, Try};
 use crate::config::DEFAULT_KIND;
 use crate::home::Home;
@@ -63,13 +64,15 @@ pub async fn run(
             // Before the hub binds this process to the new agent, which may not report for the old ones.
             settle::ended_sessions(home).await;
             let news =
-                Registration { tmux: tmux_session().await, ..Registration::state(ReportedState::Idle) };
+                Registration { tmux: own_tmux_session().await, ..Registration::state(ReportedState::Idle) };
             report(home, &session, news).await
         }
         HookEvent::UserPromptSubmit { prompt } => {
             let notes = Notes::of(home, &session.agent);
+            // Hooks that came late go by what the session began with.
+            let begun = || Title::of(&session.transcript_path).ok()?.text().map(str::to_owned);
             let title = (!notes.has_title())
-                .then(|| title(&prompt))
+                .then(|| begun().unwrap_or_else(|| title(&prompt)))
                 .filter(|title| !title.is_empty())
                 .map(Into::into);
             let is_titled = title.is_some();
@@ -175,9 +178,9 @@ async fn report(home: &Home, session: &Session, news: Registration) -> anyhow::R
     Ok(())
 }
 
-async fn tmux_session() -> Option<ShortText> {
+async fn own_tmux_session() -> Option<ShortText> {
     std::env::var_os("TMUX")?;
-    Some(Pane::of(process::of_agent()).await.ok()?.session().to_owned().into())
+    Some(session_of(process::of_agent()?).await?.into())
 }
 
 fn profile(session: &Session, process: Option<&Process>, news: Registration) -> Registration {

@@ -7,3 +7,4 @@ pub mod returned;
 pub mod scan;
 pub mod shorten;
 pub mod tail;
+pub mod title;

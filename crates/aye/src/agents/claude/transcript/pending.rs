@@ -83,7 +83,13 @@ impl Pending {
                 results.into_iter().filter_map(ended).collect()
             }
             Said::Turn if !line.sidechain => {
-                self.open.drain(..).map(|open| (open, Closed::PassedOver)).collect()
+                // Version 2.1.197 may write the first turn of a session behind the call that it led to.
+                let made_later = |open: &OpenCall| match (&open.timestamp, &line.timestamp) {
+                    (Some(call), Some(turn)) => call > turn,
+                    (None, _) | (_, None) => false,
+                };
+                let over = self.open.extract_if(.., |open| !made_later(open));
+                over.map(|open| (open, Closed::PassedOver)).collect()
             }
             // A sub-agent is told nothing while it waits, unless it is stopped.
             Said::Turn => {

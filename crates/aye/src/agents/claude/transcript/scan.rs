@@ -1,9 +1,10 @@
-//! The questions a transcript leaves open, found by searching its bytes. Only lines that can matter are
-//! parsed, and those properly: a word inside a string is not a question.
+//! The calls a transcript leaves open, found by searching its bytes. Only lines that can matter are
+//! parsed, and those properly: a word inside a string is not a call.
 
 use super::line::{self, TranscriptLine};
 use super::pending::{OpenCall, Pending};
 use super::tail::{LONGEST, Lines, TailEvent};
+use crate::agents::claude::translate::{PLAN, QUESTIONS};
 use memchr::memmem::{Finder, FinderRev};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -17,24 +18,38 @@ const LOOK_BACK: [u64; 3] = [256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024];
 /// Which calls are looked for.
 #[derive(Clone, Copy)]
 pub enum CallFilter<'a> {
-    Tool(&'a str),
+    Tools(&'a [&'a str]),
     All,
 }
 
 /// The open calls of one tool, in the order in which they were made.
 pub fn open_calls(path: &Path, tool: &str) -> io::Result<Vec<OpenCall>> {
-    open_in(path, CallFilter::Tool(tool))
+    open_in(path, CallFilter::Tools(&[tool]), u64::MAX)
+}
+
+/// The same of the tools whose calls always wait for a person.
+pub fn calls_for_a_person(path: &Path) -> io::Result<Vec<OpenCall>> {
+    open_in(path, CallFilter::Tools(&[QUESTIONS, PLAN]), u64::MAX)
 }
 
 /// The same of every tool.
 pub fn all_open_calls(path: &Path) -> io::Result<Vec<OpenCall>> {
-    open_in(path, CallFilter::All)
+    open_in(path, CallFilter::All, u64::MAX)
 }
 
-fn open_in(path: &Path, wanted: CallFilter) -> io::Result<Vec<OpenCall>> {
+/// Those of every tool that were made near the end, as one is that asks for permission: to look at every call of a long
+/// transcript takes far longer than to search for a few tools.
+pub fn recent_open_calls(path: &Path) -> io::Result<Vec<OpenCall>> {
+    open_in(path, CallFilter::All, LOOK_BACK[2])
+}
+
+/// At most so many bytes of the end are looked at.
+fn open_in(path: &Path, wanted: CallFilter, most: u64) -> io::Result<Vec<OpenCall>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    let start = last_turn(&file, length)?.unwrap_or(0);
+    // The first turn may stand behind the call that it led to.
+    let turn = last_turn(&file, length)?.filter(|turn| *turn > LOOK_BACK[0]);
+    let start = turn.unwrap_or_default().max(length.saturating_sub(most));
     file.seek(SeekFrom::Start(start))?;
     let mut scan = Scan::new(wanted);
     scan.read(file)?;
@@ -103,7 +118,7 @@ const USER: &[u8] = b"\"user\"";
 
 struct Scan<'a> {
     wanted: CallFilter<'a>,
-    named: Finder<'a>,
+    named: Vec<Finder<'a>>,
     user: Finder<'static>,
     pending: Pending,
 }
@@ -111,10 +126,15 @@ struct Scan<'a> {
 impl<'a> Scan<'a> {
     fn new(wanted: CallFilter<'a>) -> Self {
         let named = match wanted {
-            CallFilter::Tool(tool) => tool,
-            CallFilter::All => "\"tool_use\"",
+            CallFilter::Tools(tools) => tools,
+            CallFilter::All => &["\"tool_use\""],
         };
-        Self { wanted, named: Finder::new(named), user: Finder::new(USER), pending: Pending::default() }
+        Self {
+            wanted,
+            named: named.iter().map(Finder::new).collect(),
+            user: Finder::new(USER),
+            pending: Pending::default(),
+        }
     }
 
     fn read(&mut self, mut file: impl Read) -> io::Result<()> {
@@ -172,9 +192,12 @@ impl<'a> Scan<'a> {
     /// Whole lines. While nothing is open, only a call can matter; after that, what ends it can, too.
     fn search(&mut self, block: &[u8]) {
         let mut from = 0;
-        let (mut named, mut user) = (NextMatch::default(), NextMatch::default());
+        let mut named = vec![NextMatch::default(); self.named.len()];
+        let mut user = NextMatch::default();
         loop {
-            let mut next = named.after(from, &self.named, block);
+            let each = named.iter_mut().zip(&self.named);
+            let mut next =
+                each.map(|(next, word)| next.after(from, word, block)).min().unwrap_or(block.len());
             if !self.pending.open().is_empty() {
                 next = next.min(user.after(from, &self.user, block));
             }
@@ -194,13 +217,15 @@ impl<'a> Scan<'a> {
     fn may_matter(&self, line: &[u8]) -> bool {
         let open = self.pending.open();
         let is_ours = |open: &OpenCall| memchr::memmem::find(line, open.tool_use_id.as_bytes()).is_some();
-        self.named.find(line).is_some() || !has_result(line) || open.iter().any(is_ours)
+        self.named.iter().any(|word| word.find(line).is_some())
+            || !has_result(line)
+            || open.iter().any(is_ours)
     }
 
     fn see(&mut self, line: Option<TranscriptLine>, cut: bool) {
         if let Some(line) = line {
             self.pending.see(line, cut, |name| match self.wanted {
-                CallFilter::Tool(tool) => name == tool,
+                CallFilter::Tools(tools) => tools.contains(&name),
                 CallFilter::All => true,
             });
         }
@@ -208,7 +233,7 @@ impl<'a> Scan<'a> {
 }
 
 /// The next place of a word, looked for only once.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct NextMatch {
     found: Option<usize>,
 }

@@ -4,6 +4,7 @@ use crate::agents::claude::transcript::line;
 use crate::agents::claude::transcript::pending::{Closed, OpenCall, Pending};
 use crate::agents::claude::transcript::scan::{all_open_calls, last_mode};
 use crate::agents::claude::transcript::tail::{Tail, TailEvent};
+use crate::agents::claude::transcript::title::Title;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -13,6 +14,8 @@ pub struct Transcript {
     tail: Tail,
     pending: Pending,
     mode: Option<String>,
+    /// What the session is called there.
+    pub title: Title,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -28,14 +31,14 @@ impl Transcript {
     pub fn follow(path: PathBuf) -> io::Result<(Self, Vec<OpenCall>)> {
         let start = match end_of_lines(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let (tail, pending) = (Tail::new(path), Pending::default());
-                return Ok((Self { tail, pending, mode: None }, Vec::new()));
+                let (pending, title) = Default::default();
+                return Ok((Self { tail: Tail::new(path), pending, mode: None, title }, Vec::new()));
             }
             start => start?,
         };
         let open = all_open_calls(&path)?;
-        let (pending, mode) = (Pending::begin(open.clone()), last_mode(&path)?);
-        Ok((Self { tail: Tail::from(path, start)?, pending, mode }, open))
+        let (pending, mode, title) = (Pending::begin(open.clone()), last_mode(&path)?, Title::of(&path)?);
+        Ok((Self { tail: Tail::from(path, start)?, pending, mode, title }, open))
     }
 
     pub fn path(&self) -> &Path {
@@ -53,7 +56,7 @@ impl Transcript {
     }
 
     pub fn read(&mut self) -> io::Result<News> {
-        let Self { tail, pending, .. } = self;
+        let Self { tail, pending, title, .. } = self;
         let before: Vec<OpenCall> = pending.open().to_vec();
         let was_open = |open: &OpenCall| before.iter().any(|before| before.tool_use_id == open.tool_use_id);
         let mut news = News::default();
@@ -61,8 +64,9 @@ impl Transcript {
             let (bytes, cut) = match found {
                 TailEvent::Line(bytes) => (bytes, false),
                 TailEvent::Cut(bytes) => (bytes, true),
-                TailEvent::Restarted => return *pending = Pending::default(),
+                TailEvent::Restarted => return (*pending, *title) = Default::default(),
             };
+            title.see(bytes);
             if let Some(line) = line::decode(bytes) {
                 news.mode = line.mode.clone().filter(|_| !line.sidechain).or(news.mode.take());
                 let closed = pending.see(line, cut, |_| true);

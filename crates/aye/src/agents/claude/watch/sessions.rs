@@ -25,6 +25,7 @@ pub struct Session {
     pub cwd: Option<PathBuf>,
     pub process: Option<Process>,
     pub status: Status,
+    /// The name that a person gave it.
     pub title: Option<String>,
 }
 
@@ -54,6 +55,7 @@ struct SessionFile {
     status_updated_at: Option<u64>,
     kind: Option<String>,
     name: Option<String>,
+    name_source: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +167,8 @@ impl ConfigDir {
             cwd: file.cwd,
             process: Some(process),
             status,
-            title: file.name,
+            // Without a person's, the program makes up a name from the folder.
+            title: file.name.filter(|_| file.name_source.is_none_or(|source| source != "derived")),
         })
     }
 
@@ -216,6 +219,13 @@ fn newest_in(folder: &Path, now: SystemTime) -> Option<Session> {
         status: Status::Working,
         title: None,
     })
+}
+
+/// The transcripts of a session's sub-agents.
+pub fn sub_agents_of(transcript: &Path) -> Vec<PathBuf> {
+    let folder = transcript.with_extension("").join("subagents");
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
 }
 
 /// It becomes part of names and paths.
@@ -277,6 +287,13 @@ mod tests {
             (waiting.state(), &waiting.status),
             (ReportedState::Waiting, &Status::Waiting { what, since: 7 })
         );
+
+        let title = |source: Option<&str>| {
+            session(&config, json!({"name": "work-36", "nameSource": source}));
+            config.live(SystemTime::now())[0].title.clone()
+        };
+        assert_eq!([title(None), title(Some("user"))], [Some("work-36".into()), Some("work-36".into())]);
+        assert_eq!(title(Some("derived")), None);
 
         session(&config, json!({"procStart": "1"}));
         assert_eq!(config.live(SystemTime::now()), []);

@@ -3,7 +3,7 @@
 use super::ask::WatchedAsk;
 use super::follow::{News, Transcript};
 use super::past;
-use super::sessions::{Session, Status};
+use super::sessions::{Session, Status, sub_agents_of};
 use super::waits::{self, WaitsInTerminal};
 use super::watcher::WatchEvent;
 use crate::agents::before;
@@ -63,6 +63,10 @@ pub struct Watched {
     waits_over: Option<watch::Sender<bool>>,
     /// Set for a session with hooks: its hooks raise asks, and we raise those that no hook is called for.
     notes: Option<Notes>,
+    /// What it is called without a title, and why it cannot be answered from here, if so.
+    place: (String, Option<String>),
+    /// What the hub was told that it is called.
+    told_title: Option<String>,
 }
 
 impl Watched {
@@ -89,15 +93,61 @@ impl Watched {
             looks: 0,
             waits_over: None,
             notes,
+            place: Default::default(),
+            told_title: None,
         }
     }
 
+    /// Sets what people read where it has no title, and beside it why it cannot be answered from here.
+    pub fn set_place(&mut self, untitled: String, unreachable: Option<String>) {
+        self.place = (untitled, unreachable);
+    }
+
     /// Reports what is new of the agent. A full queue means that the hub is away; then this report is dropped.
-    pub fn register(&mut self, what: Registration) {
-        if self.reports.try_send(HubReport::Register(what)).is_err() {
+    pub fn register(&mut self, what: Registration) -> bool {
+        let is_taken = self.reports.try_send(HubReport::Register(what)).is_ok();
+        if !is_taken {
             tracing::debug!(agent = %self.agent, "the hub is away");
         }
         self.heard = Instant::now();
+        is_taken
+    }
+
+    /// Reports what the session is called, where that is new.
+    pub fn tell_title(&mut self) {
+        let Some(title) = self.new_title() else { return };
+        let news = Registration { title: Some(title.into()), ..Registration::default() };
+        if !self.register(news) {
+            self.told_title = None;
+        }
+    }
+
+    /// What the session is called by now, if the hub was told otherwise.
+    pub fn new_title(&mut self) -> Option<String> {
+        let own = self.session.title.as_deref();
+        let only_prompt = own.is_none() && self.transcript.title.is_prompt();
+        let title = match (&self.notes, own.or(self.transcript.title.text())) {
+            // Hooks report the first prompt, unless they came after it.
+            (Some(notes), Some(title)) if !only_prompt || !notes.has_title() => title.to_owned(),
+            (Some(_), _) => return None,
+            (None, title) => {
+                let (untitled, unreachable) = &self.place;
+                let title = title.unwrap_or(untitled);
+                match unreachable {
+                    None => title.to_owned(),
+                    // A person sees here why a session cannot be answered, before they try.
+                    Some(why) => format!("{title} (answer in its terminal: {why})"),
+                }
+            }
+        };
+        if self.told_title.as_ref() == Some(&title) {
+            return None;
+        }
+        if let Some(notes) = &self.notes {
+            notes.titled();
+        }
+        self.told_title = Some(title.clone());
+        Some(title)
     }
 
     /// The first report, which must arrive before any other.
@@ -234,10 +284,7 @@ impl Watched {
 
     /// What its sub-agents wait for; each has a transcript of its own.
     fn open_below(&self) -> Vec<(PathBuf, OpenCall)> {
-        let folder = self.transcript.path().with_extension("").join("subagents");
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-        let open = files.flat_map(|path| {
+        let open = sub_agents_of(self.transcript.path()).into_iter().flat_map(|path| {
             all_open_calls(&path).unwrap_or_default().into_iter().map(move |open| (path.clone(), open))
         });
         open.collect()

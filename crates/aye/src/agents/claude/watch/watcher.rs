@@ -41,6 +41,8 @@ pub enum WatchEvent {
     Found {
         agent: AgentId,
         cwd: PathBuf,
+        /// The tmux session that it is in.
+        tmux: Option<String>,
         unreachable: Option<String>,
     },
     Asks {
@@ -183,6 +185,7 @@ impl Watcher {
                     .map(|open| WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() })
                     .collect();
                 let goes_on = watched.take(news, &self.places);
+                watched.tell_title();
                 for told in told.into_iter().chain(goes_on.then_some(WatchEvent::Answered { agent })) {
                     self.tell(told).await;
                 }
@@ -198,6 +201,7 @@ impl Watcher {
         let since = self.live.get(&session.id).map_or_else(Instant::now, |(_, since)| *since);
         if let Some(watched) = self.watched.get_mut(&session.id) {
             watched.update(session.clone());
+            watched.tell_title();
         }
         self.live.insert(session.id.clone(), (session, since));
     }
@@ -292,7 +296,7 @@ impl Watcher {
             tokio::task::spawn_blocking(move || Transcript::follow(path)).await?.context("cannot read it")?;
         let past = past::of(Client::for_person(&self.home)?, client.clone()).await?;
         let pane = Pane::of(session.process).await;
-        let tmux = pane.as_ref().ok().map(|pane| pane.session().to_owned().into());
+        let tmux = pane.as_ref().ok().map(|pane| pane.session().to_owned());
         let asks = mode_now(pane.as_ref().ok(), &transcript).await;
         let unreachable = pane.err().map(|why| why.to_string());
         let cwd =
@@ -302,21 +306,23 @@ impl Watcher {
         let reports = reports::start(client.clone(), &mut self.reporters);
         let id = session.id.clone();
         self.transcripts.insert(session.transcript.clone(), id.clone());
+        let mut watched =
+            Watched::new(session.clone(), transcript, client, reports, self.screens.clone(), None);
+        let folder = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        watched.set_place(folder.unwrap_or_else(|| id.clone()), unreachable.clone());
         let profile = Registration {
             kind: AgentKind::try_from(DEFAULT_KIND).ok(),
             reach: Some(Reach::Watched),
             host: Some(host().into()),
             // Part of what an ask's digest covers: it stays what it was when the first was raised.
             cwd: (!past.is_known).then(|| cwd.to_string_lossy().into_owned().into()),
-            title: Some(title(&session, &cwd, unreachable.as_deref()).into()),
+            title: watched.new_title().map(Into::into),
             session: Some(id.clone().into()),
-            tmux,
+            tmux: tmux.clone().map(Into::into),
             pid: session.process.map(|process| process.pid),
             asks,
             ..Registration::state(session.state())
         };
-        let mut watched =
-            Watched::new(session.clone(), transcript, client, reports, self.screens.clone(), None);
         // Known before anything is raised under its name.
         watched.announce(&profile).await?;
         past.withdraw_waits(&session).await?;
@@ -327,7 +333,7 @@ impl Watcher {
         for open in open.iter().filter(|open| past.asked_permission(&open.tool_use_id)) {
             watched.raise(open, &self.places);
         }
-        self.tell(WatchEvent::Found { agent: agent.clone(), cwd, unreachable }).await;
+        self.tell(WatchEvent::Found { agent: agent.clone(), cwd, tmux, unreachable }).await;
         for open in open.iter().filter(|open| is_for_a_person(&open.tool)) {
             self.tell(WatchEvent::Asks { agent: agent.clone(), tool: open.tool.clone() }).await;
         }
@@ -366,14 +372,4 @@ fn is_gone(session: &Session, found: &[Session]) -> bool {
     !found.iter().any(|found| found.id == session.id)
         && (process.is_none_or(|process| !process.is_alive())
             || found.iter().any(|found| found.process.map(|process| process.pid) == process.map(|p| p.pid)))
-}
-
-/// A person sees here why a session cannot be answered, before they try.
-fn title(session: &Session, cwd: &Path, unreachable: Option<&str>) -> String {
-    let name = session.title.clone().or_else(|| Some(cwd.file_name()?.to_string_lossy().into_owned()));
-    let name = name.unwrap_or_else(|| session.id.clone());
-    match unreachable {
-        None => name,
-        Some(why) => format!("{name} (answer in its terminal: {why})"),
-    }
 }

@@ -13,6 +13,7 @@ fn a_run_shows_its_last_steps_and_in_the_end_its_words_and_cost() {
         cwd: "/src/web".into(),
         title: String::new(),
         tmux: None,
+        pid: None,
         session: None,
         state: AgentState::Working,
         asks: AsksFor::Everything,

@@ -80,6 +80,16 @@ fn words_inside_strings_and_lines_that_repeat_messages_mislead_nobody() {
 }
 
 #[test]
+fn a_turn_written_late_passes_over_no_call_made_after_it() {
+    let at = |mut line: Value, second: u8| {
+        line["timestamp"] = json!(format!("2026-11-18T20:48:{second:02}.819Z"));
+        line
+    };
+    assert_eq!(pending(&[at(asks("a"), 46), at(says("go"), 45)]), ["a"]);
+    assert_eq!(pending(&[at(asks("a"), 46), at(says("never mind"), 47)]), NONE);
+}
+
+#[test]
 fn a_sub_agents_prompt_is_no_turn() {
     let mut aside = says("look it up");
     aside["isSidechain"] = json!(true);
@@ -91,6 +101,18 @@ fn a_question_before_much_that_says_nothing_of_it_is_found() {
     let filler: Vec<_> = (0..200).map(|i| returns(&format!("{i}{}", "x".repeat(200_000)))).collect();
     let lines: Vec<_> = [says("go"), asks("a")].into_iter().chain(filler).collect();
     assert_eq!(pending(&lines), ["a"]);
+}
+
+#[test]
+fn other_calls_are_looked_for_near_the_end_alone() {
+    let filler: Vec<_> = (0..200).map(|i| returns(&format!("{i}{}", "x".repeat(200_000)))).collect();
+    let first = [asks("a"), assistant("b", "Bash"), assistant("plan", "ExitPlanMode")];
+    let lines = file(&[&first, &filler[..], &[assistant("c", "Bash"), asks("d")]].concat(), false);
+    let ids = |open: io::Result<Vec<OpenCall>>| {
+        open.unwrap().into_iter().map(|open| open.tool_use_id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(calls_for_a_person(lines.path())), ["a", "plan", "d"]);
+    assert_eq!(ids(recent_open_calls(lines.path())), ["c", "d"]);
 }
 
 #[test]
