@@ -8,6 +8,8 @@ use std::process::Command;
 
 /// As many calls of one token may be under way.
 const MOST: usize = 512;
+/// As many long bodies of one token are read at once.
+const MOST_LONG: usize = 4;
 /// As many WebSockets of one token may be open.
 const MOST_SOCKETS: usize = 256;
 
@@ -126,4 +128,40 @@ fn a_body_that_nobody_reads_does_not_hold_its_connection() {
         // To its end: the hub closes the connection after its reply.
         assert!(reply_on(stream).starts_with("HTTP/1.1 4"));
     }
+}
+
+#[test]
+fn long_bodies_of_one_token_are_read_a_few_at_a_time() {
+    const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let hub = Hub::start();
+    let token = hub.agent("long");
+    hub.register(&token, "long", json!({"kind": "script"}));
+    let body = |key: usize| {
+        let plan = json!({"plan": "x".repeat(300_000)});
+        json!({"key": key.to_string(), "agent": "long", "kind": "plan", "body": plan}).to_string()
+    };
+    let announce = |key: usize| {
+        let mut stream = hub.connect();
+        let head = format!("Host: {}\r\nContent-Type: application/json\r\nConnection: close", hub.address);
+        let head = format!("{head}\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue");
+        let length = body(key).len();
+        write!(stream, "POST /api/asks HTTP/1.1\r\n{head}\r\nContent-Length: {length}\r\n\r\n").unwrap();
+        stream
+    };
+    // The hub says so once it begins to read a body.
+    let is_read = |mut stream: &TcpStream| {
+        stream.set_nonblocking(false).unwrap();
+        let mut reply = [0; GO_ON.len()];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(reply, GO_ON);
+    };
+    let mut read: Vec<_> = (0..MOST_LONG).map(announce).collect();
+    read.iter().for_each(is_read);
+    let further = announce(MOST_LONG);
+    hub.raise(&token, "long", "short", "question", yes_or_no());
+    assert!(!has_reply(&further));
+    let mut first = read.remove(0);
+    first.write_all(body(0).as_bytes()).unwrap();
+    assert!(reply_on(first).starts_with("HTTP/1.1 201 "));
+    is_read(&further);
 }

@@ -189,7 +189,9 @@ fn collect_list(field: &str, items: &[Value], texts: &mut Texts) {
         for item in items {
             match item {
                 Value::Array(words) => collect_list(field, words, texts),
-                _ => collect_nested(item, texts),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                    collect_nested(item, texts);
+                }
             }
         }
         return;

@@ -159,8 +159,12 @@ fn gather(receipts: &mut Vec<AskReceipt>, new: AskReceipt) {
 
 /// A refused report is not repeated: the ask has ended, or the hub knows better.
 fn heard(told: Result<(), CallError>) {
-    if let Err(error) = told {
-        tracing::debug!(%error, "the hub did not take a report");
+    match told {
+        Ok(()) => {}
+        Err(error) if error.status() == Some(StatusCode::TOO_MANY_REQUESTS) => {
+            tracing::warn!(%error, "what this agent says is not kept");
+        }
+        Err(error) => tracing::debug!(%error, "the hub did not take a report"),
     }
 }
 

@@ -1,19 +1,22 @@
 //! Who is calling, and whether they may.
 
 use super::App;
-use super::json::Failure;
+use super::json::{Failure, ORDINARY};
 use super::limits::Connection;
 use super::replies::{Cut, end_when_revoked};
 use super::table::Needs;
 use crate::hub::Credential;
+use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use aye_core::{AgentId, By, Role, Surface};
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 pub const SESSION_COOKIE: &str = "aye_session";
@@ -132,13 +135,44 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
             {
                 return full.into_response();
             }
+            let turn = match may_be_long(&request, &caller.credential) {
+                false => None,
+                true => match turn_of(&app, &caller.credential).await {
+                    Some(turn) => Some(turn),
+                    None => {
+                        return Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the hub is stopping")
+                            .into_response();
+                    }
+                },
+            };
             let (revoked, cut) =
                 (caller.credential.revoked.clone(), request.extensions().get::<Cut>().cloned());
             request.extensions_mut().insert(caller);
-            end_when_revoked(&app, next.run(request).await, revoked, cut)
+            end_when_revoked(&app, next.run(request).await, (revoked, turn), cut)
         }
         Ok(None) => next.run(request).await,
         Err(failure) => failure.into_response(),
+    }
+}
+
+/// Whether a call may take much memory: one with a long body, or of a viewer, who waits for nothing and reads lists. People
+/// are not made to wait.
+fn may_be_long(request: &Request, credential: &Credential) -> bool {
+    let has_long_body = || request.body().size_hint().upper().is_none_or(|most| most > ORDINARY as u64);
+    match credential.role {
+        Role::Operator => false,
+        Role::Viewer => true,
+        Role::Agent => has_long_body(),
+    }
+}
+
+/// A turn among the long calls of a token, once there is one.
+async fn turn_of(app: &App, credential: &Credential) -> Option<OwnedSemaphorePermit> {
+    tokio::select! {
+        biased;
+        () = credential.revoked.cancelled() => None,
+        () = app.stop.cancelled() => None,
+        turn = credential.long_calls.clone().acquire_owned() => turn.ok(),
     }
 }
 

@@ -142,7 +142,7 @@ impl From<Problem> for Failure {
             Problem::Refused { .. } | Problem::KeyReused | Problem::Conflict(_) => StatusCode::CONFLICT,
             Problem::OtherDigest { .. } | Problem::OtherPlan => StatusCode::PRECONDITION_FAILED,
             Problem::NotAllowed(_) | Problem::Unproven { .. } => StatusCode::FORBIDDEN,
-            Problem::TooMuchOpen { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Problem::TooMuchOpen { .. } | Problem::WroteTooMuch { .. } => StatusCode::TOO_MANY_REQUESTS,
             Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::NotStarted(_) => StatusCode::BAD_GATEWAY,
             Problem::Store(StoreError::Full) => StatusCode::INSUFFICIENT_STORAGE,

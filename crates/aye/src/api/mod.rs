@@ -18,6 +18,7 @@ mod page;
 mod passkeys;
 mod policy;
 mod poll_again;
+mod reading;
 mod replies;
 mod serve;
 mod sessions;

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A reply up to this size is sent at once.
@@ -20,7 +21,7 @@ pub struct Cut(pub CancellationToken);
 pub fn end_when_revoked(
     app: &App,
     response: Response,
-    revoked: CancellationToken,
+    (revoked, turn): (CancellationToken, Option<OwnedSemaphorePermit>),
     cut: Option<Cut>,
 ) -> Response {
     let short = response.body().size_hint().exact().is_some_and(|size| size <= SHORT);
@@ -37,7 +38,8 @@ pub fn end_when_revoked(
         }
         .boxed(),
     );
-    response.map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard() }))
+    response
+        .map(|body| Body::new(InPieces { body, rest: Bytes::new(), _sent: sent.drop_guard(), _turn: turn }))
 }
 
 /// A body that is handed on piece by piece, so that it is known how long it is being sent.
@@ -45,6 +47,8 @@ struct InPieces {
     body: Body,
     rest: Bytes,
     _sent: DropGuard,
+    /// Among the long calls of its token.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl HttpBody for InPieces {

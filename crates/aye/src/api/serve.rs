@@ -4,11 +4,11 @@ use super::caller::Peer;
 use super::limits::{Connection, ConnectionSlot};
 use super::listeners::Listeners;
 use super::poll_again::PollAgain;
+use super::reading::ReadInTime;
 use super::replies::Cut;
 use super::{App, router};
 use crate::hub::this_process;
 use crate::local_stream::LocalStream;
-use crate::transport::Socket;
 use axum::Router;
 use axum::http::Request;
 use futures_util::FutureExt;
@@ -48,10 +48,10 @@ async fn accept_tcp(app: App, router: Router, listener: TcpListener, tls: Option
             async move {
                 let peer = Peer::Tcp(address);
                 match tls {
-                    None => converse(Box::new(stream), peer, slot, router, &app).await,
+                    None => converse(ReadInTime::new(stream), peer, slot, router, &app).await,
                     Some(tls) => {
                         if let Some(stream) = shake_hands(stream, tls, &app).await {
-                            converse(Box::new(stream), peer, slot, router, &app).await;
+                            converse(ReadInTime::new(stream), peer, slot, router, &app).await;
                         }
                     }
                 }
@@ -72,7 +72,7 @@ async fn accept_unix(app: App, router: Router, listener: UnixListener) {
         let (app, router) = (app.clone(), router.clone());
         app.tasks
             .clone()
-            .spawn(async move { converse(Box::new(stream), peer, slot, router, &app).await }.boxed());
+            .spawn(async move { converse(ReadInTime::new(stream), peer, slot, router, &app).await }.boxed());
     }
 }
 
@@ -124,7 +124,7 @@ fn slowest(app: &App) -> Duration {
     if app.limits.is_crowded() { SLOWEST_WHEN_CROWDED } else { SLOWEST_HEADERS }
 }
 
-async fn converse(stream: Box<dyn Socket>, peer: Peer, slot: ConnectionSlot, router: Router, app: &App) {
+async fn converse(stream: ReadInTime, peer: Peer, slot: ConnectionSlot, router: Router, app: &App) {
     let Cut(cut) = Cut::default();
     let (own, counted) = (cut.clone(), Arc::new(Connection::new(slot)));
     let service = tower::service_fn(move |mut request: Request<Incoming>| {

@@ -3,10 +3,11 @@
 use super::change::{change, publish_agent};
 use super::settle::take_receipt;
 use super::streams::{Numbered, Taking};
+use super::write_budget::{EVENT, REGISTRATION, WriteBudget};
 use super::{Hub, Problem, names};
 use crate::processes::{Process, host};
 use crate::protocol::{Command, ConversationEvent, Registration, ReportNumber};
-use crate::store::{AgentRow, Profile, StoreError, Tx};
+use crate::store::{AgentRow, Profile, StoreError, Tx, json_length};
 use aye_core::lifecycle::Delivery;
 use aye_core::{Agent, AgentId, Ask, AskEvent, AskId, Reach, Receipt, ReportedState, Withdrawal};
 use jiff::Timestamp;
@@ -36,7 +37,8 @@ impl Hub {
         if ends {
             self.write_texts(Some(&id)).await?;
         }
-        let row = self.inner.store.write(move |tx| record(tx, agent, registration, now)).await?;
+        let budget = self.inner.write_budget.clone();
+        let row = self.inner.store.write(move |tx| record(tx, agent, registration, &budget, now)).await?;
         if ends {
             self.inner.life.ended(&id);
             self.inner.streams.forget(&id);
@@ -107,6 +109,14 @@ impl Hub {
             return Ok(Vec::new());
         }
         let now = self.inner.clock.now();
+        let lengths = events.iter().map(|event| Ok(EVENT + json_length(event)?));
+        let lengths = lengths.sum::<Result<u64, StoreError>>()? + number.as_ref().map_or(0, |_| EVENT);
+        let events = match self.inner.write_budget.spend(&id, lengths, now) {
+            Ok(()) => events,
+            // Receipts were paid for with their asks.
+            Err(_) if !receipts.is_empty() => Vec::new(),
+            Err(refused) => return Err(refused),
+        };
         let (hub, agent) = (self.clone(), id.clone());
         let work = move |tx: &mut Tx| {
             tx.agent(&id)?.ok_or(Problem::NoSuchAgent)?;
@@ -141,6 +151,7 @@ impl Hub {
             Ok((unknown, taken))
         };
         let (unknown, mut taken) = self.inner.store.write(work).await?;
+        self.inner.write_budget.charge(&agent, taken.made_room, now);
         let last = std::mem::take(&mut taken.last);
         self.inner.streams.settle(&agent, taken);
         self.inner.feed.pass_on(last);
@@ -234,11 +245,19 @@ fn take_claims(told: &mut Registration, known: &Profile) -> Map<String, Value> {
     claims.into_iter().filter_map(|(field, claim)| Some((field.to_owned(), claim?))).collect()
 }
 
-fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> Result<AgentRow, Problem> {
+fn record(
+    tx: &mut Tx,
+    id: AgentId,
+    mut told: Registration,
+    budget: &WriteBudget,
+    now: Timestamp,
+) -> Result<AgentRow, Problem> {
     let before = tx.agent(&id)?;
+    let length = json_length(&told)?;
     if let Some(before) = &before {
         let claims = take_claims(&mut told, &before.profile);
         if !claims.is_empty() {
+            budget.spend(&id, EVENT + length, now)?;
             tx.audit(now, "agent.claimed", id.as_str(), Some(&id), None, Value::Object(claims))?;
         }
     }
@@ -279,6 +298,11 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
         ..known
     };
     let is_news = before.as_ref() != Some(&row);
+    let was_over = before.as_ref().is_some_and(|before| before.report == ReportedState::Ended);
+    // An end is always taken, once: whatever is said of the agent before it ends again is refused.
+    if is_news && (was_over || row.report != ReportedState::Ended) {
+        budget.spend(&id, REGISTRATION + length, now)?;
+    }
     match &before {
         None => tx.register_agent(&row)?,
         Some(_) if is_news => tx.put_agent(&row)?,
@@ -292,8 +316,7 @@ fn record(tx: &mut Tx, id: AgentId, mut told: Registration, now: Timestamp) -> R
     if !is_news {
         return Ok(row);
     }
-    if row.report == ReportedState::Ended && before.is_none_or(|before| before.report != ReportedState::Ended)
-    {
+    if row.report == ReportedState::Ended && !was_over {
         let evidence = Some("the agent ended before it could be told".into());
         end(tx, &id, id.as_str(), Delivery { receipt: Receipt::Undelivered, evidence }, now)?;
     }

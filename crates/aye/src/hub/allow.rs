@@ -5,8 +5,9 @@ use super::change::tell_change;
 use super::claims::Claim;
 use super::decide::{ByRule, PolicyReading};
 use super::raise::{Raise, enter, mark_working};
+use super::write_budget::REQUEST;
 use super::{Hub, Problem, Voucher};
-use crate::store::{AgentRow, Tx};
+use crate::store::{AgentRow, Tx, json_length};
 use aye_core::{Ask, AskId, Proof, ReportedState, Step, step};
 use jiff::Timestamp;
 
@@ -40,12 +41,21 @@ impl Allowed {
     }
 }
 
+/// Whether an allowed ask could be answered before it was written.
+pub enum Early {
+    /// With what the agent needs to have it recorded should that fail.
+    Allowed(Box<Ask>, Voucher),
+    /// The writer is busy or failing, and the caller waits for the commit.
+    Waits(Claim),
+}
+
 impl Hub {
-    /// The answered ask, once its record is on its way, and what the agent needs to have it recorded
-    /// should that fail. Returns the claim if the writer is busy or failing; the caller then waits for the commit.
-    pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<(Ask, Voucher), Claim> {
-        let Some(slot) = self.inner.store.queue_slot() else { return Err(claim) };
+    /// Answers an ask once its record is on its way.
+    pub(super) fn record_later(&self, allowed: Allowed, claim: Claim) -> Result<Early, Problem> {
+        let Some(slot) = self.inner.store.queue_slot() else { return Ok(Early::Waits(claim)) };
         let Allowed { ask, rule, who, now } = allowed;
+        let length = json_length(&ask.body.to_json())?;
+        self.inner.write_budget.spend(&ask.agent, REQUEST + length, now)?;
         let meters = self.inner.meters.clone();
         let (id, recorded) = (ask.id.clone(), ask.clone());
         let voucher = Voucher::of(&ask, &rule, self.inner.store.key());
@@ -60,7 +70,7 @@ impl Hub {
             drop(claim);
         };
         slot.write(move |tx: &mut Tx| record(tx, recorded, &who, now), told);
-        Ok((ask, voucher))
+        Ok(Early::Allowed(Box::new(ask), voucher))
     }
 }
 

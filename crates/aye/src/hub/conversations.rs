@@ -4,6 +4,7 @@
 pub use super::streams::Piece;
 
 use super::streams::Unwritten;
+use super::write_budget::EVENT;
 use super::{Hub, Problem};
 use crate::config::Config;
 use crate::store::{EventPage, Tx};
@@ -49,6 +50,11 @@ impl Hub {
 
     async fn write_text(&self, version: Unwritten) -> Result<(), Problem> {
         let now = self.inner.clock.now();
+        let length = EVENT + version.text.len() as u64;
+        if self.inner.write_budget.spend(&version.agent, length, now).is_err() {
+            // It stays in memory, and is tried again when it goes on.
+            return Ok(());
+        }
         let version = Arc::new(version);
         let of = version.clone();
         let work = move |tx: &mut Tx| tx.continue_text(&of.agent, &of.id, &of.text, now);

@@ -5,6 +5,7 @@ use super::change::change;
 use super::decide::allowed_by;
 use super::problem::random_id;
 use super::raise::{Raise, Raised, enter};
+use super::write_budget::{REQUEST, WriteBudget};
 use super::{Hub, Problem};
 use crate::store::Tx;
 use aye_core::digest::canonical;
@@ -60,9 +61,10 @@ impl Hub {
         let key = self.inner.store.key().clone();
         let own_id = random_id()?;
         let raise = Raise { timeout: None, ..raise };
+        let budget = self.inner.write_budget.clone();
         let work = move |tx: &mut Tx| match recorded(tx, &id, &raise)? {
             Some(ask) => Ok(Raised { ask, new: false, voucher: None }),
-            None => record(tx, (id, own_id), raise, voucher, &key, now),
+            None => record(tx, (id, own_id), raise, voucher, (&key, &budget), now),
         };
         let raised = self.inner.store.write(work).await?;
         if raised.new {
@@ -93,7 +95,7 @@ fn record(
     (id, own_id): (AskId, AskId),
     raise: Raise,
     voucher: Option<Voucher>,
-    key: &ChainKey,
+    (key, budget): (&ChainKey, &WriteBudget),
     now: Timestamp,
 ) -> Result<Raised, Problem> {
     let agent = tx.agent(&raise.agent)?.ok_or(Problem::NoSuchAgent)?;
@@ -114,7 +116,8 @@ fn record(
             (ask, AskEvent::Withdraw { why: Withdrawal::Reported, answer: None }, who)
         }
     };
-    enter(tx, &ask, now)?;
+    let length = enter(tx, &ask, now)?;
+    budget.spend(&ask.agent, REQUEST + length, now)?;
     let ask = change(tx, ask, event, &who, now)?;
     Ok(Raised { ask, new: true, voucher: None })
 }

@@ -42,6 +42,7 @@ mod settle;
 mod shared;
 mod streams;
 mod timers;
+mod write_budget;
 
 pub use crate::protocol::{Command, Image, NewRun, Project, Projects, Registration};
 #[cfg(test)]
@@ -86,6 +87,7 @@ use streams::Streams;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use write_budget::WriteBudget;
 
 /// A handle to the hub; clones share it.
 #[derive(Clone)]
@@ -110,6 +112,7 @@ struct Inner {
     claims: Arc<Claims>,
     askers: Askers,
     streams: Arc<Streams>,
+    write_budget: Arc<WriteBudget>,
     passkeys: Passkeys,
     /// What people should know of the database as it was found.
     doubt: Option<Value>,
@@ -163,6 +166,7 @@ impl Hub {
             claims,
             askers,
             streams,
+            write_budget: Arc::default(),
             passkeys,
             doubt,
             sooner,

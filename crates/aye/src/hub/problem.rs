@@ -1,5 +1,6 @@
 use crate::store::StoreError;
 use aye_core::{Ask, AskId, Invalid, Refused};
+use jiff::SignedDuration;
 
 /// Why the hub did not do what it was asked to. Nothing was changed, except that an ask past its
 /// deadline has been ended.
@@ -31,6 +32,11 @@ pub enum Problem {
          wait until some of them are answered, then ask again", bytes / 1024
     )]
     TooMuchOpen { asks: u64, bytes: u64 },
+    #[error(
+        "{whose} had {} MB written within a day, which is as much as may be: try again in {}",
+        most / 1024 / 1024, in_minutes(*wait)
+    )]
+    WroteTooMuch { whose: &'static str, most: u64, wait: SignedDuration },
     #[error("{0}")]
     NotAllowed(&'static str),
     #[error("{0}")]
@@ -55,6 +61,11 @@ impl From<StoreError> for Problem {
             error => Problem::Store(error),
         }
     }
+}
+
+/// Rounded up, such as `2h 5m`.
+fn in_minutes(wait: SignedDuration) -> String {
+    format!("{:#}", SignedDuration::from_mins(wait.as_secs() / 60 + 1))
 }
 
 pub fn random_id() -> Result<AskId, Problem> {

@@ -1,8 +1,9 @@
-use super::allow::Allowed;
+use super::allow::{Allowed, Early};
 use super::askers::{MOST_READ, Use};
 use super::change::publish_agent;
 use super::decide::{Lookup, PolicyReading, decide};
 use super::problem::{on_another_thread, random_id};
+use super::write_budget::{REQUEST, WriteBudget};
 use super::{Hub, Problem, Voucher, extras};
 use crate::store::{AgentRow, Tx};
 use aye_core::{
@@ -135,14 +136,17 @@ impl Hub {
         let prepared = self.prepare(raise, id.clone(), now).await?;
         let Prepared { raise, reading, extras, allowed, .. } = self.check_files(prepared).await?;
         let claim = match allowed {
-            Some(allowed) => match self.record_later(allowed, claim) {
-                Ok((ask, voucher)) => return Ok(Raised { ask, new: true, voucher: Some(voucher) }),
-                Err(claim) => claim,
+            Some(allowed) => match self.record_later(allowed, claim)? {
+                Early::Allowed(ask, voucher) => {
+                    return Ok(Raised { ask: *ask, new: true, voucher: Some(voucher) });
+                }
+                Early::Waits(claim) => claim,
             },
             None => claim,
         };
+        let budget = self.inner.write_budget.clone();
         let work = move |tx: &mut Tx| {
-            record(tx, raise, id, (reading, extras), now).map(|recorded| (recorded, claim))
+            record(tx, raise, id, (reading, extras), &budget, now).map(|recorded| (recorded, claim))
         };
         let ((raised, asking), _claim) = self.inner.store.write(work).await?;
         if raised.new {
@@ -217,6 +221,7 @@ fn record(
     raise: Raise,
     id: AskId,
     (reading, mut extras): (PolicyReading, Extras),
+    budget: &WriteBudget,
     now: Timestamp,
 ) -> Result<(Raised, Option<String>), Problem> {
     let agent = match tx.agent(&raise.agent)? {
@@ -239,7 +244,7 @@ fn record(
     }
     extras.can = raise.can.clone();
     let ask = Ask { extras, ..raise.open(id, &agent, &reading, proof, now) };
-    enter(tx, &ask, now)?;
+    let length = enter(tx, &ask, now)?;
     let ask = decide(tx, ask, &agent, reading, now)?;
     if ask.state.is_open() {
         let (asks, bytes) = tx.open_load(&ask.agent)?;
@@ -251,6 +256,7 @@ fn record(
             publish_agent(tx, &ask.agent)?;
         }
     }
+    budget.spend(&ask.agent, REQUEST + length, now)?;
     Ok((Raised { ask, new: true, voucher: None }, asking))
 }
 
@@ -262,9 +268,9 @@ pub(super) fn mark_working(tx: &mut Tx, agent: &AgentRow) -> Result<(), Problem>
     Ok(())
 }
 
-/// Writes down that it was asked, now or earlier.
-pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Problem> {
-    tx.insert_ask(ask)?;
+/// Writes down that it was asked, now or earlier. Returns how many bytes of text it has.
+pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<u64, Problem> {
+    let length = tx.insert_ask(ask)?;
     let mut detail =
         json!({ "kind": ask.body.kind(), "key": ask.key, "digest": ask.digest, "deadline": ask.deadline });
     if !ask.proof.is_none() {
@@ -273,7 +279,8 @@ pub(super) fn enter(tx: &mut Tx, ask: &Ask, now: Timestamp) -> Result<(), Proble
     if ask.created_at != now {
         detail["late"] = json!(ask.created_at);
     }
-    Ok(tx.audit(now, "ask.raised", ask.agent.as_str(), Some(&ask.agent), Some(&ask.id), detail)?)
+    tx.audit(now, "ask.raised", ask.agent.as_str(), Some(&ask.agent), Some(&ask.id), detail)?;
+    Ok(length)
 }
 
 /// An agent nobody announced is a script.

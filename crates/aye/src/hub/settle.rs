@@ -2,9 +2,10 @@
 //! outcome, or take the ask back.
 
 use super::change::change;
+use super::write_budget::EVENT;
 use super::{Hub, Problem, alarms};
 use crate::protocol::Resolution;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, json_length};
 use aye_core::lifecycle::Delivery;
 use aye_core::{AgentId, Answer, Ask, AskEvent, AskId, Can, Invalid, Receipt, Refused, Withdrawal};
 use jiff::Timestamp;
@@ -40,12 +41,15 @@ impl Hub {
 
     /// Changes what the agent can take as an answer to an open ask.
     pub async fn set_can(&self, id: AskId, agent: AgentId, can: Can) -> Result<Ask, Problem> {
+        let (now, budget) = (self.inner.clock.now(), self.inner.write_budget.clone());
         let work = move |tx: &mut Tx| {
             let mut ask = own_ask(tx, &id, &agent)?;
             if !ask.state.is_open() {
                 return Err(Problem::Refused { refused: Refused::Ended, ask: Box::new(ask) });
             }
             if ask.extras.can != can {
+                // All of its row is written again.
+                budget.spend(&agent, EVENT + json_length(&ask)?, now)?;
                 ask.extras.can = can;
                 tx.set_extras(&ask.id, &ask.extras)?;
                 tx.publish_ask(&ask)?;
@@ -63,12 +67,18 @@ impl Hub {
         answer: Option<Value>,
     ) -> Result<Ask, Problem> {
         let now = self.inner.clock.now();
+        let length = answer.as_ref().map(json_length).transpose()?;
+        let budget = self.inner.write_budget.clone();
         let work = move |tx: &mut Tx| {
             let ask = own_ask(tx, &id, &agent)?;
             let answer = answer.map(|answer| Answer::read(&ask.body, answer)).transpose();
             let answer = answer.map_err(|invalid| invalid.under("answer"))?;
             let answer = answer.map(|answer| tx.seal(&ask, &answer)).transpose()?;
+            let is_new = ask.state.is_open();
             let ask = change(tx, ask, AskEvent::Withdraw { why, answer }, agent.as_str(), now)?;
+            if let Some(length) = length.filter(|_| is_new) {
+                budget.charge(&agent, length, now);
+            }
             alarms::note(tx, &ask)?;
             Ok(ask)
         };

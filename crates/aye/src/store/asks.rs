@@ -62,8 +62,8 @@ pub enum Decider {
 }
 
 impl Tx<'_> {
-    /// Takes the ask as it is raised: open, or as a rule ended it in the same moment.
-    pub fn insert_ask(&self, ask: &Ask) -> Result<(), StoreError> {
+    /// Takes the ask as it is raised: open, or as a rule ended it in the same moment. Returns how many bytes of text it has.
+    pub fn insert_ask(&self, ask: &Ask) -> Result<u64, StoreError> {
         let may_have_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
         let has_extras = may_have_extras && ask.state.is_open();
         let extras = has_extras.then(|| serde_json::to_string(&ask.extras));
@@ -73,6 +73,8 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
         let end = End::of(&ask.state)?;
         let mac = self.mac_of_ask(ask, &end)?;
+        let body = ask.body.to_json().to_string();
+        let length = body.len() + extras.as_ref().map_or(0, String::len);
         let put = self.connection.execute(
             sql,
             params![
@@ -83,7 +85,7 @@ impl Tx<'_> {
                 ask.tool_use_id,
                 ask.sub_agent,
                 ask.body.kind().as_str(),
-                ask.body.to_json().to_string(),
+                body,
                 ask.digest.as_str(),
                 ask.created_at.as_millisecond(),
                 ask.deadline.map(Timestamp::as_millisecond),
@@ -101,7 +103,8 @@ impl Tx<'_> {
             ],
         )?;
         self.ask_names().into_iter().for_each(|names| names.asked(ask));
-        one(put, "asks", ask.id.as_str())
+        one(put, "asks", ask.id.as_str())?;
+        Ok(length as u64)
     }
 
     /// Ends an open ask. One conditional write: whoever comes second changes nothing.

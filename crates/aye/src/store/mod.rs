@@ -51,7 +51,7 @@ pub use hubs::HubRow;
 pub use keying::DOUBTED;
 pub use live_rows::Doubt;
 pub use moving::{Copied, CopyError, Doing, Step, copy};
-pub use outbox::{CatchUp, Change, Large, Snapshot, Subject};
+pub use outbox::{CatchUp, Change, Large, Snapshot, Subject, json_length};
 pub use passkeys::PasskeyRow;
 pub use reader::Reader;
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl Tx<'_> {
         let seq = self.put_in_outbox("ask", ask.id.as_str(), &state)?;
         // Written only where its parts do not tell: this runs inside the commit everybody waits for.
         let is_small = ask.length_at_most().is_some_and(|most| most <= LARGEST_HELD);
-        let subject = match is_small || written_length(ask)? <= LARGEST_HELD {
+        let subject = match is_small || json_length(ask)? <= LARGEST_HELD as u64 {
             true => Subject::Ask(Box::new(ask.clone())),
             false => Subject::Large(Large::Ask { id: ask.id.clone(), ended: !ask.state.is_open() }),
         };
@@ -268,7 +268,7 @@ impl Reader {
         let subject = match kind.as_str() {
             "ask" => {
                 let ask = self.ask_as_it_stood(&subject, &detail)?;
-                length += written_length(&ask)?;
+                length += usize::try_from(json_length(&ask)?).unwrap_or(usize::MAX);
                 Subject::Ask(Box::new(ask))
             }
             "agent" => Subject::Agent(Box::new(serde_json::from_str(&detail).map_err(unreadable)?)),
@@ -290,8 +290,8 @@ impl Reader {
     }
 }
 
-/// How many bytes an ask has as JSON, without writing them anywhere.
-fn written_length(ask: &Ask) -> Result<usize, StoreError> {
+/// How many bytes a value has as JSON, without writing them anywhere.
+pub fn json_length(value: &impl Serialize) -> Result<u64, StoreError> {
     struct Count(usize);
     impl Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -303,6 +303,6 @@ fn written_length(ask: &Ask) -> Result<usize, StoreError> {
         }
     }
     let mut count = Count(0);
-    serde_json::to_writer(&mut count, ask).map_err(unreadable)?;
-    Ok(count.0)
+    serde_json::to_writer(&mut count, value).map_err(unreadable)?;
+    Ok(count.0 as u64)
 }

@@ -1,6 +1,7 @@
 //! One token an agent: derived from a key, so that it can be handed out again and is kept nowhere.
 
 use super::{Credential, Credentials, make_token, sha256};
+use crate::hub::write_budget::REGISTRATION;
 use crate::hub::{Hub, NO_RANDOMNESS, Problem};
 use crate::store::{TokenRow, Tx};
 use aye_core::digest::hex;
@@ -54,13 +55,18 @@ impl Hub {
             created_at: now,
             expires_at: None,
         };
-        let (kept, who) = (row.clone(), who.to_owned());
+        let (kept, who, of) = (row.clone(), who.to_owned(), agent.clone());
+        let budget = self.inner.write_budget.clone();
         let work = move |tx: &mut Tx| {
             if tx.is_token_revoked(&kept.id)? {
                 return Err(Problem::NotAllowed("the token of this agent was revoked"));
             }
             match tx.has_token_or_makes_room(&kept)? {
-                false => make_token(tx, &kept, &who)?,
+                false => {
+                    // Anything that runs as the same user may have one made for any name.
+                    budget.spend(&of, REGISTRATION, now)?;
+                    make_token(tx, &kept, &who)?;
+                }
                 true if keep => tx.keep_token(&kept.id, &who, now)?,
                 true => {}
             }

@@ -17,6 +17,8 @@ const LOCKS: usize = 64;
 const MOST_CALLS: usize = 512;
 /// Open WebSockets of one token: every page and every terminal that follows has one.
 const MOST_SOCKETS: usize = 256;
+/// Long calls of one token at the same time: a body of 4 MB takes up to 300 MB while it is read, and a list as much.
+const MOST_LONG_CALLS: usize = 4;
 
 pub struct InForce {
     /// By id, each with the hash of its token.
@@ -115,6 +117,7 @@ fn entry(row: TokenRow) -> (String, (Vec<u8>, Credential)) {
         revoked: CancellationToken::new(),
         calls: Arc::new(Semaphore::new(MOST_CALLS)),
         sockets: Arc::new(Semaphore::new(MOST_SOCKETS)),
+        long_calls: Arc::new(Semaphore::new(MOST_LONG_CALLS)),
     };
     (row.id, (row.hash, credential))
 }

@@ -47,6 +47,8 @@ pub struct Credential {
     pub calls: Arc<Semaphore>,
     /// Limits its WebSockets, which are counted apart.
     pub sockets: Arc<Semaphore>,
+    /// Limits its calls whose bodies or replies may be long; further ones wait.
+    pub long_calls: Arc<Semaphore>,
 }
 
 impl Credential {

@@ -24,6 +24,8 @@ pub enum Numbered {
 pub struct Taken {
     pub(super) texts: Vec<Streaming>,
     pub(super) over: Vec<String>,
+    /// Bytes that were written of other texts, to make room for these.
+    pub made_room: u64,
     /// To be passed on before what was written.
     pub first: Vec<Piece>,
     /// To be passed on afterwards.
@@ -166,13 +168,15 @@ impl<'a> Taking<'a> {
         let own = too_many.saturating_sub(others.len());
         let others = others.iter().take(too_many).filter_map(|id| self.streams.text(self.agent, id));
         let resting: Vec<_> = others.chain(self.texts.drain(..own)).collect();
+        let mut made_room = 0;
         for text in resting {
             if !text.is_written {
+                made_room += text.text.len() as u64;
                 tx.continue_text(self.agent, &text.id, &text.text, self.now)?;
             }
             self.over.push(text.id);
         }
         let Self { texts, over, first, last, .. } = self;
-        Ok(Taken { texts, over, first, last })
+        Ok(Taken { texts, over, made_room, first, last })
     }
 }

@@ -10,7 +10,7 @@ fn agent() -> AgentId {
 fn holding(text: &str) -> Streams {
     let streams = Streams::default();
     let texts = vec![Streaming::kept("t", text.to_owned())];
-    let taken = Taken { texts, over: Vec::new(), first: Vec::new(), last: Vec::new() };
+    let taken = Taken { texts, over: Vec::new(), made_room: 0, first: Vec::new(), last: Vec::new() };
     streams.settle(&agent(), taken);
     streams
 }

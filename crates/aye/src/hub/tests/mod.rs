@@ -23,6 +23,7 @@ mod secrets;
 mod sessions;
 mod several;
 mod unreadable;
+mod write_budget;
 
 use super::*;
 use crate::protocol::{PasskeyInfo, PlanApproval};
