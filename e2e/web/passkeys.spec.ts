@@ -200,4 +200,15 @@ test.describe('a run outside of the projects', () => {
     await expect(page.getByRole('alert')).toContainText('/no/such/agent');
     expect(await mine.signs()).toBeGreaterThan(signed);
   });
+
+  test('is resumed with the passkey', async ({ hub, page }) => {
+    const mine = await addFirst(hub, page);
+    const bot = await hub.agent('bot', { kind: 'claude', reach: 'driven', cwd: hub.home, session: 'a-b-c' });
+    await bot.register({ state: 'ended' });
+    await go(page, '#/agents/bot');
+    await page.getByRole('textbox', { name: 'Message to the agent' }).fill('go on');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await expect(page.getByRole('alert')).toContainText('/no/such/agent');
+    expect(await mine.signs()).toBeGreaterThan(0);
+  });
 });
