@@ -41,7 +41,7 @@ fn of_a_message_that_may_have_been_taken_either_copy_can_be_answered() {
         assert_ne!(first.data("SQLite"), second.data("SQLite"));
         answered(&phone, &ask, &second);
         let late = phone.bot.told(ANN, &first, "PostgreSQL");
-        assert!(late.alert && late.text.contains("Already decided"), "{late:?}");
+        assert!(late.alert && late.text.contains("You already answered: SQLite"), "{late:?}");
         phone.bot.changed(&first, "Answered by User11");
         assert_eq!(selected(&phone.hub.ask(&ask), 0), &json!(["SQLite"]));
     }

@@ -52,6 +52,8 @@ pub struct State {
     pub tries: Vec<(i64, f64)>,
     /// Topics of forums, by chat and thread, and whether they are closed.
     pub topics: HashMap<(i64, i64), bool>,
+    /// People who are not in a group, by group.
+    pub left: HashSet<(i64, i64)>,
     /// What people wrote, by chat and number.
     pub written: HashSet<(i64, i64)>,
     /// Presses are answered too late.

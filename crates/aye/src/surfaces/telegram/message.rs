@@ -31,6 +31,9 @@ pub struct SentMessage {
     /// A digest of what it shows now.
     pub shown: String,
     pub sides: Vec<Side>,
+    /// It was sent without sound, because another chat rings for the same.
+    #[serde(default)]
+    pub quiet: bool,
     /// It shows how things ended, and that will not change.
     pub settled: bool,
     pub made_at: Timestamp,
@@ -167,6 +170,7 @@ impl SentMessage {
             tokens: BTreeMap::new(),
             shown: String::new(),
             sides: vec![],
+            quiet: false,
             settled: false,
             made_at: now,
         })

@@ -167,11 +167,19 @@ impl BotLoop {
         match (refusal, purpose) {
             // A move that Telegram should never tell of: of a person, or to one.
             (Refusal::Moved(new), _) => tracing::error!(chat, new, "a chat moved that is no group"),
-            (Refusal::Shut, _) => tracing::warn!(
-                chat,
-                words,
-                "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
-            ),
+            (Refusal::Shut, _) => {
+                tracing::warn!(
+                    chat,
+                    words,
+                    "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
+                );
+                // Other chats may have been kept silent because this one was to ring.
+                let is_quiet =
+                    |message: &SentMessage| message.quiet && message.is_current() && message.chat != chat;
+                if self.memory.messages.values().any(is_quiet) {
+                    self.resync_soon();
+                }
+            }
             (Refusal::Link, _) if !self.links_refused => {
                 tracing::warn!(
                     words,

@@ -358,7 +358,7 @@ impl BotLoop {
     }
 
     /// The message of this run that still has something to show.
-    fn unfinished(&self, agent: &AgentId) -> Option<&SentMessage> {
+    pub(super) fn unfinished(&self, agent: &AgentId) -> Option<&SentMessage> {
         let has_ended = |message: &&SentMessage| {
             self.progress.get(&message.id).is_some_and(|progress| progress.end.is_some())
         };
