@@ -244,7 +244,7 @@ fn a_text_whose_project_is_not_chosen_starts_nothing() {
 }
 
 #[test]
-fn a_text_for_an_agent_that_is_gone_starts_with_the_one_chosen_instead() {
+fn a_text_for_an_agent_that_is_gone_starts_with_another() {
     let host = RunHost::new(ALONE, &["web"], json!([[text("Done.")], {"do": "turn"}]));
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "/agent other");
@@ -384,7 +384,7 @@ fn a_run_whose_message_was_deleted_is_shown_anew_and_its_end_rings() {
 }
 
 #[test]
-fn a_run_that_is_being_stopped_still_is_if_its_message_is_deleted() {
+fn a_run_being_stopped_still_is_if_its_message_is_deleted() {
     let host = RunHost::new(ALONE, &["web"], json!([{"do": "silence"}]));
     let bot = &host.phone.bot;
     bot.say(ANN, ANN, "take your time");

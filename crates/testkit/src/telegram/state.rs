@@ -145,7 +145,7 @@ impl State {
         Some(refusal)
     }
 
-    /// How the bot is told that this topic takes no messages, if so.
+    /// The refusal of a topic that takes no messages.
     pub fn topic_refusal(&self, chat: i64, topic: Option<i64>) -> Option<Reply> {
         match self.topics.get(&(chat, topic?)) {
             Some(false) => None,

@@ -121,13 +121,13 @@ impl BotLoop {
         self.place_for(agent, chat).is_some()
     }
 
-    /// Whether what it asks is shown in every chat.
+    /// True if its asks are shown in every chat.
     pub(super) fn asks_everywhere(&self, agent: &AgentId) -> bool {
         let started_from = self.memory.started_from.get(agent);
         started_from.is_none_or(|from| !self.settings.chats.contains(&from.chat))
     }
 
-    /// Where in a chat an agent asks, if there. One that was started from a chat asks in that place; all others ask in
+    /// The place in a chat where an agent asks, if it asks there. One that was started from a chat asks in that place; all others ask in
     /// every chat.
     pub(super) fn place_for(&self, agent: &AgentId, chat: i64) -> Option<Place> {
         let started_from = self.memory.started_from.get(agent).map(StartedFrom::place);

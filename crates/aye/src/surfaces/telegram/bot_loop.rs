@@ -43,9 +43,9 @@ pub struct BotLoop {
     pub(super) queues: BTreeMap<i64, ChatQueue>,
     /// Asks to reconsider at a later time, such as when a reminder is due.
     pub(super) later: BTreeSet<(Timestamp, AskId)>,
-    /// When the time that is left for an ask reads differently.
+    /// Times at which the time left for an ask reads differently.
     pub(super) ticks: HashMap<AskId, Timestamp>,
-    /// Who is in which group, and the calls that find out.
+    /// Members of groups, and the calls that look them up.
     pub(super) members: Members,
     pub(super) look_ups: JoinSet<Members>,
     /// The last plan of each agent that was denied automatically.
@@ -63,7 +63,7 @@ pub struct BotLoop {
     /// Telegram refused `public_url` as a link, so it is shown as text.
     pub(super) links_refused: bool,
     pub(super) starts: JoinSet<Started>,
-    /// Where runs are being started, and since when.
+    /// Places where runs are being started, and since when.
     pub(super) starting: HashMap<Place, Timestamp>,
     /// Calls that belong to no chat's queue: replies to presses, and `setMyCommands`.
     pub(super) side_calls: JoinSet<()>,

@@ -1,15 +1,15 @@
-//! How long a request still waits, in words that are kept up to date by edits: the nearer the end, the finer.
+//! The time left for a request, in words that are kept up to date by edits: the nearer the end, the finer.
 
 use jiff::SignedDuration;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// From so many seconds on, the words count in such steps.
+/// Seconds from which on the words count in steps of so many seconds.
 const STEPS: [(i64, i64); 5] =
     [(2 * DAY, DAY), (3 * HOUR, HOUR), (HOUR, 10 * MINUTE), (15 * MINUTE, 5 * MINUTE), (MINUTE, MINUTE)];
 
-/// What is left, and after how long the words may be others.
+/// The time left in words, and the time until the words may change.
 pub fn time_left(left: SignedDuration) -> (String, SignedDuration) {
     let seconds = left.as_secs().max(0);
     let Some((from, step)) = STEPS.into_iter().find(|(from, _)| seconds >= *from) else {

@@ -120,7 +120,7 @@ pub fn in_short(ask: &Ask) -> String {
     label(&words, 120)
 }
 
-/// What was decided. An approval that the hub keeps for a while is called by its time.
+/// The decision. An approval that the hub keeps for a while is called by its time.
 fn decided(ask: &Ask, answer: &Answer) -> String {
     let (
         Body::Permission(permission),
@@ -135,7 +135,7 @@ fn decided(ask: &Ask, answer: &Answer) -> String {
     }
 }
 
-/// Who decided, and where, without the number behind a name.
+/// The person or rule that decided, without the number behind a name.
 fn by_whom(by: &By) -> String {
     let said = words::by(by);
     match by {
@@ -146,7 +146,7 @@ fn by_whom(by: &By) -> String {
     }
 }
 
-/// Why what this person does with an ask that has ended does nothing.
+/// Tells this person that the ask has ended.
 pub fn too_late(ask: &Ask, who: &By) -> String {
     match (ask.state.answer(), ask.state.by()) {
         (Some(_), Some(by)) if by == who => label(&format!("You already answered: {}", in_short(ask)), 190),

@@ -40,11 +40,11 @@ pub struct MessageContent {
 #[derive(Debug, Clone, Default)]
 pub struct AskSource {
     pub name: String,
-    /// What is left, such as "12 min left".
+    /// The time left, such as "12 min left".
     pub deadline: Option<String>,
     /// There can be a link to the page under the message.
     pub has_link: bool,
-    /// Where people reply to a message to be heard.
+    /// True in a group, where the bot hears replies only.
     pub in_group: bool,
 }
 

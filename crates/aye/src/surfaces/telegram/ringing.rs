@@ -1,4 +1,4 @@
-//! Which chats ring for what is shown in all of them. Somebody who is in the group and has a private chat with the bot as
+//! Chooses the chats that ring for what is shown in all of them. Somebody who is in the group and has a private chat with the bot as
 //! well is rung once.
 
 use super::bot_loop::BotLoop;
@@ -6,7 +6,7 @@ use aye_core::AgentId;
 use futures_util::FutureExt;
 use std::collections::{BTreeSet, HashMap};
 
-/// Whether a person is in a group, as far as Telegram said so.
+/// True for members of a group, as far as Telegram said so.
 pub type Members = HashMap<(i64, i64), bool>;
 
 /// A group rings if somebody who may be in it has no private chat listed; then the private chats of its known members do
@@ -27,12 +27,12 @@ fn ringing(users: &[i64], chats: &[i64], members: &Members) -> BTreeSet<i64> {
 }
 
 impl BotLoop {
-    /// Whether this chat rings for an agent's asks.
+    /// True if this chat rings for an agent's asks.
     pub(super) fn rings(&self, chat: i64, agent: &AgentId) -> bool {
         !self.asks_everywhere(agent) || self.rings_now(chat)
     }
 
-    /// Whether a chat was kept silent because of another that turned out not to take messages.
+    /// True if this chat was kept silent because of another that turned out not to take messages.
     pub(super) fn rings_instead(&self, chat: i64, agent: &AgentId) -> bool {
         let all = ringing(&self.settings.users, &self.settings.chats, &self.members);
         self.asks_everywhere(agent) && !all.contains(&chat) && self.rings_now(chat)
