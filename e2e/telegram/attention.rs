@@ -27,6 +27,46 @@ fn an_ask_that_stays_open_is_called_to_mind_once() {
     assert_eq!(phone.bot.calls("sendMessage"), 2);
 }
 
+/// The two messages of a request in Ann's chat and in the group, once the bot knows who is in the group.
+fn in_both_chats(phone: &Phone, is_it: impl Fn(&Message, &Message) -> bool) -> (Message, Message) {
+    let mut n = 0;
+    eventually("a request that rings as it should", || {
+        n += 1;
+        let words = format!("Question {n}?");
+        phone.ask(&format!("k{n}"), &words);
+        let both = (phone.shown(&words), phone.bot.message(GROUP, &words));
+        is_it(&both.0, &both.1).then_some(both)
+    })
+}
+
+#[test]
+fn whoever_is_in_two_chats_is_rung_once() {
+    // Bob has no private chat, so the group rings.
+    let phone = Phone::with(BOTH);
+    in_both_chats(&phone, |private, group| private.silent && !group.silent);
+    // Both have one.
+    let phone = Phone::with("users = [11, 12]\nchats = [11, 12, -100500]");
+    in_both_chats(&phone, |private, group| !private.silent && group.silent);
+    // Ann is not in the group.
+    let (dir, bot) = (tempfile::tempdir().unwrap(), Telegram::start(SECOND));
+    prepare(&dir.path().join("home"), &bot, BOTH, "");
+    bot.leave(GROUP, ANN);
+    let phone = Phone::start(dir, bot);
+    in_both_chats(&phone, |private, group| !private.silent && !group.silent);
+}
+
+#[test]
+fn a_chat_rings_after_all_if_the_one_that_was_to_ring_is_shut() {
+    let phone = Phone::with(BOTH);
+    in_both_chats(&phone, |private, group| private.silent && !group.silent);
+    phone.bot.shut(GROUP, 403, "Forbidden: bot was kicked from the supergroup chat");
+    phone.ask("k", "Which DB?");
+    let message = phone.shown("Which DB?");
+    let rung =
+        |found: &Message| !found.silent && (found.id == message.id || found.reply_to == Some(message.id));
+    phone.bot.message_where(ANN, "a ring", rung);
+}
+
 /// Whether the hub thinks that somebody is there who could answer.
 pub fn operators(phone: &Phone) -> bool {
     let mut stream = phone.hub.connect_unix();

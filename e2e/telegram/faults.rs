@@ -41,7 +41,7 @@ fn of_a_message_that_may_have_been_taken_either_copy_can_be_answered() {
         assert_ne!(first.data("SQLite"), second.data("SQLite"));
         answered(&phone, &ask, &second);
         let late = phone.bot.told(ANN, &first, "PostgreSQL");
-        assert!(late.alert && late.text.contains("Already decided"), "{late:?}");
+        assert!(late.alert && late.text.contains("You already answered: SQLite"), "{late:?}");
         phone.bot.changed(&first, "Answered by User11");
         assert_eq!(selected(&phone.hub.ask(&ask), 0), &json!(["SQLite"]));
     }
@@ -83,7 +83,7 @@ fn a_press_that_telegram_has_given_up_on_counts_all_the_same() {
 }
 
 #[test]
-fn a_group_that_becomes_a_supergroup_is_followed_through_a_restart() {
+fn a_group_that_becomes_a_supergroup_is_followed() {
     for told in [false, true] {
         let mut phone = Phone::with(BOTH);
         let first = phone.ask("a", "First?");
@@ -119,7 +119,7 @@ fn a_group_that_becomes_a_supergroup_is_followed_through_a_restart() {
 }
 
 #[test]
-fn a_new_id_counts_only_if_telegram_names_it_for_a_listed_group() {
+fn a_new_id_counts_only_if_telegram_names_it() {
     let phone = Phone::with(BOTH);
     let ask = phone.ask("k", "Which DB?");
     let message = phone.bot.message(GROUP, "Which DB?");

@@ -7,7 +7,8 @@ fn a_typed_answer_in_a_group_is_asked_for_by_a_message_to_reply_to() {
     let phone = Phone::with(BOTH);
     let ask = phone.ask("k", "Which DB?");
     let message = phone.bot.message(GROUP, "Which DB?");
-    phone.bot.told(BOB, &message, "Other…");
+    assert_eq!(phone.bot.told(BOB, &message, "Other…").text, "Reply to the message below.");
+    phone.bot.changed(&message, "Reply to the message below with your answer.");
     let prompt = phone.bot.message(GROUP, "reply to this message with your answer: Which DB?");
     assert!(
         prompt.force_reply && prompt.html.contains("tg://user?id=12") && prompt.silent,
@@ -32,7 +33,7 @@ fn a_request_to_type_goes_when_it_is_cancelled_or_somebody_else_types() {
     let ask = phone.raise("k", "plan", json!({"plan": "1. x"}));
     let message = phone.bot.message(GROUP, "1. x");
     phone.bot.told(BOB, &message, "Deny with reason");
-    let first = phone.bot.message(GROUP, "User12 [12], reply to this message with your reason");
+    let first = phone.bot.message(GROUP, "User12, reply to this message with your reason");
     let waiting = phone.bot.with_button(&message, "Cancel");
     phone.bot.told(BOB, &waiting, "Cancel");
     eventually("it to go", || {
@@ -40,7 +41,7 @@ fn a_request_to_type_goes_when_it_is_cancelled_or_somebody_else_types() {
     });
     let again = phone.bot.with_button(&message, "⛔ Deny with reason");
     phone.bot.told(ANN, &again, "Deny with reason");
-    let second = phone.bot.message(GROUP, "User11 [11], reply to this message with your reason");
+    let second = phone.bot.message(GROUP, "User11, reply to this message with your reason");
     phone.bot.reply(ANN, &second, "smaller");
     assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "deny", "message": "smaller"}));
     phone.nothing_to_complain_of();
@@ -58,14 +59,14 @@ fn who_of_two_people_filled_in_what_is_shown_before_it_is_sent() {
     phone.bot.told(BOB, &second, "blue");
     let review = phone.bot.changed(&message, "Check your answers");
     assert!(
-        review.text.contains("→ red (User11 [11])") && review.text.contains("→ blue (User12 [12])"),
+        review.text.contains("→ red (User11)") && review.text.contains("→ blue (User12)"),
         "{}",
         review.text
     );
     phone.bot.told(BOB, &review, "Send");
     phone.ended(&ask);
-    let over = phone.bot.changed(&message, "Answered by User12 [12]");
-    assert!(over.text.contains("→ red (User11 [11])"), "{}", over.text);
+    let over = phone.bot.changed(&message, "Answered by User12 on Telegram");
+    assert!(over.text.contains("→ red (User11)"), "{}", over.text);
 }
 
 #[test]

@@ -176,10 +176,42 @@ fn an_approval_that_lasts_is_offered_where_it_can_be_had_in_the_words_of_whoever
     assert_eq!(rows, compact);
     assert!(message.text.contains("For the session: run exactly `make all`"), "{}", message.text);
     assert!(message.text.contains("Always: the agent's own rule: Bash(make:*)"), "{}", message.text);
-    assert!(message.text.contains("Answer by "), "its deadline is shown: {}", message.text);
+    assert!(message.text.contains("⏳ 1 h left"), "its deadline is shown: {}", message.text);
     phone.bot.told(ANN, &message, "Always allow");
     assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "allow", "scope": "always"}));
     phone.bot.changed(&message, "Allowed (always) by User11");
+}
+
+#[test]
+fn an_approval_that_the_hub_keeps_is_called_by_its_time() {
+    let phone = Phone::new();
+    let here = json!({"kind": "claude", "cwd": "/src/web"});
+    assert_eq!(phone.hub.put("/api/agents/bot", &phone.agent, here).status, 200);
+    let scopes = json!([{"scope": "once"}, {"scope": "always", "kept_by": "hub"}]);
+    let body = json!({"tool": "Bash", "input": {"command": "make all && make test"}, "scopes": scopes});
+    let ask = phone.raise("k", "permission", body);
+    let message = phone.shown("make all");
+    let kept = "For 90 days: run exactly `make all && make test` in /src/web, by every agent";
+    assert!(message.text.lines().any(|line| line == kept), "{}", message.text);
+    assert!(message.text.contains("Runs 2 commands:\n1. make all\n2. make test"), "{}", message.text);
+    assert_eq!(phone.bot.told(ANN, &message, "Allow for 90 days").text, "Recorded: Allowed (for 90 days)");
+    assert_eq!(phone.ended(&ask)["answer"], json!({"decision": "allow", "scope": "always"}));
+    phone.bot.changed(&message, "Allowed (for 90 days) by User11");
+    let again = phone.bot.press_data(ANN, ANN, message.id, &message.data("Deny"));
+    assert_eq!(phone.bot.notice(&again).text, "You already answered: Allowed (for 90 days)");
+    let grants = phone.hub.get("/api/grants", &phone.hub.operator()).body;
+    assert!(grants.to_string().contains("expires_at"), "{grants}");
+}
+
+#[test]
+fn the_time_that_is_left_is_kept_up_to_date() {
+    let phone = Phone::new();
+    let body = json!({"tool": "Bash", "input": {"command": "make all"}});
+    let raise = json!({"key": "k", "agent": "bot", "kind": "permission", "body": body, "timeout": "62s"});
+    phone.hub.post("/api/asks", &phone.agent, raise);
+    let message = phone.shown("⏳ 1 min left");
+    assert!(phone.bot.changed(&message, "⏳ less than 1 min left").labels().contains(&"⛔ Deny"));
+    assert_eq!(phone.bot.messages(ANN).len(), 1);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn every_kind_of_message_can_be_looked_at() {
     println!("{}", phone.bot.changed(&plan, "Outline requested").picture());
     phone.raise("again", "plan", json!({"plan": "# Storage\n1. all of it"}));
     println!("{}", phone.shown("A plan came").picture());
-    println!("{}", phone.shown("Still waiting").picture());
+    println!("{}", phone.bot.message(GROUP, "Still waiting").picture());
     for command in [
         "/help",
         "/status",
@@ -93,6 +93,34 @@ fn every_kind_of_message_can_be_looked_at() {
     println!("{}", phone.shown("Question 6?").picture());
     phone.bot.say(ANN, ANN, "the small one");
     println!("{}", phone.shown("Is this an answer?").picture());
+    phone.nothing_to_complain_of();
+}
+
+#[test]
+fn what_the_bot_asks_back_can_be_looked_at() {
+    let host = RunHost::new(BOTH, &["web", "api"], json!([[text("Done.")], {"do": "turn"}]));
+    let phone = &host.phone;
+    phone.bot.say(ANN, ANN, "/project");
+    println!("{}", phone.shown("Choose the project").picture());
+    phone.bot.say(ANN, ANN, "fix the tests");
+    let asked = phone.shown("In which project?");
+    println!("{}", asked.picture());
+    phone.bot.told(ANN, &asked, "web");
+    println!("{}", phone.bot.changed(&asked, "Starting with web").picture());
+    phone.shown("web · done");
+    phone.bot.say(ANN, ANN, "/agent");
+    println!("{}", phone.shown("Choose the agent").picture());
+    phone.bot.send(ANN, ANN, json!({"text": "and the docs", "date": 1_700_000_000}));
+    println!("{}", phone.shown("This was written").picture());
+    phone.ask("k", "Which DB?");
+    let message = phone.bot.message(GROUP, "Which DB?");
+    phone.bot.told(BOB, &message, "Other…");
+    println!("{}", phone.bot.changed(&message, "Reply to the message below").picture());
+    println!("{}", phone.bot.message(GROUP, "reply to this message").picture());
+    phone.bot.migrate(GROUP, -100_777);
+    phone.raise("p", "permission", json!({"tool": "Bash", "input": {"command": "make all && make test"}}));
+    println!("{}", phone.bot.message(-100_777, "became a supergroup").picture());
+    println!("{}", phone.bot.message(-100_777, "make all").picture());
     phone.nothing_to_complain_of();
 }
 

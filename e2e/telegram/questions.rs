@@ -284,7 +284,7 @@ fn every_question_that_needs_a_file_gets_its_own() {
     phone.bot.changed(&message, "1 of 2");
     let last = phone.bot.say(ANN, ANN, "/cancel");
     phone.bot.confirmed(last);
-    phone.shown("Nothing to cancel");
+    phone.shown("No text is expected from you");
     assert_eq!(phone.bot.calls("sendDocument"), 2, "each once");
     phone.nothing_to_complain_of();
 }

@@ -18,7 +18,7 @@ fn who_may_answer_counts_as_soon_as_it_is_saved() {
     let there = phone.bot.message(GROUP, "Which DB?");
     phone.bot.told(BOB, &there, "SQLite");
     assert_eq!(phone.ended(&ask)["by"]["name"], "User12 [12]");
-    phone.bot.changed(&message, "Answered by User12 [12]");
+    phone.bot.changed(&message, "Answered by User12 on Telegram");
     phone.nothing_to_complain_of();
 }
 

@@ -67,6 +67,19 @@ fn where_no_run_goes_on_a_text_starts_none_while_a_question_is_open() {
 }
 
 #[test]
+fn the_newest_questions_are_offered_first() {
+    let phone = Phone::new();
+    for n in 1..=4 {
+        phone.ask(&format!("k{n}"), &format!("Question {n}?"));
+        phone.shown(&format!("Question {n}?"));
+    }
+    phone.bot.say(ANN, ANN, "the small one");
+    let offer = phone.shown("Is this an answer?");
+    let answers = ["✅ Answer to: Question 4?", "✅ Answer to: Question 3?", "✅ Answer to: Question 2?"];
+    assert_eq!(offer.labels()[..3], answers);
+}
+
+#[test]
 fn an_offer_survives_a_crash() {
     let mut phone = Phone::new();
     let ask = phone.ask("k", "Which DB?");

@@ -52,7 +52,7 @@ fn each_topic_has_a_run_of_its_own() {
 }
 
 #[test]
-fn what_a_closed_or_deleted_topic_does_not_take_is_shown_outside_of_it() {
+fn what_a_closed_topic_does_not_take_is_shown_outside_of_it() {
     for deleted in [false, true] {
         let host = asking();
         let bot = &host.phone.bot;

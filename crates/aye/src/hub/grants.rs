@@ -10,7 +10,9 @@ use serde_json::json;
 
 /// A session's grants end with it, and with the working day at the latest.
 pub(super) const SESSION: SignedDuration = SignedDuration::from_hours(12);
-pub(super) const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * 90);
+/// Days that "always" lasts if the hub keeps it.
+pub const ALWAYS_DAYS: i64 = 90;
+pub(super) const ALWAYS: SignedDuration = SignedDuration::from_hours(24 * ALWAYS_DAYS);
 
 /// Keeps what a person just allowed for longer than once.
 pub fn keep(

@@ -55,6 +55,7 @@ pub use answer::{AnswerCall, AskReference};
 pub use clock::Clock;
 pub use credentials::{Credential, SESSION_LASTS, SessionError, SignIn, SignInError};
 pub use follow::{Followed, Follower};
+pub use grants::ALWAYS_DAYS;
 pub use late::Voucher;
 pub use memory::{Memo, TELEGRAM_LEASE};
 pub use meters::{Counted, Figures, Histogram, ServerFigures, StoredFigures};

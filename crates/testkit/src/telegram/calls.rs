@@ -53,6 +53,7 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getUpdates" => &["offset", "timeout", "allowed_updates", "limit"],
         "getFile" => &["file_id"],
         "getChat" => &["chat_id"],
+        "getChatMember" => &["chat_id", "user_id"],
         "sendChatAction" => &["chat_id", "action", "message_thread_id"],
         "setMyCommands" => &["commands"],
         "sendMessage" => &[
@@ -85,6 +86,7 @@ pub fn call(shared: &Shared, method: &str, body: &Value) -> Reply {
         "getUpdates" => super::updates::get_updates(shared, body),
         "getFile" => get_file(shared, body),
         "getChat" => get_chat(shared, body),
+        "getChatMember" => get_member(shared, body),
         "sendChatAction" => act(shared, body),
         "setMyCommands" => set_commands(shared, body),
         "sendMessage" => send(shared, body),
@@ -348,6 +350,14 @@ fn get_chat(shared: &Shared, body: &Value) -> Reply {
         Some((code, words)) if words.contains("not found") || words.contains("kicked") => error(*code, words),
         Some(_) | None => ok(json!({ "id": chat, "type": super::kind(chat) })),
     }
+}
+
+fn get_member(shared: &Shared, body: &Value) -> Reply {
+    let (Some(chat), Some(user)) = (body["chat_id"].as_i64(), body["user_id"].as_i64()) else {
+        return refuse(shared, "chat_id or user_id is empty");
+    };
+    let status = if shared.state().left.contains(&(chat, user)) { "left" } else { "member" };
+    ok(json!({ "status": status, "user": { "id": user } }))
 }
 
 fn act(shared: &Shared, body: &Value) -> Reply {

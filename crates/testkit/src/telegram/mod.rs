@@ -150,6 +150,11 @@ impl Telegram {
         self.send(user, chat, json!({ "migrate_to_chat_id": to }));
     }
 
+    /// Somebody is not in this group.
+    pub fn leave(&self, chat: i64, user: i64) {
+        self.shared.state().left.insert((chat, user));
+    }
+
     /// From now on presses are answered too late.
     pub fn expire_presses(&self) {
         self.shared.state().presses_expire = true;

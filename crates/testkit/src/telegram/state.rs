@@ -52,6 +52,8 @@ pub struct State {
     pub tries: Vec<(i64, f64)>,
     /// Topics of forums, by chat and thread, and whether they are closed.
     pub topics: HashMap<(i64, i64), bool>,
+    /// People who are not in a group, by group.
+    pub left: HashSet<(i64, i64)>,
     /// What people wrote, by chat and number.
     pub written: HashSet<(i64, i64)>,
     /// Presses are answered too late.
@@ -143,7 +145,7 @@ impl State {
         Some(refusal)
     }
 
-    /// How the bot is told that this topic takes no messages, if so.
+    /// The refusal of a topic that takes no messages.
     pub fn topic_refusal(&self, chat: i64, topic: Option<i64>) -> Option<Reply> {
         match self.topics.get(&(chat, topic?)) {
             Some(false) => None,

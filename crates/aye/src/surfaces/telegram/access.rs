@@ -71,6 +71,15 @@ pub fn admit(
     listed.then(|| Person { id: user.id, name: name(settings, user), chat: chat.id, topic: None })
 }
 
+/// A name as people read it. The record keeps the number that tells equal names apart.
+pub fn plain_name(name: &str) -> &str {
+    let number = name.strip_suffix(']').and_then(|rest| rest.rsplit_once(" ["));
+    match number {
+        Some((name, number)) if number.parse::<i64>().is_ok() => name,
+        _ => name,
+    }
+}
+
 /// Names can be chosen freely: where several people answer, the number tells them apart.
 fn name(settings: &Settings, user: &User) -> Text {
     let name = match user.first_name.trim() {
@@ -118,5 +127,7 @@ mod tests {
             |users: &[i64]| admit(&settings(users, &[1]), Some(&user(1, false)), None, &chat(1, "private"));
         assert_eq!(name(&[1]).unwrap().who(), "Ann (telegram)");
         assert_eq!(name(&[1, 2]).unwrap().who(), "Ann [1] (telegram)");
+        assert_eq!(plain_name(name(&[1, 2]).unwrap().name.as_str()), "Ann");
+        assert_eq!((plain_name("Ann"), plain_name("Ann [x]")), ("Ann", "Ann [x]"));
     }
 }

@@ -173,6 +173,16 @@ impl Bot {
         serde_json::from_value(found).map_err(|error| self.no_reply(error))
     }
 
+    pub async fn is_member(&self, chat: i64, user: i64) -> Result<bool, ApiError> {
+        let body = json!({ "chat_id": chat, "user_id": user });
+        let found = self.call("getChatMember", body, self.timeout()).await?;
+        Ok(match found["status"].as_str() {
+            Some("creator" | "administrator" | "member") => true,
+            Some("restricted") => found["is_member"] == true,
+            Some(_) | None => false,
+        })
+    }
+
     /// Shows for a few seconds that the bot is typing. It needs the right to send messages, and sends none.
     pub async fn type_for_a_moment(&self, chat: i64) -> Result<(), ApiError> {
         let body = json!({ "chat_id": chat, "action": "typing" });

@@ -1,13 +1,14 @@
 //! Asks in chats: which messages there must be, and what each of them must say.
 
-use super::access::Place;
+use super::access::{Place, plain_name};
 use super::api::Outgoing;
 use super::bot_loop::BotLoop;
 use super::calls::{BotCall, CallPurpose, Markup, Op, outgoing_of};
+use super::deadline::time_left;
 use super::ended::{ended, refused_plan};
 use super::html::{RichText, cut, label};
 use super::memory::{SentMessage, SideKind, StartedFrom};
-use super::queue::Job;
+use super::queue::{Job, Priority};
 use super::render::{AskSource, MessageContent, open, without_approval};
 use crate::hub::Problem;
 use crate::surfaces::form::{TextKind, Typing};
@@ -56,6 +57,7 @@ impl BotLoop {
                 return Ok(());
             }
             View::Open => {
+                self.tick_for(ask, now);
                 let due = after(ask.created_at, self.settings.notify_after);
                 if now < due && !shown {
                     self.later.insert((due, ask.id.clone()));
@@ -83,6 +85,30 @@ impl BotLoop {
         Ok(())
     }
 
+    /// Notes when the time that is left reads differently.
+    fn tick_for(&mut self, ask: &Ask, now: Timestamp) {
+        if let Some(deadline) = ask.deadline {
+            let (_, next) = time_left(now.duration_until(deadline));
+            self.ticks.insert(ask.id.clone(), now.saturating_add(next).unwrap_or(Timestamp::MAX));
+        }
+    }
+
+    /// Brings the time that is left up to date. Nobody waits for that.
+    pub(super) async fn renew_deadlines(&mut self, now: Timestamp) -> Result<(), Problem> {
+        let due = self.ticks.iter().filter(|(_, at)| **at <= now);
+        for id in due.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.ticks.remove(&id);
+            let Some(ask) = self.find_ask(&id).await?.filter(|ask| ask.state.is_open()) else { continue };
+            self.tick_for(&ask, now);
+            for chat in self.settings.chats.clone() {
+                if !self.memory.showing(&id, chat).is_empty() {
+                    self.put_as(chat, Job::Ask(id.clone()), Priority::Progress);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A run may ask before the chat that started it is recorded.
     async fn may_be_starting(&self, ask: &Ask) -> Result<bool, Problem> {
         if self.starting.is_empty() || self.memory.started_from.contains_key(&ask.agent) {
@@ -96,7 +122,13 @@ impl BotLoop {
         self.place_for(agent, chat).is_some()
     }
 
-    /// Where in a chat an agent asks, if there. One that was started from a chat asks in that place; all others ask in
+    /// True if its asks are shown in every chat.
+    pub(super) fn asks_everywhere(&self, agent: &AgentId) -> bool {
+        let started_from = self.memory.started_from.get(agent);
+        started_from.is_none_or(|from| !self.settings.chats.contains(&from.chat))
+    }
+
+    /// The place in a chat where an agent asks, if it asks there. One that was started from a chat asks in that place; all others ask in
     /// every chat.
     pub(super) fn place_for(&self, agent: &AgentId, chat: i64) -> Option<Place> {
         let started_from = self.memory.started_from.get(agent).map(StartedFrom::place);
@@ -130,7 +162,7 @@ impl BotLoop {
         let Some(ask) = self.find_ask(id).await? else { return Ok(None) };
         let now = self.hub.clock().now();
         let view = self.view(&ask, now).await?;
-        let asker = self.asker(&ask).await;
+        let asker = AskSource { in_group: chat < 0, ..self.asker(&ask).await };
         let mut messages = self.memory.showing(id, chat);
         let is_live = !matches!(view, View::Ended);
         if is_live && !messages.iter().any(|message| !message.lost) && self.is_for(&ask.agent, chat) {
@@ -190,7 +222,11 @@ impl BotLoop {
             self.keep(message).await?;
             return Ok(Some(call));
         }
+        if message.message.is_none() {
+            message.quiet = !self.rings(message.chat, &ask.agent);
+        }
         let outgoing = self.outgoing(&mut message, ask, &shown, markup)?;
+        let outgoing = Outgoing { silent: message.quiet, ..outgoing };
         if let Some(call) = self.show(&message, outgoing).await? {
             return Ok(Some(call));
         }
@@ -203,8 +239,9 @@ impl BotLoop {
             return Ok(self.send_file(&message, Job::Ask(ask.id.clone()), file, shown.question));
         }
         let remind = self.settings.remind_after.map(|wait| after(ask.created_at, wait));
-        let is_due = ask.state.is_open() && !message.lost && remind.is_some_and(|at| at <= now);
-        if is_due && !message.has_side(SideKind::Reminder) {
+        let is_late = remind.is_some_and(|at| at <= now) && self.rings(message.chat, &ask.agent);
+        let rings = is_late || (message.quiet && self.rings_instead(message.chat, &ask.agent));
+        if rings && ask.state.is_open() && !message.lost && !message.has_side(SideKind::Reminder) {
             let page = RichText::default().text("⏰ Still waiting for you: ").text(&asker.name);
             let outgoing =
                 Outgoing { reply_to: message.message, ..outgoing_of(&page.fitting(), Markup::Html) };
@@ -281,14 +318,6 @@ impl BotLoop {
         Ok(Outgoing { rows, link, ..outgoing_of(&page, markup) })
     }
 
-    /// In the hub's time zone, with the day if that is not today.
-    fn time_of_day(&self, at: Timestamp) -> String {
-        let zone = jiff::tz::TimeZone::system();
-        let (now, at) = (self.hub.clock().now().to_zoned(zone.clone()), at.to_zoned(zone));
-        let format = if now.date() == at.date() { "%H:%M" } else { "%a %d %b, %H:%M" };
-        at.strftime(format).to_string()
-    }
-
     /// The name and deadline that people see.
     pub(super) async fn asker(&self, ask: &Ask) -> AskSource {
         let mut name = match self.name_of(&ask.agent) {
@@ -305,9 +334,10 @@ impl BotLoop {
         if let Some(sub_agent) = &ask.sub_agent {
             name += &format!(" › {sub_agent}");
         }
-        let deadline = ask.deadline.map(|at| self.time_of_day(at));
+        let now = self.hub.clock().now();
+        let deadline = ask.deadline.map(|at| time_left(now.duration_until(at)).0);
         let has_link = self.settings.public_url.is_some();
-        AskSource { name: cut(&name, 100).0.to_owned(), deadline, has_link }
+        AskSource { name: cut(&name, 100).0.to_owned(), deadline, has_link, in_group: false }
     }
 }
 
@@ -371,6 +401,8 @@ pub(super) fn after(at: Timestamp, wait: std::time::Duration) -> Timestamp {
 }
 
 pub(super) fn digest(outgoing: &Outgoing) -> String {
+    // An edit rings nobody.
+    let outgoing = Outgoing { silent: false, ..outgoing.clone() };
     sha256_hex(format!("{outgoing:?}").as_bytes())
 }
 
@@ -381,7 +413,7 @@ fn to_type(ask: &Ask, typing: &Typing, at: usize) -> (RichText, &'static str) {
         TextKind::Notes => ("note", "Your note"),
         TextKind::Reason => ("reason", "Why not?"),
     };
-    let page = RichText::default().text("✍️ ").mention(typing.user, &typing.name);
+    let page = RichText::default().text("✍️ ").mention(typing.user, plain_name(&typing.name));
     let page = page.text(&format!(", reply to this message with your {words}"));
     let question = match &ask.body {
         Body::Question(asked) => asked.questions.get(at).map(|question| label(&question.question, 200)),

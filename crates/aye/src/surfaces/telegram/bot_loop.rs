@@ -10,6 +10,7 @@ use super::photos::Fetched;
 use super::poll::FromTelegram;
 use super::progress::Progress;
 use super::queue::{ChatQueue, GAP, Job, Priority, Words};
+use super::ringing::Members;
 use super::runs::Started;
 use super::settings::Settings;
 use super::wire::BotUser;
@@ -42,6 +43,11 @@ pub struct BotLoop {
     pub(super) queues: BTreeMap<i64, ChatQueue>,
     /// Asks to reconsider at a later time, such as when a reminder is due.
     pub(super) later: BTreeSet<(Timestamp, AskId)>,
+    /// Times at which the time left for an ask reads differently.
+    pub(super) ticks: HashMap<AskId, Timestamp>,
+    /// Members of groups, and the calls that look them up.
+    pub(super) members: Members,
+    pub(super) look_ups: JoinSet<Members>,
     /// The last plan of each agent that was denied automatically.
     pub(super) denied_plans: HashMap<AgentId, AskId>,
     pub(super) progress: HashMap<String, Progress>,
@@ -57,7 +63,7 @@ pub struct BotLoop {
     /// Telegram refused `public_url` as a link, so it is shown as text.
     pub(super) links_refused: bool,
     pub(super) starts: JoinSet<Started>,
-    /// Where runs are being started, and since when.
+    /// Places where runs are being started, and since when.
     pub(super) starting: HashMap<Place, Timestamp>,
     /// Calls that belong to no chat's queue: replies to presses, and `setMyCommands`.
     pub(super) side_calls: JoinSet<()>,
@@ -88,6 +94,9 @@ impl BotLoop {
             memory: Memory::default(),
             queues,
             later: BTreeSet::new(),
+            ticks: HashMap::new(),
+            members: Members::new(),
+            look_ups: JoinSet::new(),
             denied_plans: HashMap::new(),
             progress: HashMap::new(),
             edits_due: BTreeSet::new(),
@@ -123,6 +132,7 @@ impl BotLoop {
                 Some(started) = self.starts.join_next() => self.run_started(started.ok()).await,
                 Some(fetched) = self.photos.join_next() => self.photo_fetched(fetched.ok()).await,
                 Some(_) = self.side_calls.join_next() => {}
+                Some(found) = self.look_ups.join_next() => self.members.extend(found.unwrap_or_default()),
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
@@ -135,6 +145,7 @@ impl BotLoop {
                 self.me = me;
                 self.queues.values_mut().for_each(ChatQueue::recover);
                 self.set_commands();
+                self.look_up_members();
             }
             FromTelegram::Batch(batch) => {
                 let done = self.take_batch(batch.updates).await;
@@ -286,7 +297,8 @@ impl BotLoop {
         let now = Instant::now();
         let clock = self.hub.clock().now();
         let held = self.next_held_text();
-        let ask = self.later.first().map(|(at, _)| *at).into_iter().chain(held).min().map(|at| {
+        let tick = self.ticks.values().min().copied();
+        let ask = self.later.first().map(|(at, _)| *at).into_iter().chain(held).chain(tick).min().map(|at| {
             let left = clock.duration_until(at);
             now + Duration::try_from(left).unwrap_or_default().min(LONGEST_SLEEP)
         });
@@ -333,6 +345,7 @@ impl BotLoop {
             self.resync().await?;
         }
         self.take_held_texts().await?;
+        self.renew_deadlines(now).await?;
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, ask)) = self.later.pop_first() {
                 self.schedule_by_id(&ask).await?;
@@ -363,7 +376,7 @@ impl BotLoop {
         self.put_as(chat, job, Priority::Announcement);
     }
 
-    fn put_as(&mut self, chat: i64, job: Job, priority: Priority) {
+    pub(super) fn put_as(&mut self, chat: i64, job: Job, priority: Priority) {
         // Chats that are no longer listed get nothing.
         if let Some(queue) = self.queues.get_mut(&chat) {
             queue.put(job, priority);

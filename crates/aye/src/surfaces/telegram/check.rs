@@ -1,14 +1,14 @@
-//! Whether the bot works: its token, who takes its updates, and whether it can speak in every chat of config.toml. For
+//! Checks the bot: its token, who takes its updates, and whether it can speak in every chat of config.toml. For
 //! `aye doctor`.
 
 use super::api::{ApiError, Bot};
 use super::settings::Settings;
 use super::wire::BotUser;
 
-/// What is wrong, and what to do about it.
+/// A problem, and its remedy.
 pub type Trouble = (String, String);
 
-/// Whose bot it is, in words.
+/// Returns the bot's name and its users in words.
 pub async fn check(settings: &Settings) -> Result<String, Trouble> {
     let bot = Bot::new(settings).map_err(|error| (error.to_string(), "fix api_url".to_owned()))?;
     let me = bot.get_me().await.map_err(|error| {

@@ -205,7 +205,7 @@ impl BotLoop {
             return Ok(());
         };
         let going =
-            self.memory.of_run(&agent).and_then(|message| Some((message.clone(), message.as_run()?.clone())));
+            self.unfinished(&agent).and_then(|message| Some((message.clone(), message.as_run()?.clone())));
         let Some((message, shown)) = going else {
             self.say(place, message_id, "The run is not doing anything right now. To end it: /end");
             return Ok(());

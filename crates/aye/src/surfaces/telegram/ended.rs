@@ -1,12 +1,17 @@
 //! How an ask ended, as its message says for good: what was chosen, by whom, and whether it arrived.
 
+use super::access::plain_name;
 use super::actions::Action;
 use super::html::{RichText, label};
 use super::plan::{beginning, plan_text};
 use super::render::{AskSource, MessageContent, button, guarded, origin, passkey_note};
+use crate::hub::ALWAYS_DAYS;
 use crate::surfaces::form::Draft;
 use crate::surfaces::words;
-use aye_core::{Answer, Ask, Body, Choice, Decision, Display, Extras, Receipt, Reply, State};
+use aye_core::{
+    Answer, Ask, Body, By, Choice, Decision, Display, Extras, Keeper, Receipt, Reply, Scope, ScopeOffer,
+    State, Surface, Verdict,
+};
 
 const QUESTION: usize = 300;
 const WORDS: usize = 600;
@@ -51,7 +56,7 @@ fn questions(mut page: RichText, ask: &Ask, draft: &Draft) -> RichText {
         if let Some(choice) = choices.get(i) {
             page = page.line().text("→ ").bold_written(&label(&given(choice), WORDS));
             if let Some(who) = draft.entry(i).by.filter(|_| draft.is_shared()) {
-                page = page.text(" ").dim(&format!("({who})"));
+                page = page.text(" ").dim(&format!("({})", plain_name(&who)));
             }
             if let Choice::Given { notes: Some(notes), .. } = choice {
                 page = page.line().dim("Note: ").written(&label(notes.as_str(), WORDS));
@@ -66,7 +71,7 @@ fn outcome(page: RichText, ask: &Ask) -> RichText {
         let why = ask.state.why_unanswered().unwrap_or(ask.state.name());
         return page.text("⌛ ").bold_written(&label(&words::sentence(why), WORDS));
     };
-    let page = page.text(mark(answer)).bold(&words::decided(answer)).text(&format!(" by {}", words::by(by)));
+    let page = page.text(mark(answer)).bold(&decided(ask, answer)).text(&format!(" by {}", by_whom(by)));
     let page = match answer.message() {
         Some(words) => page.line().written(&label(words, WORDS)),
         None => page,
@@ -101,25 +106,51 @@ fn given(choice: &Choice) -> String {
 }
 
 /// A short word for whoever pressed.
-pub fn in_short(answer: &Answer) -> String {
+pub fn in_short(ask: &Ask) -> String {
+    let Some(answer) = ask.state.answer() else { return String::new() };
     let words = match answer {
         Answer::Question(Reply::Each { answers }) => {
             answers.iter().map(given).collect::<Vec<_>>().join(" · ")
         }
         Answer::Question(Reply::Response { response }) => response.to_string(),
         Answer::Question(Reply::Skip { .. }) | Answer::Permission(_) | Answer::Plan(_) => {
-            words::decided(answer)
+            decided(ask, answer)
         }
     };
     label(&words, 120)
 }
 
-/// Why a press on an ask that has ended does nothing.
-pub fn too_late(ask: &Ask) -> String {
-    match (ask.state.answer(), ask.state.by()) {
-        (Some(answer), Some(by)) => {
-            label(&format!("Already decided by {}: {}", words::by(by), in_short(answer)), 190)
+/// The decision. An approval that the hub keeps for a while is called by its time.
+fn decided(ask: &Ask, answer: &Answer) -> String {
+    let (
+        Body::Permission(permission),
+        Answer::Permission(Verdict::Allow { scope: Scope::Always, input: None }),
+    ) = (&ask.body, answer)
+    else {
+        return words::decided(answer);
+    };
+    match permission.offer(Scope::Always).map(ScopeOffer::keeper) {
+        Some(Keeper::Hub) => format!("Allowed (for {ALWAYS_DAYS} days)"),
+        Some(Keeper::Agent) | None => words::decided(answer),
+    }
+}
+
+/// The person or rule that decided, without the number behind a name.
+fn by_whom(by: &By) -> String {
+    let said = words::by(by);
+    match by {
+        By::Person { name, surface: Surface::Telegram } => {
+            said.replacen(name.as_str(), plain_name(name.as_str()), 1)
         }
+        By::Person { .. } | By::Rule { .. } => said,
+    }
+}
+
+/// Tells this person that the ask has ended.
+pub fn too_late(ask: &Ask, who: &By) -> String {
+    match (ask.state.answer(), ask.state.by()) {
+        (Some(_), Some(by)) if by == who => label(&format!("You already answered: {}", in_short(ask)), 190),
+        (Some(_), Some(by)) => label(&format!("Already decided by {}: {}", by_whom(by), in_short(ask)), 190),
         _ => label(&format!("Too late: {}.", ask.state.why_unanswered().unwrap_or("this has ended")), 190),
     }
 }

@@ -91,7 +91,11 @@ impl BotLoop {
         let asks = self.named(&shown.asks).await?;
         let (page, rows) = list(shown.status.as_deref(), &asks);
         let outgoing = self.with_buttons(&mut message, &page, &rows)?;
-        let outgoing = Outgoing { silent: shown.status.is_some(), ..outgoing };
+        if message.message.is_none() {
+            message.quiet =
+                shown.status.is_none() && !asks.iter().any(|(ask, _)| self.rings(message.chat, &ask.agent));
+        }
+        let outgoing = Outgoing { silent: shown.status.is_some() || message.quiet, ..outgoing };
         match self.show(&message, outgoing).await? {
             Some(call) => Ok(Some(call)),
             None if shown.status.is_none() => Ok(self.remind_of_list(&message, &asks)),
@@ -358,7 +362,11 @@ impl BotLoop {
         };
         let due = self.settings.remind_after.map(|wait| after(first.created_at, wait));
         let is_due = due.is_some_and(|due| due <= self.hub.clock().now());
-        if !is_due || message.has_side(SideKind::Reminder) {
+        let rings = match is_due {
+            true => self.rings(message.chat, &first.agent),
+            false => message.quiet && self.rings_instead(message.chat, &first.agent),
+        };
+        if !rings || message.has_side(SideKind::Reminder) {
             return None;
         }
         let words = match open.count() + 1 {

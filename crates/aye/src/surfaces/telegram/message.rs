@@ -31,6 +31,9 @@ pub struct SentMessage {
     /// A digest of what it shows now.
     pub shown: String,
     pub sides: Vec<Side>,
+    /// It was sent without sound, because another chat rings for the same.
+    #[serde(default)]
+    pub quiet: bool,
     /// It shows how things ended, and that will not change.
     pub settled: bool,
     pub made_at: Timestamp,
@@ -62,7 +65,7 @@ pub struct RunContent {
     pub agent: AgentId,
     /// It shows the events after this number.
     pub since: u64,
-    /// Who pressed Stop; that can be done once.
+    /// The person who pressed Stop; that can be done once.
     #[serde(rename = "cancelled")]
     pub stopped_by: Option<String>,
 }
@@ -87,7 +90,7 @@ pub struct OfferContent {
     #[serde(rename = "here")]
     pub message_id: i64,
     pub run: Option<String>,
-    /// How long ago it was written, if that is the reason to ask.
+    /// Its age, if that is the reason to ask.
     #[serde(default)]
     pub age: Option<String>,
     /// The run that it is for, if not the chat's.
@@ -99,7 +102,7 @@ pub struct OfferContent {
     pub decided: Option<String>,
 }
 
-/// What can be chosen for the runs of a chat.
+/// A choice for the runs of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -111,7 +114,7 @@ pub enum Choice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceContent {
     pub what: Choice,
-    /// What it asks.
+    /// The question.
     pub lead: String,
     pub reply_to: Option<i64>,
     /// The text that starts as soon as this is chosen.
@@ -150,7 +153,7 @@ pub enum SideKind {
     Prompt {
         user: i64,
     },
-    /// How a run ended.
+    /// The result of a run.
     #[serde(rename = "end_notice")]
     Result,
 }
@@ -167,6 +170,7 @@ impl SentMessage {
             tokens: BTreeMap::new(),
             shown: String::new(),
             sides: vec![],
+            quiet: false,
             settled: false,
             made_at: now,
         })
@@ -308,7 +312,7 @@ impl StartedFrom {
     }
 }
 
-/// What a chat, or a topic of it, works on.
+/// The project and run of a chat, or of a topic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatNote {
     pub project: Option<String>,

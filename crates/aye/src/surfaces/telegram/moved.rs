@@ -112,7 +112,7 @@ impl Memory {
     }
 }
 
-/// A message as it is sent again in another chat, where numbers mean other messages.
+/// Prepares a message to be sent again in another chat, where its old number means another message.
 fn moved(mut message: SentMessage, chat: i64) -> SentMessage {
     message.chat = chat;
     message.send_again();

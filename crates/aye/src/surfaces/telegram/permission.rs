@@ -5,9 +5,10 @@ use super::html::RichText;
 use super::render::{
     AskSource, Button, MessageContent, button, passkey_note, too_long, typing_hint, waiting,
 };
+use crate::hub::ALWAYS_DAYS;
 use crate::surfaces::form::Draft;
 use aye_core::visible::{one_line, visible};
-use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope};
+use aye_core::{Ask, Display, DisplayKind, Hunk, Keeper, Permission, Scope, ScopeOffer};
 
 pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &AskSource) -> MessageContent {
     let display = Display::of(permission, &ask.extras);
@@ -18,7 +19,7 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
         foot = foot.line().page(rule);
     }
     if let Some(typing) = &draft.typing {
-        foot = typing_hint(foot.line(), typing.what);
+        foot = typing_hint(foot.line(), typing.what, asker.in_group);
     }
     let foot = foot.page(&passkey_note(ask, asker));
     let whole = head.clone().page(&what_runs(&display)).page(&foot);
@@ -36,7 +37,7 @@ pub fn permission(ask: &Ask, permission: &Permission, draft: &Draft, asker: &Ask
         if permission.offer(Scope::Once).is_some() {
             rows[0].insert(0, button("✅ Allow once", Action::AllowOnce));
         }
-        rows.extend(Some(lasting_buttons(&lasting)).filter(|row| !row.is_empty()));
+        rows.extend(Some(lasting_buttons(permission, &lasting)).filter(|row| !row.is_empty()));
     }
     rows.push(vec![match draft.typing {
         Some(_) => button("Cancel", Action::StopTyping),
@@ -62,9 +63,16 @@ fn title(permission: &Permission, display: &Display) -> RichText {
     }
 }
 
-fn lasting_buttons([session, always]: &[Option<RichText>; 2]) -> Vec<Button> {
+fn lasting_buttons(permission: &Permission, [session, always]: &[Option<RichText>; 2]) -> Vec<Button> {
     let session = session.as_ref().map(|_| button("✅ Allow for session", Action::AllowSession));
-    let always = always.as_ref().map(|_| button("✅ Always allow", Action::AllowAlways));
+    let always = always.as_ref().map(|_| {
+        let keeper = permission.offer(Scope::Always).map(ScopeOffer::keeper);
+        let words = match keeper {
+            Some(Keeper::Hub) => format!("✅ Allow for {ALWAYS_DAYS} days"),
+            Some(Keeper::Agent) | None => "✅ Always allow".to_owned(),
+        };
+        button(words, Action::AllowAlways)
+    });
     session.into_iter().chain(always).collect()
 }
 
@@ -72,15 +80,20 @@ fn lasting_buttons([session, always]: &[Option<RichText>; 2]) -> Vec<Button> {
 /// cannot be had.
 fn rule(permission: &Permission, display: &Display, scope: Scope) -> Option<RichText> {
     let offer = permission.offer(scope)?;
-    let (words, granted) = match scope {
-        Scope::Once => return None,
-        Scope::Session => ("For the session", &display.remarks.grants.session),
-        Scope::Always => ("Always", &display.remarks.grants.always),
+    let (words, granted) = match (scope, offer.keeper()) {
+        (Scope::Once, _) => return None,
+        (Scope::Session, _) => ("For the session".to_owned(), &display.remarks.grants.session),
+        (Scope::Always, Keeper::Agent) => ("Always".to_owned(), &None),
+        (Scope::Always, Keeper::Hub) => (format!("For {ALWAYS_DAYS} days"), &display.remarks.grants.always),
     };
-    let page = RichText::default().text(words).text(": ");
+    let page = RichText::default().text(&words).text(": ");
     match offer.keeper() {
         Keeper::Agent => Some(page.text("the agent's own rule: ").code(offer.rule.as_deref()?)),
-        Keeper::Hub => granted.as_ref().map(|words| page.text(words)),
+        // Its time is said already.
+        Keeper::Hub => granted.as_ref().map(|words| {
+            let time = format!(", for {ALWAYS_DAYS} days");
+            page.text(words.strip_suffix(&time).unwrap_or(words))
+        }),
     }
 }
 
@@ -99,8 +112,12 @@ fn what_runs(display: &Display) -> RichText {
         (DisplayKind::Json, _) => page = page.dim("Input, as JSON:").line().pre(&display.text).line(),
         (DisplayKind::Command, _) | (DisplayKind::Diff, None) => page = page.pre(&display.text).line(),
     }
-    for (n, part) in display.remarks.parts.iter().enumerate() {
-        page = page.dim(&format!("Part {}: ", n + 1)).code(part).line();
+    let parts = &display.remarks.parts;
+    if !parts.is_empty() {
+        page = page.dim(&format!("Runs {} commands:", parts.len())).line();
+    }
+    for (n, part) in parts.iter().enumerate() {
+        page = page.text(&format!("{}. ", n + 1)).code(part).line();
     }
     if let Some(caution) = &display.remarks.caution {
         page = page.bold(&format!("⚠️ Look closely: {caution}")).line();

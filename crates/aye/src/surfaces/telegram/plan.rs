@@ -20,7 +20,7 @@ pub fn plan(ask: &Ask, plan: &str, draft: &Draft, asker: &AskSource) -> MessageC
     page = page.page(&passkey_note(ask, asker));
     match &draft.typing {
         Some(typing) => {
-            page = typing_hint(page.line(), typing.what);
+            page = typing_hint(page.line(), typing.what, asker.in_group);
             rows.push(vec![button("Cancel", Action::StopTyping)]);
         }
         None => {

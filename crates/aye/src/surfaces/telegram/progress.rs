@@ -90,7 +90,7 @@ fn step(tool: &str, input: &Value) -> String {
     label(&format!("{tool} {detail}"), STEP)
 }
 
-/// How a run ended, as a message of its own: that is what people wait for.
+/// The end of a run, as a separate message, because people wait for it.
 pub struct RunResult {
     pub failed: bool,
     pub page: RichText,
@@ -117,12 +117,12 @@ pub fn bare_result(agent: &Agent, name: &str) -> RichText {
     page.code(&format!("aye attach {}", agent.id))
 }
 
-/// What the message of a run shows while it goes on.
+/// Shows the steps of a run while it goes on.
 pub fn progress_page(agent: &Agent, name: &str, progress: &Progress, stopped_by: Option<&str>) -> RichText {
     going(agent, name, progress, stopped_by)
 }
 
-/// What it shows once the result has a message of its own.
+/// Shows the steps of a run whose result is in a separate message.
 pub fn closed_page(name: &str, progress: &Progress) -> RichText {
     let page = RichText::default().text("☑️ ").bold(name).text(" · the result is below");
     steps(page, progress)

@@ -1,5 +1,6 @@
 //! Questions: one at a time, and of several all answers once more before they are sent.
 
+use super::access::plain_name;
 use super::actions::Action;
 use super::html::{LONGEST, RichText, label, pieces};
 use super::render::{
@@ -32,7 +33,7 @@ pub fn question(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) 
         head = head.text(&format!(" · {} of {of}", at + 1));
     }
     let head = waiting(head, ask, asker).line().line();
-    let tail = tail(draft, asked, &entry, &can_here(ask)).page(&passkey_note(ask, asker));
+    let tail = tail(draft, asked, &entry, &can_here(ask), asker.in_group).page(&passkey_note(ask, asker));
     let body = body(asked, &head, &tail);
     let pickable = body.pickable && asked.options.len() <= MOST_BUTTONS;
     let mut page = head.page(&body.page);
@@ -125,7 +126,7 @@ fn names(asked: &Question) -> RichText {
     page.line()
 }
 
-fn tail(draft: &Draft, asked: &Question, entry: &Entry, can: &Can) -> RichText {
+fn tail(draft: &Draft, asked: &Question, entry: &Entry, can: &Can, in_group: bool) -> RichText {
     let mut page = RichText::default();
     if let Some(text) = &entry.text {
         page = page.line().dim("Your words: ").written(&label(text, ECHO)).line();
@@ -135,7 +136,7 @@ fn tail(draft: &Draft, asked: &Question, entry: &Entry, can: &Can) -> RichText {
     }
     match (&draft.typing, asked.multi_select) {
         _ if !can.answer => page,
-        (Some(typing), _) => typing_hint(page, typing.what),
+        (Some(typing), _) => typing_hint(page, typing.what, in_group),
         (None, true) => page.line().dim("Tap all that apply, then Done."),
         (None, false) if asked.options.is_empty() && can.for_question(draft.at).text => {
             page.line().dim("Reply to this message with your answer.")
@@ -194,7 +195,7 @@ pub fn review(ask: &Ask, asked: &Questions, draft: &Draft, asker: &AskSource) ->
         page = page.line().text(&format!("{}. ", i + 1)).written(&label(&question.question, room)).line();
         page = page.text("→ ").bold_written(&label(&entry.in_words(question), 2 * room));
         if let Some(who) = entry.by.as_ref().filter(|_| draft.is_shared()) {
-            page = page.text(" ").dim(&format!("({})", label(who, 40)));
+            page = page.text(" ").dim(&format!("({})", label(plain_name(who), 40)));
         }
         if let Some(notes) = &entry.notes {
             page = page.line().dim("Note: ").written(&label(notes, room));

@@ -269,6 +269,11 @@ impl ChatQueue {
         }
     }
 
+    /// The chat does not accept messages from the bot.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
     pub fn is_busy(&self) -> bool {
         !self.under_way.is_empty()
     }

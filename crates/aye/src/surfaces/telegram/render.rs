@@ -40,10 +40,12 @@ pub struct MessageContent {
 #[derive(Debug, Clone, Default)]
 pub struct AskSource {
     pub name: String,
-    /// Such as "14:05".
+    /// The time left, such as "12 min left".
     pub deadline: Option<String>,
     /// There can be a link to the page under the message.
     pub has_link: bool,
+    /// True in a group, where the bot hears replies only.
+    pub in_group: bool,
 }
 
 pub fn open(ask: &Ask, draft: &Draft, asker: &AskSource) -> MessageContent {
@@ -183,15 +185,18 @@ pub fn origin(page: RichText, ask: &Ask, asker: &AskSource) -> RichText {
 pub fn waiting(page: RichText, ask: &Ask, asker: &AskSource) -> RichText {
     let page = origin(page, ask, asker);
     match &asker.deadline {
-        Some(deadline) => page.line().dim(&format!("Answer by {deadline}.")),
+        Some(deadline) => page.line().dim(&format!("⏳ {deadline}")),
         None => page,
     }
 }
 
-pub fn typing_hint(page: RichText, what: TextKind) -> RichText {
-    page.line().bold(match what {
-        TextKind::Words => "✍️ Send your answer as your next message.",
-        TextKind::Notes => "✍️ Send your note as your next message.",
-        TextKind::Reason => "✍️ Send the reason as your next message.",
+pub fn typing_hint(page: RichText, what: TextKind, in_group: bool) -> RichText {
+    page.line().bold(match (what, in_group) {
+        (TextKind::Words, false) => "✍️ Send your answer as your next message.",
+        (TextKind::Notes, false) => "✍️ Send your note as your next message.",
+        (TextKind::Reason, false) => "✍️ Send the reason as your next message.",
+        (TextKind::Words, true) => "✍️ Reply to the message below with your answer.",
+        (TextKind::Notes, true) => "✍️ Reply to the message below with your note.",
+        (TextKind::Reason, true) => "✍️ Reply to the message below with the reason.",
     })
 }

@@ -1,5 +1,5 @@
-//! What an agent says in Markdown, as people read it: without the marks. Nothing is approved on it, so it need not read
-//! back to the letter, but everything that is said stays visible: a link shows where it leads.
+//! Markdown without its marks, for what an agent says. Nothing is approved on it, so it need not read back to the letter,
+//! but everything stays visible: a link shows its address.
 
 use super::exact;
 use super::html::RichText;
@@ -36,7 +36,7 @@ fn lines(mut page: RichText, text: &str) -> RichText {
     page
 }
 
-/// How long the table at the beginning of a text is; 0 if there is none.
+/// The length of the table at the beginning of a text; 0 if there is none.
 fn table_at(text: &str) -> usize {
     let is_row = |line: &&str| line.trim_start().starts_with('|') && line.trim_end().ends_with('|');
     let rows: Vec<_> = text.split_inclusive('\n').take_while(is_row).collect();
@@ -98,7 +98,7 @@ fn between<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     (!inner.is_empty() && inner.trim() == inner).then_some(inner)
 }
 
-/// `*so*` or `_so_`, as far as it is words: `a_b` and `2*3*4` are none.
+/// `*so*` or `_so_`, around words only: `a_b` and `2*3*4` are no emphasis.
 fn emphasis(text: &str) -> Option<&str> {
     let mark = text.chars().next().filter(|mark| matches!(mark, '*' | '_'))?;
     let inner = between(text, &mark.to_string())?;

@@ -32,7 +32,7 @@ const SHUT: [&str; 13] = [
     "channel_private",
     "deactivated",
 ];
-/// What it says of a topic that takes no messages any more.
+/// Refusals by a topic that takes no messages any more.
 const NO_TOPIC: [&str; 4] = ["topic_closed", "topic_deleted", "topic_id_invalid", "message thread not found"];
 /// What it says of a text or of buttons that it cannot use: too long, empty, or marked up wrongly.
 const MALFORMED: [&str; 12] = [
@@ -167,11 +167,19 @@ impl BotLoop {
         match (refusal, purpose) {
             // A move that Telegram should never tell of: of a person, or to one.
             (Refusal::Moved(new), _) => tracing::error!(chat, new, "a chat moved that is no group"),
-            (Refusal::Shut, _) => tracing::warn!(
-                chat,
-                words,
-                "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
-            ),
+            (Refusal::Shut, _) => {
+                tracing::warn!(
+                    chat,
+                    words,
+                    "the bot may not speak in this chat: write to it there, or take the chat out of config.toml"
+                );
+                // Other chats may have been kept silent because this one was to ring.
+                let is_quiet =
+                    |message: &SentMessage| message.quiet && message.is_current() && message.chat != chat;
+                if self.memory.messages.values().any(is_quiet) {
+                    self.resync_soon();
+                }
+            }
             (Refusal::Link, _) if !self.links_refused => {
                 tracing::warn!(
                     words,
@@ -216,7 +224,7 @@ impl BotLoop {
         Ok(None)
     }
 
-    /// Whether people still need what cannot be shown in its topic. How a request ended can wait until it is open again.
+    /// True if people still need what cannot be shown in its topic. The end of a request can wait until it is open again.
     async fn may_leave_topic(&self, purpose: &CallPurpose) -> Result<bool, Problem> {
         let (CallPurpose::Show { id, .. } | CallPurpose::Side { id, .. }) = purpose else { return Ok(true) };
         let Some(message) = self.memory.messages.get(id).filter(|message| message.topic.is_some()) else {

@@ -49,7 +49,7 @@ impl Task {
         Self { update, person, text, image: None, message_id, written_at: None, memos: vec![] }
     }
 
-    /// What somebody just sent, as this text.
+    /// A task from a message, with this text.
     pub fn of(said: &IncomingText, text: String) -> Self {
         let task = Self::new(said.update, &said.person, &text, Some(said.message_id));
         Self { written_at: said.written_at, ..task }
@@ -115,7 +115,7 @@ impl BotLoop {
         }
     }
 
-    /// How long ago something was written, in words, if it may no longer be meant: the hub was down meanwhile.
+    /// The age of a text in words, if it may no longer be meant because the hub was down meanwhile.
     pub(super) fn age_if_old(&self, written_at: Option<Timestamp>) -> Option<String> {
         let age = self.hub.clock().now().duration_since(written_at?);
         (age >= MAY_BE_STALE).then(|| in_words(age))
@@ -205,7 +205,7 @@ impl BotLoop {
         }
     }
 
-    /// Why another agent has to be chosen: the chat's own is not there any more.
+    /// Asks for another agent if the chat's own is not there any more.
     fn unknown_agent(&self, note: &ChatNote) -> Option<String> {
         let kind = note.kind.as_deref()?;
         let agents = self.hub.projects().ok()?.agents;
@@ -312,7 +312,7 @@ impl BotLoop {
             self.edits_due.insert((next, id));
             return Ok(None);
         }
-        // A run that was over at once is told by its result alone.
+        // For a run that was over at once, the result is enough.
         let is_needed = message.message.is_some() || !message.has_side(SideKind::Result);
         if is_needed && let Some(call) = self.show(&message, outgoing).await? {
             return Ok(Some(call));
@@ -336,7 +336,7 @@ impl BotLoop {
         given.or(title).unwrap_or_else(|| agent.id.to_string())
     }
 
-    /// An edit notifies nobody, so the result is a message of its own.
+    /// An edit notifies nobody, so the result is a separate message.
     fn send_result(
         &self,
         message: &SentMessage,
@@ -358,7 +358,7 @@ impl BotLoop {
     }
 
     /// The message of this run that still has something to show.
-    fn unfinished(&self, agent: &AgentId) -> Option<&SentMessage> {
+    pub(super) fn unfinished(&self, agent: &AgentId) -> Option<&SentMessage> {
         let has_ended = |message: &&SentMessage| {
             self.progress.get(&message.id).is_some_and(|progress| progress.end.is_some())
         };

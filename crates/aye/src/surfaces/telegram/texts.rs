@@ -202,7 +202,7 @@ impl BotLoop {
             self.say(
                 person.place(),
                 message_id,
-                &format!("{} Your text was not used.", sentence(&too_late(&ask))),
+                &format!("{} Your text was not used.", sentence(&too_late(&ask, &person.by()))),
             );
             return self.go_on(update, message, stopped, person).await;
         }

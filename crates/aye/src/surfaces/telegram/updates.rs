@@ -1,7 +1,7 @@
 //! What people do: buttons they press, texts they send. What an update leads to is on disk before it counts as
 //! done; one that comes again does nothing.
 
-use super::access::{Person, admit};
+use super::access::{Person, admit, plain_name};
 use super::actions::{Action, press};
 use super::api::ApiError;
 use super::bot_loop::BotLoop;
@@ -162,7 +162,7 @@ impl BotLoop {
         }
         if !ask.state.is_open() {
             self.keep(message).await?;
-            return Ok(Notice::alert(too_late(&ask)));
+            return Ok(Notice::alert(too_late(&ask, &person.by())));
         }
         // A message of an earlier version may offer what this one would not.
         if approves(action) {
@@ -173,7 +173,7 @@ impl BotLoop {
         }
         let words = match action {
             Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy if person.chat < 0 => {
-                "Reply to the message that asks you for it."
+                "Reply to the message below."
             }
             Action::Words { .. } | Action::Notes { .. } | Action::DenyWhy => "Send it as your next message.",
             _ => "",
@@ -251,11 +251,8 @@ impl BotLoop {
             assertion: None,
         };
         match self.hub.answer(call).await {
-            Ok(ask) => {
-                let answer = ask.state.answer().map(in_short).unwrap_or_default();
-                Ok(Ok(format!("Recorded: {answer}")))
-            }
-            Err(Problem::Refused { ask, .. }) => Ok(Err(too_late(&ask))),
+            Ok(ask) => Ok(Ok(format!("Recorded: {}", in_short(&ask)))),
+            Err(Problem::Refused { ask, .. }) => Ok(Err(too_late(&ask, &person.by()))),
             Err(problem @ Problem::Store(_)) => Err(problem),
             Err(problem) => Ok(Err(problem.to_string())),
         }
@@ -278,11 +275,12 @@ impl BotLoop {
         );
         match decided.await {
             Ok(_) => {
+                let name = plain_name(person.name.as_str());
                 let words = match approval {
                     PlanApproval::Allow => {
-                        format!("Approved by {}: the same plan passes once when it comes again.", person.name)
+                        format!("Approved by {name}: the same plan passes once when it comes again.")
                     }
-                    PlanApproval::Deny => format!("Denied by {}.", person.name),
+                    PlanApproval::Deny => format!("Denied by {name}."),
                 };
                 message.shows = Content::Ask(AskContent { decided: Some(words.clone()), ..shown });
                 self.keep(message).await?;
@@ -308,7 +306,10 @@ impl BotLoop {
             return Ok(Notice::alert(format!("{who} is already stopping it.")));
         }
         let (agent, id, chat) = (shown.agent.clone(), message.id.clone(), message.chat);
-        message.shows = Content::Run(RunContent { stopped_by: Some(person.name.to_string()), ..shown });
+        message.shows = Content::Run(RunContent {
+            stopped_by: Some(plain_name(person.name.as_str()).to_owned()),
+            ..shown
+        });
         let mut memos = vec![self.memory.put(message)];
         memos.extend(self.memory.put_handled(update));
         let queued =

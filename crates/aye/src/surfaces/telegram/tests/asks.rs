@@ -119,8 +119,9 @@ fn a_permission_shows_the_whole_command_and_the_exact_rule() {
     🔐 <b>Run a command</b>
     <i>claude in /src/web</i>
     <pre>rm -rf \u{202e}x &amp;&amp; echo '&lt;b&gt;'</pre>
-    <i>Part 1: </i><code>rm -rf \u{202e}x</code>
-    <i>Part 2: </i><code>echo '&lt;b&gt;'</code>
+    <i>Runs 2 commands:</i>
+    1. <code>rm -rf \u{202e}x</code>
+    2. <code>echo '&lt;b&gt;'</code>
     <b>⚠️ Look closely: it hides something</b>
     <code>timeout</code>: <code>5</code>
 

@@ -2,7 +2,7 @@ use super::super::ended::{ended, refused_plan, too_late};
 use super::{ask, asker, picture, questions, settled};
 use crate::surfaces::form::Draft;
 use aye_core::lifecycle::Delivery;
-use aye_core::{Ask, Expiry, Kind, Receipt, State};
+use aye_core::{Ask, By, Expiry, Kind, Receipt, State, Surface, Text};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -23,7 +23,12 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
     ✅ <b>Answered</b> by Ann on Telegram
     <i>Confirmed by the agent</i>
     ");
-    assert_eq!(too_late(&answered), "Already decided by Ann on Telegram: SQLite · Dark mode, offline");
+    let by = |name: &str| By::Person { name: Text::try_from(name).unwrap(), surface: Surface::Telegram };
+    assert_eq!(
+        too_late(&answered, &by("Bob")),
+        "Already decided by Ann on Telegram: SQLite · Dark mode, offline"
+    );
+    assert_eq!(too_late(&answered, &by("Ann")), "You already answered: SQLite · Dark mode, offline");
     let permission = json!({"tool": "Bash", "input": {"command": "ls"}});
     let denied = settled(
         ask(Kind::Permission, permission),
@@ -53,7 +58,7 @@ fn the_end_says_what_was_chosen_by_whom_and_whether_it_arrived() {
 
     ⌛ <b>Nobody answered in time</b>
     ");
-    assert_eq!(too_late(&expired), "Too late: nobody answered in time.");
+    assert_eq!(too_late(&expired, &by("Ann")), "Too late: nobody answered in time.");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn ask_with(body: Body) -> Ask {
 const ANN: Who = Who { user: 1, name: "Ann" };
 
 pub fn asker() -> AskSource {
-    AskSource { name: "claude".into(), deadline: None, has_link: false }
+    AskSource { name: "claude".into(), deadline: None, has_link: false, in_group: false }
 }
 
 fn picture(shown: &MessageContent) -> String {
