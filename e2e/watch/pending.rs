@@ -1,4 +1,4 @@
-//! What `aye pending` says of real sessions, from their files alone.
+//! `aye pending` on real sessions, from their files alone.
 
 use super::prompts::{bash, in_mode};
 use super::stage::Stage;
@@ -13,8 +13,8 @@ fn pending(stage: &Stage, flags: &[&str]) -> Output {
     command.arg("pending").args(flags).env("CLAUDE_CONFIG_DIR", stage.config()).output().unwrap()
 }
 
-/// What is pending, once there are so many.
-fn so_many(stage: &Stage, count: usize) -> Vec<Value> {
+/// Waits until this many calls are pending, and returns them.
+fn all_pending(stage: &Stage, count: usize) -> Vec<Value> {
     eventually(&format!("{count} pending"), || {
         let found = json_of(&pending(stage, &["--json"]));
         found.as_array().filter(|found| found.len() == count).cloned()
@@ -27,7 +27,7 @@ fn a_call_that_waits_is_pending_and_one_that_runs_is_not() {
     let command = "touch begun; while [ ! -e stop ]; do sleep 0.1; done";
     let steps = vec![bash("toolu_b", command), which_database("toolu_q")];
     let stage = in_mode("default", steps);
-    let waits = so_many(&stage, 1);
+    let waits = all_pending(&stage, 1);
     let told = (&waits[0]["kind"], &waits[0]["tool"], &waits[0]["state"], &waits[0]["input"]["command"]);
     assert_eq!(told, (&json!("permission"), &json!("Bash"), &json!("waiting"), &json!(command)));
     assert_eq!(waits[0]["title"], "do it");
@@ -36,9 +36,9 @@ fn a_call_that_waits_is_pending_and_one_that_runs_is_not() {
     stage.sees("Do you want to proceed?");
     stage.press(&["1"]);
     eventually("the command to run", || stage.work().join("begun").exists().then_some(()));
-    so_many(&stage, 0);
+    all_pending(&stage, 0);
     std::fs::write(stage.work().join("stop"), "").unwrap();
-    let asked = so_many(&stage, 1);
+    let asked = all_pending(&stage, 1);
     assert_eq!((&asked[0]["kind"], &asked[0]["tool_use_id"]), (&json!("question"), &json!("toolu_q")));
 }
 
@@ -47,7 +47,7 @@ fn a_call_that_waits_is_pending_and_one_that_runs_is_not() {
 fn a_plan_is_pending_with_its_text() {
     let stage =
         in_mode("plan", vec![vec![tool("toolu_p", "ExitPlanMode", json!({"plan": "1. everything"}))]]);
-    let asked = so_many(&stage, 1);
+    let asked = all_pending(&stage, 1);
     assert_eq!((&asked[0]["kind"], &asked[0]["plan"]), (&json!("plan"), &json!("1. everything")));
     let words = printed(&pending(&stage, &[]));
     assert!(words.contains("approve a plan: 1. everything"), "{words}");

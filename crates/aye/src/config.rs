@@ -142,7 +142,7 @@ pub enum AsksBy {
 /// The kind of agent that a run is of unless it says otherwise.
 pub const DEFAULT_KIND: &str = "claude";
 
-/// The mode of a run for which nothing else was said. Every agent has it, under this name or one of its own.
+/// The mode of a run that names none. Every agent has it, under this name or another.
 pub const DEFAULT_MODE: &str = "default";
 
 /// True if these arguments set the mode of Claude Code, whatever else is said.
@@ -180,8 +180,8 @@ impl AgentProfile {
         modes.filter(|mode| self.allow_bypass || !mode.needs_consent).map(|mode| mode.name).collect()
     }
 
-    /// Whether an agent asks for everything in this mode; in one that is not known it may not, nor where its own
-    /// arguments name another.
+    /// True if an agent asks for everything in this mode. It may not in a mode that is not known, nor if its arguments name
+    /// another.
     pub fn asks_for_everything(&self, kind: &str, mode: Option<&str>) -> bool {
         let asks = asks_in(self.all_modes(kind), mode.unwrap_or(DEFAULT_MODE));
         asks == AsksFor::Everything && !names_mode(self.args.iter().map(OsStr::new))

@@ -134,7 +134,7 @@ impl Agent {
     }
 }
 
-/// What people read for each of these agents. Those that are called alike are told apart by their folder, their tmux
+/// The names that people read for these agents. Those that are called alike are told apart by their folder, their tmux
 /// session or their process, whichever comes first that no other of them has.
 pub fn names(agents: &[Agent]) -> HashMap<&AgentId, String> {
     let mut namesakes: HashMap<&str, Vec<&Agent>> = HashMap::new();

@@ -32,12 +32,12 @@ pub struct Can {
     /// A permission may be refused so that its turn ends.
     pub stop: bool,
     pub deny_ends_turn: bool,
-    /// What each question takes, in order, where that is not what `skip`, `text` and `notes` say.
+    /// One entry per question, in order; empty if `skip`, `text` and `notes` say it for all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionCan>,
 }
 
-/// What one of several questions takes. What is left out, it can.
+/// The kinds of answer that one of several questions takes. A field that is left out is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QuestionCan {
@@ -82,7 +82,7 @@ impl Can {
         Self { answer: false, why: Some(why.into()), ..Self::default() }
     }
 
-    /// What this question takes.
+    /// Looks up a question's own entry, or else what all of them take.
     pub fn for_question(&self, question: usize) -> QuestionCan {
         let all = QuestionCan { skip: self.skip, text: self.text, notes: self.notes };
         self.questions.get(question).copied().unwrap_or(all)

@@ -30,7 +30,7 @@ export function emptyDraft(questions: Question[]): QuestionDraft {
   return { mode: 'answer', picks, response: '', message: '' };
 }
 
-/** What the agent can take for one question. */
+/** The kinds of answer that the agent can take for one question. */
 export const canFor = (can: Can | undefined, question: number): QuestionCan => can?.questions?.[question] ?? can ?? {};
 
 /** The draft as far as the agent can take it; what that is may have changed since it was written. */

@@ -1,4 +1,4 @@
-/** What people read for each agent, as the hub's other surfaces do it. */
+/** The names that people read for agents, as on the hub's other surfaces. */
 
 import type { Agent } from './types';
 

@@ -1,4 +1,4 @@
-//! How long a client may leave a reply unread. A connection that waits for it holds a slot, with or without a token.
+//! Drops clients that leave a reply unread: their connection holds a slot, with or without a token.
 
 use crate::transport::Socket;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which agent a person means: by the beginning of an id, or by a title, folder, tmux session or process that only one has.
+//! Finds the agent that a person means: by the beginning of an id, or by a title, folder, tmux session or process that only one has.
 
 use crate::client::{Client, Try};
 use crate::protocol::{AgentsQuery, calls};

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 
 /// Deeper folders are not looked into.
 const DEEPEST: usize = 8;
-/// What a session says that it waits for while a dialog asks for permission.
+/// A session's own words while a dialog asks for permission.
 const PERMISSION: &str = "permission prompt";
 
 /// Show what Claude Code sessions are waiting for, from their transcripts; needs no hub.
@@ -126,7 +126,7 @@ impl LiveSessions {
         self.0.entry(folder).or_insert_with(|| config.live(SystemTime::now()))
     }
 
-    /// What the session of this transcript says that it waits for; none where it does not wait, or does not say.
+    /// The reason that this transcript's session gives for waiting; none if it does not wait or gives none.
     fn waits_for(&mut self, file: &Path) -> Option<String> {
         let main = main_transcript(&std::path::absolute(file).ok()?);
         let config = main.ancestors().nth(3)?;
@@ -147,7 +147,7 @@ fn main_transcript(file: &Path) -> PathBuf {
     }
 }
 
-/// How sure it is that a tool call waits; none for what always waits for a person.
+/// A word for a tool call that may be running instead; none for questions and plans, which always wait for a person.
 fn state_of(call: &Found, all: &[Found], live: &mut LiveSessions) -> Option<&'static str> {
     if is_for_a_person(&call.open.tool) {
         return None;

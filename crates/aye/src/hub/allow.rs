@@ -41,7 +41,7 @@ impl Allowed {
     }
 }
 
-/// Whether an allowed ask could be answered before it was written.
+/// The outcome of answering an allowed ask before it is written.
 pub enum Early {
     /// With what the agent needs to have it recorded should that fail.
     Allowed(Box<Ask>, Voucher),

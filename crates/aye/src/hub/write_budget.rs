@@ -1,5 +1,5 @@
-//! How much agents may have the hub write. Requests are kept for ever, so an agent that asks and takes back in a loop
-//! would fill the disk.
+//! Bounds the bytes that agents make the hub write. Requests are kept for ever, so an agent that raises and withdraws in a
+//! loop would fill the disk.
 
 use super::Problem;
 use aye_core::AgentId;
@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 const MB: u64 = 1024 * 1024;
-/// What one agent may have written, and what comes back within a day. A long day of work is under 100 MB.
+/// Bytes for one agent, all of which come back within a day. A long day of work should stay under 100 MB.
 const OF_ONE: u64 = 512 * MB;
-/// The same for all agents together: whoever may have tokens made has as many agents as they like.
+/// Bytes for all agents together: somebody who can get agent tokens can have any number of agents.
 const OF_ALL: u64 = 4096 * MB;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// Agents whose use is remembered one by one. Beyond that, those that used least count only for all together.
 const MOST_AGENTS: usize = 10_000;
 
-/// What a request takes at most beside its text until its last receipt: its row, its lines in the trail with what receipts
-/// were concluded from, what surfaces are told.
+/// Bytes of a request beside its text, up to its last receipt: its row, its lines in the trail with their evidence, and the
+/// changes for surfaces.
 pub const REQUEST: u64 = 16 * 1024;
-/// What a change of an agent takes: its row, a line in the trail, what surfaces are told.
+/// Bytes of a change of an agent: its row, a line in the trail, and the change for surfaces.
 pub const REGISTRATION: u64 = 4 * 1024;
-/// What an event of a conversation takes beside its text.
+/// Bytes of a conversation's event beside its text.
 pub const EVENT: u64 = 512;
 
 /// Bytes that were written and not given back by time.
@@ -36,7 +36,7 @@ impl Used {
         Self { bytes: 0, at: now }
     }
 
-    /// Gives back what time gives back of this budget.
+    /// Gives back a share of the budget for the time that passed.
     fn refresh(&mut self, most: u64, now: Timestamp) {
         let passed = now.duration_since(self.at).as_millis().max(0).unsigned_abs();
         let back = u128::from(most) * passed / DAY.as_millis().unsigned_abs();
@@ -44,7 +44,7 @@ impl Used {
         self.at = self.at.max(now);
     }
 
-    /// How long until so many bytes fit.
+    /// The time until this many bytes fit, if they do not fit now.
     fn wait_for(&self, bytes: u64, most: u64) -> Option<SignedDuration> {
         let missing = self.bytes.saturating_add(bytes).saturating_sub(most).min(self.bytes);
         let millis = u128::from(missing) * DAY.as_millis().unsigned_abs() / u128::from(most.max(1)) + 1;
@@ -59,7 +59,7 @@ struct Budgets {
     has_refused: bool,
 }
 
-/// What agents had written since the hub started, and what they may have written.
+/// The budgets of one agent and of all, and what is used of them. Kept in memory: a hub starts with unused budgets.
 pub struct WriteBudget {
     of_one: u64,
     of_all: u64,
@@ -78,7 +78,7 @@ impl WriteBudget {
         Self { of_one, of_all, budgets: Mutex::new(budgets) }
     }
 
-    /// Takes so many bytes from the budgets of this agent and of all, or none.
+    /// Takes this many bytes from the budgets of the agent and of all, or none.
     pub fn spend(&self, agent: &AgentId, bytes: u64, now: Timestamp) -> Result<(), Problem> {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let (one, all) = budgets.refreshed(agent, self, now);
@@ -98,7 +98,7 @@ impl WriteBudget {
         Err(refused)
     }
 
-    /// The same for what is not refused, because what came before it allows only so much of it.
+    /// Takes them without a check, for writes whose number is bounded by earlier ones.
     pub fn charge(&self, agent: &AgentId, bytes: u64, now: Timestamp) {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let used = budgets.refreshed(agent, self, now);

@@ -62,7 +62,7 @@ pub enum Decider {
 }
 
 impl Tx<'_> {
-    /// Takes the ask as it is raised: open, or as a rule ended it in the same moment. Returns how many bytes of text it has.
+    /// Takes the ask as it is raised: open, or as a rule ended it in the same moment. Returns the bytes of its text.
     pub fn insert_ask(&self, ask: &Ask) -> Result<u64, StoreError> {
         let may_have_extras = ask.body.kind() == Kind::Permission || ask.extras != Extras::default();
         let has_extras = may_have_extras && ask.state.is_open();

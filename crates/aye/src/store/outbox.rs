@@ -290,7 +290,7 @@ impl Reader {
     }
 }
 
-/// How many bytes a value has as JSON, without writing them anywhere.
+/// Counts the bytes of a value as JSON, without writing them anywhere.
 pub fn json_length(value: &impl Serialize) -> Result<u64, StoreError> {
     struct Count(usize);
     impl Write for Count {

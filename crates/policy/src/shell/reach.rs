@@ -133,7 +133,7 @@ pub fn own_words_before_code(name: &str) -> Option<usize> {
 const DEEPEST: usize = 8;
 const MOST_WORDS: usize = 100_000;
 const MOST_STARTS: usize = 8;
-/// So many bytes of a text or of a long word cost one word of the budget.
+/// This many bytes of a text or of a long word cost one word of the budget.
 const BYTES_PER_WORD: usize = 16;
 
 /// The total number of words in all inner commands of one script: a short script of nested wrappers can lead to

@@ -1,4 +1,4 @@
-//! What agents may have written.
+//! The bound on bytes that agents make the hub write.
 
 use super::policy::RULES;
 use super::*;

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Seconds from which on the words count in steps of so many seconds.
+/// From this many seconds on, the words count in steps of that many seconds.
 const STEPS: [(i64, i64); 5] =
     [(2 * DAY, DAY), (3 * HOUR, HOUR), (HOUR, 10 * MINUTE), (15 * MINUTE, 5 * MINUTE), (MINUTE, MINUTE)];
 

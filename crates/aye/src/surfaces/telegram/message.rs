@@ -98,7 +98,7 @@ pub struct OfferContent {
     pub agent: Option<AgentId>,
     /// Messages that show a question, and what each asks.
     pub questions: Vec<(String, String)>,
-    /// What became of it.
+    /// The words about the choice that was made.
     pub decided: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub struct ChoiceContent {
     pub reply_to: Option<i64>,
     /// The text that starts as soon as this is chosen.
     pub waiting: Option<WaitingTask>,
-    /// What became of it.
+    /// The words about the choice that was made.
     pub decided: Option<String>,
 }
 
