@@ -174,7 +174,7 @@ test.describe('a run that asks for less', () => {
     await expect(page.getByRole('alert')).toContainText('No passkey was used');
     await mine.verify(true);
     await page.getByRole('button', { name: 'Start' }).click();
-    // Signed for, it is launched; that there is no such agent is another matter.
+    // Once signed for, it is launched, which fails because the agent does not exist.
     await expect(page.getByRole('alert')).toContainText('/no/such/agent');
     expect(await mine.signs()).toBeGreaterThan(0);
   });
@@ -196,7 +196,7 @@ test.describe('a run outside of the projects', () => {
     await expect(page.getByRole('alert')).toContainText('No passkey was used');
     await mine.verify(true);
     await page.getByRole('button', { name: 'Start' }).click();
-    // Signed for, it is launched; that there is no such agent is another matter.
+    // Once signed for, it is launched, which fails because the agent does not exist.
     await expect(page.getByRole('alert')).toContainText('/no/such/agent');
     expect(await mine.signs()).toBeGreaterThan(signed);
   });

@@ -155,8 +155,7 @@ pub async fn authorize(app: App, needs: Needs, mut request: Request, next: Next)
     }
 }
 
-/// Whether a call may take much memory: one with a long body, or of a viewer, who waits for nothing and reads lists. People
-/// are not made to wait.
+/// True if a call may take much memory: one with a long body, or one of a viewer, who reads lists. Operators do not wait.
 fn may_be_long(request: &Request, credential: &Credential) -> bool {
     let has_long_body = || request.body().size_hint().upper().is_none_or(|most| most > ORDINARY as u64);
     match credential.role {

@@ -88,8 +88,8 @@ pub async fn deliver(
     }
 }
 
-/// Whether the number of a row would change nothing, because the row is highlighted. Nobody could see when such a key was
-/// read, and on a loaded machine the terminal would read the next one together with it, and take neither.
+/// True if the number of a row would change nothing, because the row is highlighted. The screen would not show when such a
+/// key was read, and on a loaded machine the terminal reads the next one together with it and takes neither.
 async fn is_done_already(pane: &Pane, questions: &[Question], step: &Step, next: Option<&Step>) -> bool {
     let Some(next) = next.filter(|_| matches!(step.key, Key::Digit(_))) else { return false };
     pane.screen().await.is_ok_and(|screen| compare(&screen, questions, &next.page).is_ok())

@@ -44,8 +44,8 @@ pub enum Unplannable {
     Misfit,
 }
 
-/// What the terminal takes for each question: a text has a row of its own, except beside previews, which take notes. A
-/// skip is a text as well, unless all there is to skip is one question: Escape declines that.
+/// The kinds of answer that the terminal takes for each question. Text has its own row, except beside previews, which take
+/// notes. A skip is typed as text; a single question is skipped with Escape instead.
 pub fn can_answer(questions: &[Question]) -> Can {
     let alone = questions.len() == 1;
     let each = questions.iter().map(has_previews);
@@ -57,7 +57,7 @@ pub fn can_answer(questions: &[Question]) -> Can {
 
 pub fn plan(questions: &[Question], reply: &Reply) -> Result<Plan, Unplannable> {
     let choices = match (reply, questions) {
-        // A place for free text is missing beside previews, and Escape leaves out the one question that there is.
+        // There is no row for text beside previews, and Escape skips a single question.
         (Reply::Each { answers }, [only])
             if has_previews(only) && matches!(answers.as_slice(), [Choice::Skipped { .. }]) =>
         {

@@ -43,7 +43,7 @@ pub fn recent_open_calls(path: &Path) -> io::Result<Vec<OpenCall>> {
     open_in(path, CallFilter::All, LOOK_BACK[2])
 }
 
-/// At most so many bytes of the end are looked at.
+/// Looks at no more than this many bytes at the end.
 fn open_in(path: &Path, wanted: CallFilter, most: u64) -> io::Result<Vec<OpenCall>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! What Claude Code shows as a session's title: the name that it was given, or a summary, or else its first prompt.
+//! The title that Claude Code shows for a session: its name, or a summary, or else its first prompt.
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ const LONGEST_LINE: usize = 8 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Title(Option<(Rank, String)>);
 
-/// Which one is shown where there are several.
+/// The kinds of title, the one that is preferred last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Prompt,
@@ -71,7 +71,7 @@ impl Title {
         self.0.as_ref().map(|(_, text)| text.as_str())
     }
 
-    /// Whether it is only what the session began with.
+    /// True if it is only the session's first prompt.
     pub fn is_prompt(&self) -> bool {
         matches!(self.0, Some((Rank::Prompt, _)))
     }
@@ -106,7 +106,7 @@ fn titled(line: &[u8]) -> Option<(Rank, String)> {
     })
 }
 
-/// What the person wrote. Commands and notes of the program itself are in tags.
+/// The person's own words. Commands and notes of the program are in tags.
 fn prompt(line: &[u8]) -> Option<String> {
     let line: PromptLine = serde_json::from_slice(line).ok()?;
     if line.kind != "user" || line.is_meta || line.is_sidechain {

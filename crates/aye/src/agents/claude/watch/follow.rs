@@ -14,7 +14,7 @@ pub struct Transcript {
     tail: Tail,
     pending: Pending,
     mode: Option<String>,
-    /// What the session is called there.
+    /// The session's title there.
     pub title: Title,
 }
 

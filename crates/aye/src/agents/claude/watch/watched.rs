@@ -63,9 +63,9 @@ pub struct Watched {
     waits_over: Option<watch::Sender<bool>>,
     /// Set for a session with hooks: its hooks raise asks, and we raise those that no hook is called for.
     notes: Option<Notes>,
-    /// What it is called without a title, and why it cannot be answered from here, if so.
+    /// The title of a session that has none, and the reason why it cannot be answered from here, if so.
     place: (String, Option<String>),
-    /// What the hub was told that it is called.
+    /// The title that was last reported to the hub.
     told_title: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl Watched {
         }
     }
 
-    /// What the session is called by now, if the hub was told otherwise.
+    /// The session's title, if it is not the one that was last reported.
     pub fn new_title(&mut self) -> Option<String> {
         let own = self.session.title.as_deref();
         let only_prompt = own.is_none() && self.transcript.title.is_prompt();
