@@ -33,7 +33,7 @@ fn a_question_of_the_real_agent_is_tapped_and_the_model_receives_the_answer() {
     phone.bot.changed(&message, "Confirmed by the agent");
     let over = phone.bot.message_where(ANN, "the end", |message| message.text.contains("web · done"));
     assert!(over.text.contains("SQLite it is.") && over.text.contains('$'), "{}", over.text);
-    phone.bot.say(ANN, ANN, "/stop");
+    phone.bot.say(ANN, ANN, "/end");
     let agents =
         || phone.hub.get("/api/agents", &phone.hub.operator()).body["agents"].as_array().unwrap().len();
     eventually("the run to end", || (agents() == 0).then_some(()));
