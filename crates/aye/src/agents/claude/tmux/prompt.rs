@@ -78,8 +78,7 @@ const REFUSE_WITH: &str = "No, and tell Claude what to do differently";
 impl PromptDialog {
     pub fn read(screen: &str) -> Option<Self> {
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
-        let rule = lines.iter().rposition(|line| is_rule(line.trim()))?;
-        let inside = &lines[rule + 1..];
+        let inside = &lines[top_rule(&lines)? + 1..];
         let marked = inside.iter().rposition(|line| line.trim_start().starts_with("❯ "))?;
         let column = indent(inside[marked]) + 2;
         // Rows begin at the column behind the mark; what is wrapped stands further in.
@@ -97,17 +96,13 @@ impl PromptDialog {
         }
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let asks = |line: &&str| line.trim_start().starts_with("Do you want to ");
-        let (title, question, body) = match above.iter().rposition(asks) {
-            Some(at) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
-            // A plan has its title above another rule.
-            _ => match lines[..rule].iter().rposition(|line| is_rule(line.trim())) {
-                Some(upper) if joined(&above).ends_with("Would you like to proceed?") => {
-                    let plan = lines[upper + 1..rule].iter().copied().filter(|line| !line.is_empty());
-                    let plan: Vec<&str> = plan.collect();
-                    (*plan.first()?, joined(&above), owned(&plan[1..]))
-                }
-                _ => (above[0], joined(&above[1..]), Vec::new()),
-            },
+        // A plan has its question below another rule.
+        let inner = above.iter().rposition(|line| is_rule(line.trim())).filter(|at| *at > 0);
+        let asks_about_plan = |at: &usize| joined(&above[at + 1..]).ends_with("Would you like to proceed?");
+        let (title, question, body) = match (inner.filter(asks_about_plan), above.iter().rposition(asks)) {
+            (Some(at), _) => (above[0], joined(&above[at + 1..]), owned(&above[1..at])),
+            (None, Some(at)) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
+            (None, _) => (above[0], joined(&above[1..]), Vec::new()),
         };
         // Of several dialogs that wait, the right end of the line counts them.
         let title = title.trim().split("  ").next().unwrap_or_default();
@@ -247,6 +242,15 @@ pub enum Words {
     /// The row is open for them.
     Empty,
     Typed(String),
+}
+
+/// The rule above the dialog spans the screen. What an agent wrote is set in, or, where the terminal wraps it because it
+/// counts widths in another way, shorter.
+fn top_rule(lines: &[&str]) -> Option<usize> {
+    let rules = || lines.iter().enumerate().filter(|(_, line)| is_rule(line));
+    let length = |line: &&str| line.chars().count();
+    let width = rules().map(|(_, line)| length(line)).max()?;
+    rules().filter(|(_, line)| length(line) == width).map(|(at, _)| at).next_back()
 }
 
 fn is_fence(line: &str) -> bool {
