@@ -153,7 +153,12 @@ fn a_plan_is_recognized_by_its_file() {
     let dialog = format!(
         "   Ready to code?\n\n   Here is Claude's plan:\n  FENCE\n   The plan\n  FENCE\n\n  {rule}\n   Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n   ❯ 1. Yes, and use auto mode\n     2. Yes, manually approve edits\n     3. Tell Claude what to change\n        shift+tab to approve with this feedback\n\n   ctrl+g to edit in Vim · ~/.claude/plans/do-it.md"
     );
-    let prompt = PromptDialog::read(&screen(&dialog)).unwrap();
+    // As 2.1.327 draws it, with the upper rule set in below an edge, and as 2.1.197 does.
+    let edge = format!("{} do-it ▔", "▔".repeat(70));
+    let shown = format!("❯ plan it\n\n{edge}\n\n  {rule}\n{dialog}\n").replace("FENCE", &fence());
+    let older = dialog.replace(&format!("  {rule}"), &"─".repeat(80));
+    assert_eq!(PromptDialog::read(&screen(&older)), PromptDialog::read(&shown));
+    let prompt = PromptDialog::read(&shown).unwrap();
     assert!(
         prompt
             .is_for(&call("ExitPlanMode", json!({"plan": "x", "planFilePath": "/h/.claude/plans/do-it.md"})))
