@@ -91,6 +91,21 @@ fn a_refusal_that_interrupts_ends_the_turn_and_the_session_goes_on_later() {
 
 #[test]
 #[ignore = "needs the real agent: scripts/test installs it"]
+fn a_session_of_another_folder_does_not_go_on_here() {
+    let stage = stage(vec![text("Done.")]);
+    assert!(stage.run(&[]).wait_with_output().unwrap().status.success());
+    let session = stage.agent()["session"].as_str().unwrap().to_owned();
+    let asked = stage.model.requests().len();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let folder = elsewhere.path().to_str().unwrap();
+    let again = stage.command(&["--resume", &session, "--cwd", folder], "go on").output().unwrap();
+    let said = format!("{again:?}");
+    assert!(!again.status.success() && said.contains("no such session in this folder"), "{said}");
+    assert_eq!(stage.model.requests().len(), asked);
+}
+
+#[test]
+#[ignore = "needs the real agent: scripts/test installs it"]
 fn a_run_in_the_background_takes_further_prompts_and_what_it_kept_open_is_refused() {
     let stage = stage(vec![
         (OPENCODE.runs)("call_1", "touch first"),

@@ -176,6 +176,30 @@ fn what_may_not_be_started_from_afar_is_refused_and_nothing_runs() {
 }
 
 #[test]
+fn a_session_goes_on_with_its_own_kind_of_agent_alone() {
+    let config =
+        format!("[agents.claude]\ncommand = {0:?}\n[agents.other]\ncommand = {0:?}\n", scripted_agent());
+    let scene = Scene::new(&config, json!([[text("Hello.")]]));
+    let first = scene.aye().args(["run", "--agent", "other", "--once", "begin"]).output().unwrap();
+    assert_eq!(code(&first), Some(0), "{}", complained(&first));
+    let known = scene.hub.get("/api/agents?all=true", &scene.hub.operator()).body;
+    let goes_on = json!({"cwd": scene.work.path(), "prompt": "go on", "resume": known["agents"][0]["id"]});
+    let refused = scene.start(goes_on.clone());
+    assert_eq!(refused.status, 502, "{}", refused.body);
+    let why = refused.body["error"].as_str().unwrap();
+    assert!(why.contains("is a session of other, not of claude"), "{why}");
+    let with = |kind: &str| {
+        let mut run = goes_on.clone();
+        run["agent"] = kind.into();
+        scene.start(run)
+    };
+    assert_eq!(with("claude").status, 502);
+    let started = with("other");
+    assert_eq!((started.status, &started.body["kind"]), (201, &json!("other")), "{}", started.body);
+    scene.steer(started.body["id"].as_str().unwrap(), "stop", json!({}));
+}
+
+#[test]
 fn an_agent_that_asks_by_a_bare_tool_call_gets_its_answer_as_the_result() {
     let config = format!("[agents.other]\ncommand = {:?}\nasks_by = \"tool_use\"\n", scripted_agent());
     let scene =

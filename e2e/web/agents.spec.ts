@@ -301,7 +301,7 @@ test('an agent is renamed, and one that has ended is resumed', async ({ hub, pag
     page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/api/agents')),
     page.getByRole('button', { name: 'Resume' }).click(),
   ]);
-  expect(sent.postDataJSON()).toEqual({ cwd: '/home/me/src/notes', prompt: 'go on', resume: 'a-b-c' });
+  expect(sent.postDataJSON()).toEqual({ cwd: '/home/me/src/notes', prompt: 'go on', agent: 'claude', resume: 'a-b-c' });
   await expect(page.getByRole('alert')).toBeVisible();
   await expect(page.getByRole('textbox', { name: 'Message to the agent' })).toHaveValue('go on');
 });

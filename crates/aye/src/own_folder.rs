@@ -47,7 +47,7 @@ pub fn check(folder: &Path, links: Links) -> Result<(), NotOurs> {
     for part in folder.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let found = look_at(part)?;
         if found.is_symlink() {
-            owned_by_us_or_the_system(part, &found)?;
+            check_made_by_us(part, &found)?;
         }
     }
     let folder = fs::canonicalize(folder).map_err(|error| NotOurs::Unreadable(name(folder), error))?;
@@ -68,7 +68,7 @@ pub fn check(folder: &Path, links: Links) -> Result<(), NotOurs> {
 /// link.
 pub fn check_written_by_us(path: &Path) -> Result<(), NotOurs> {
     let found = look_at(path)?;
-    owned_by_us_or_the_system(path, &found)?;
+    check_made_by_us(path, &found)?;
     if others_can_write(&found) {
         return Err(NotOurs::Writable(name(path), found.mode() & 0o7777));
     }
@@ -88,7 +88,7 @@ pub fn check_owner(path: &Path) -> Result<(), NotOurs> {
 fn check_above(path: &Path) -> Result<(), NotOurs> {
     for above in path.ancestors().skip(1) {
         let found = look_at(above)?;
-        owned_by_us_or_the_system(above, &found)?;
+        check_made_by_us(above, &found)?;
         // In a sticky folder everybody may make things, and nobody replace those of others.
         if others_can_write(&found) && found.mode() & STICKY == 0 {
             return Err(NotOurs::Above(name(above), found.mode() & 0o7777));
@@ -106,7 +106,8 @@ fn others_can_write(found: &Metadata) -> bool {
     found.mode() & (WRITABLE_BY_ALL | group) != 0
 }
 
-fn owned_by_us_or_the_system(path: &Path, found: &Metadata) -> Result<(), NotOurs> {
+/// Refuses what belongs neither to us nor to the system.
+pub fn check_made_by_us(path: &Path, found: &Metadata) -> Result<(), NotOurs> {
     match found.uid() == 0 || found.uid() == our_id() {
         true => Ok(()),
         false => Err(NotOurs::Owner(name(path), found.uid())),

@@ -8,13 +8,14 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Names under which agents look for settings, hooks and plugins, in their folder or above it, and those of git, which
-/// agents run.
-const SETTINGS: [&str; 12] = [
+/// Names under which agents look for settings, hooks, plugins and instructions, in their folder or above it, and those of
+/// git, which agents run.
+const SETTINGS: [&str; 18] = [
     ".agents",
     ".claude",
     ".codex",
     ".copilot",
+    ".env",
     ".gemini",
     ".git",
     ".github",
@@ -22,7 +23,12 @@ const SETTINGS: [&str; 12] = [
     ".mcp.json",
     ".opencode",
     ".qwen",
+    "AGENTS.md",
+    "CLAUDE.local.md",
+    "CLAUDE.md",
+    "GEMINI.md",
     "opencode.json",
+    "opencode.jsonc",
 ];
 /// A folder of settings with more than this is not looked through.
 const MOST_ENTRIES: usize = 1000;
@@ -102,6 +108,8 @@ fn resolve(path: &Path) -> Result<Option<PathBuf>, NotOurs> {
         own_folder::check_written_by_us(path)?;
         return Ok(Some(path.to_owned()));
     }
+    // Whoever made the link can let it lead elsewhere after this look.
+    own_folder::check_made_by_us(path, &found)?;
     // A link that leads nowhere yet could lead to anything later.
     let target =
         path.canonicalize().map_err(|error| NotOurs::Unreadable(path.display().to_string(), error))?;
@@ -113,7 +121,7 @@ fn resolve(path: &Path) -> Result<Option<PathBuf>, NotOurs> {
 mod tests {
     use super::*;
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     const NOBODY: u32 = 65534;
 
@@ -213,7 +221,14 @@ mod tests {
         if !is_root() {
             return;
         }
-        for settings in ["run/.claude", "run/.claude/settings.json", ".opencode", ".opencode/plugin"] {
+        for settings in [
+            "run/.claude",
+            "run/.claude/settings.json",
+            ".opencode",
+            ".opencode/plugin",
+            "CLAUDE.md",
+            "opencode.jsonc",
+        ] {
             let place = Place::new();
             assert_eq!(place.refused("run"), None);
             let path = Path::new(settings);
@@ -239,5 +254,18 @@ mod tests {
         place.is_refused("other users can write to");
         fs::remove_dir(&elsewhere).unwrap();
         place.is_refused("cannot be looked at");
+    }
+
+    #[test]
+    fn a_link_of_another_user_to_settings_of_ours_is_refused() {
+        if !is_root() {
+            return;
+        }
+        let place = Place::new();
+        let (ours, link) = (place.folder("ours"), place.path(".claude"));
+        symlink(ours, &link).unwrap();
+        assert_eq!(place.refused("run"), None);
+        lchown(link, Some(NOBODY), None).unwrap();
+        place.is_refused("belongs to another user");
     }
 }

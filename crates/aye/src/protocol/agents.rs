@@ -76,7 +76,7 @@ pub struct NewRun {
     pub mode: Option<String>,
     /// The kind of agent; `claude` without it.
     pub agent: Option<String>,
-    /// The agent's own session to go on with.
+    /// The agent's own session to go on with, of the same kind of agent.
     pub resume: Option<String>,
     /// By a passkey, for exactly the rest of this.
     #[serde(skip_serializing)]

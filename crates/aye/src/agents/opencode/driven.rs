@@ -15,6 +15,7 @@ use aye_core::Body;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
+use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -22,6 +23,8 @@ pub struct OpenCode {
     start: Start,
     password: String,
     rules: Vec<rules::Rule>,
+    /// What OpenCode told of its configuration.
+    configured: Value,
     /// The session's own rules: those of the mode, and what the person's configuration refuses.
     session_rules: Value,
     session: Option<String>,
@@ -36,6 +39,9 @@ pub struct OpenCode {
     calls: Calls,
     account: Account,
 }
+
+/// Sessions among which the one that is resumed is looked for, newest first.
+const MOST_SESSIONS: usize = 10_000;
 
 /// What is known of an answer that is not ours.
 const SOMEBODY_ANSWERED: &str =
@@ -168,6 +174,7 @@ impl OpenCode {
             start,
             password,
             rules,
+            configured: Value::Null,
             session_rules: Value::Null,
             session: None,
             prompts: Vec::new(),
@@ -180,9 +187,17 @@ impl OpenCode {
         }
     }
 
-    fn open_session(&mut self, config: &Value) -> HttpCall {
+    /// True if the session that is resumed belongs to the folder of this run.
+    fn is_from_here(&self, listed: &Value) -> bool {
+        let is_it = |session: &&Value| session["id"].as_str() == self.start.resume.as_deref();
+        let found = listed.as_array().into_iter().flatten().find(is_it);
+        let folder = found.and_then(|session| session["directory"].as_str());
+        folder.is_some_and(|folder| Path::new(folder) == self.start.cwd)
+    }
+
+    fn open_session(&mut self) -> HttpCall {
         let mut rules = self.rules.clone();
-        rules.extend(rules::refused_by(config));
+        rules.extend(rules::refused_by(&self.configured));
         self.session_rules = rules::for_session(&rules);
         let body = json!({ "permission": self.session_rules });
         match &self.start.resume {
@@ -228,7 +243,22 @@ impl OpenCode {
 
     fn returned(&mut self, to: Awaited, result: Result<Value, String>) -> Meanings {
         match (to, result) {
-            (Awaited::Config, Ok(config)) => vec![Meaning::Write(self.open_session(&config))],
+            (Awaited::Config, Ok(config)) => {
+                self.configured = config;
+                let listed = format!("/session?limit={MOST_SESSIONS}");
+                vec![Meaning::Write(match &self.start.resume {
+                    // OpenCode goes on in the session's own folder, and runs the plugins there as soon as it is named.
+                    Some(_) => call(Method::GET, listed, None, Awaited::Sessions),
+                    None => self.open_session(),
+                })]
+            }
+            (Awaited::Sessions, Ok(listed)) => match self.is_from_here(&listed) {
+                true => vec![Meaning::Write(self.open_session())],
+                false => {
+                    let words = "OpenCode has no such session in this folder. The run ends.";
+                    vec![Meaning::Fails(words.into())]
+                }
+            },
             (Awaited::Session, Ok(session)) => match session["id"].as_str() {
                 None => {
                     vec![Meaning::Fails("OpenCode opened a session without a name. The run ends.".into())]
@@ -247,7 +277,7 @@ impl OpenCode {
                     [known, asks].into_iter().chain(prompts).collect()
                 }
             },
-            (Awaited::Config | Awaited::Session, Err(why)) => {
+            (Awaited::Config | Awaited::Sessions | Awaited::Session, Err(why)) => {
                 vec![Meaning::Fails(format!("OpenCode cannot open this session: {why}"))]
             }
             (Awaited::Prompt, Err(why)) => vec![self.account.failed(why)],

@@ -53,6 +53,7 @@ pub enum Then {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     Config,
+    Sessions,
     Session,
     Prompt,
     Abort,

@@ -59,8 +59,9 @@ pub struct Run {
     /// What the agent should do; - reads it from standard input. Without it, you are asked for it
     prompt: Option<String>,
     /// Kind of agent: claude, codex, copilot, gemini, kimi, opencode, qwen, or an [agents.KIND] in config.toml
-    #[arg(long, value_name = "KIND", default_value = DEFAULT_KIND)]
-    agent: String,
+    /// [default: claude, or that of the run that goes on]
+    #[arg(long, value_name = "KIND")]
+    agent: Option<String>,
     /// The agent's working folder (default: the current one)
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -115,21 +116,21 @@ impl Run {
         anyhow::ensure!(!prompt.trim().is_empty(), "the prompt is empty: say what the agent should do");
         let id = match &self.detached {
             Some(id) => id.clone(),
-            None => format!("{}-{}", self.agent, random_name()?),
+            None => format!("{}-{}", self.kind(), random_name()?),
         };
         let id = AgentId::try_from(id).map_err(anyhow::Error::msg)?;
         if self.detach {
             return detach::launch(home, &id, self.arguments_again(&id)?, &prompt).await;
         }
-        let profile = Config::load(&home.config()).context("config.toml")?.agent(&self.agent)?;
+        let profile = Config::load(&home.config()).context("config.toml")?.agent(self.kind())?;
         anyhow::ensure!(
-            self.agent != DEFAULT_KIND || self.stdin.unwrap_or(profile.stdin) == Stdin::Pipe,
+            self.kind() != DEFAULT_KIND || self.stdin.unwrap_or(profile.stdin) == Stdin::Pipe,
             "Claude Code takes its input from a pipe only: leave out --stdin pty, and stdin = \"pty\" under \
              [agents.{DEFAULT_KIND}]. An agent that wants a terminal gets an [agents.KIND] of its own in config.toml"
         );
         let cwd = self.folder()?;
         let mode = self.mode.take().filter(|mode| mode != DEFAULT_MODE);
-        let (kind, places, resume) = (self.agent.clone(), home.places(), self.resume.take());
+        let (kind, places, resume) = (self.kind().to_owned(), home.places(), self.resume.take());
         let start = Start { kind, cwd: cwd.clone(), places, mode, resume };
         match profile.speaks() {
             ProtocolName::ClaudeCode => {
@@ -144,7 +145,7 @@ impl Run {
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
             ProtocolName::Acp => {
-                let arguments = KnownAgent::of(&self.agent).map_or(&[][..], |known| known.arguments);
+                let arguments = KnownAgent::of(self.kind()).map_or(&[][..], |known| known.arguments);
                 let protocol = Acp::new(start, arguments);
                 drive(home, self.described(id, profile, cwd, protocol, prompt)?, keyboard, signals).await
             }
@@ -196,7 +197,11 @@ impl Run {
         let session = agent.session.clone();
         self.resume =
             Some(session.with_context(|| format!("{id} never named its session, so it cannot go on"))?);
-        self.agent = agent.kind;
+        // Whoever started us has looked at this kind of agent, and at no other.
+        if let Some(kind) = self.agent.as_ref().filter(|kind| **kind != agent.kind) {
+            anyhow::bail!("{id} is a session of {}, not of {kind}", agent.kind);
+        }
+        self.agent = Some(agent.kind);
         self.cwd.get_or_insert_with(|| PathBuf::from(agent.cwd));
         Ok(())
     }
@@ -222,6 +227,10 @@ impl Run {
         })
     }
 
+    fn kind(&self) -> &str {
+        self.agent.as_deref().unwrap_or(DEFAULT_KIND)
+    }
+
     fn folder(&self) -> anyhow::Result<PathBuf> {
         let cwd = match &self.cwd {
             Some(cwd) => std::path::absolute(cwd)?,
@@ -239,7 +248,7 @@ impl Run {
             None => std::env::current_dir()?,
         };
         let mut all: Vec<OsString> = vec!["run".into(), format!("--detached={id}").into()];
-        all.extend(["--agent".into(), self.agent.clone().into(), "--cwd".into(), cwd.into()]);
+        all.extend(["--agent".into(), self.kind().into(), "--cwd".into(), cwd.into()]);
         let options = [("--mode", &self.mode), ("--resume", &self.resume)];
         all.extend(
             options.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?).into())),
@@ -273,15 +282,16 @@ impl Run {
         prompt: String,
     ) -> anyhow::Result<driven::Run<P>> {
         let (prompt, image) = self.prompt(prompt)?;
-        let variable = KnownAgent::of(&self.agent).map(|known| known.variable);
-        let program = profile.program(&self.agent);
+        let kind = self.kind().to_owned();
+        let variable = KnownAgent::of(&kind).map(|known| known.variable);
+        let program = profile.program(&kind);
         let mut arguments: Vec<_> = profile.args.into_iter().map(OsString::from).collect();
         arguments.extend(self.arguments);
         Ok(driven::Run {
             protocol,
             ourselves: std::env::current_exe().context("cannot find this program itself")?,
             id,
-            kind: self.agent,
+            kind,
             program,
             variable,
             arguments,

@@ -69,6 +69,8 @@ pub enum DialogChoice {
     DenyWith,
 }
 
+/// Begins the question about a plan.
+const ABOUT_PLAN: &str = "Claude has written up a plan";
 /// Begins the row that refuses a plan, and stands there until something is typed.
 const CHANGE_PLAN: &str = "Tell Claude what to change";
 const BESIDE_CHANGE: &str = "shift+tab to approve with this feedback";
@@ -78,7 +80,13 @@ const REFUSE_WITH: &str = "No, and tell Claude what to do differently";
 impl PromptDialog {
     pub fn read(screen: &str) -> Option<Self> {
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
-        let rule = lines.iter().rposition(|line| is_rule(line.trim()))?;
+        let rule = top_rule(&lines)?;
+        // Older versions draw both rules of a plan at the left.
+        let first_below = lines[rule + 1..].iter().find(|line| !line.is_empty())?;
+        let rule = match first_below.trim().starts_with(ABOUT_PLAN) {
+            true => top_rule(&lines[..rule])?,
+            false => rule,
+        };
         let inside = &lines[rule + 1..];
         let marked = inside.iter().rposition(|line| line.trim_start().starts_with("❯ "))?;
         let column = indent(inside[marked]) + 2;
@@ -97,17 +105,13 @@ impl PromptDialog {
         }
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let asks = |line: &&str| line.trim_start().starts_with("Do you want to ");
-        let (title, question, body) = match above.iter().rposition(asks) {
-            Some(at) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
-            // A plan has its title above another rule.
-            _ => match lines[..rule].iter().rposition(|line| is_rule(line.trim())) {
-                Some(upper) if joined(&above).ends_with("Would you like to proceed?") => {
-                    let plan = lines[upper + 1..rule].iter().copied().filter(|line| !line.is_empty());
-                    let plan: Vec<&str> = plan.collect();
-                    (*plan.first()?, joined(&above), owned(&plan[1..]))
-                }
-                _ => (above[0], joined(&above[1..]), Vec::new()),
-            },
+        // A plan has its question below another rule.
+        let inner = above.iter().rposition(|line| is_rule(line.trim())).filter(|at| *at > 0);
+        let asks_about_plan = |at: &usize| joined(&above[at + 1..]).starts_with(ABOUT_PLAN);
+        let (title, question, body) = match (inner.filter(asks_about_plan), above.iter().rposition(asks)) {
+            (Some(at), _) => (above[0], joined(&above[at + 1..]), owned(&above[1..at])),
+            (None, Some(at)) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
+            (None, _) => (above[0], joined(&above[1..]), Vec::new()),
         };
         // Of several dialogs that wait, the right end of the line counts them.
         let title = title.trim().split("  ").next().unwrap_or_default();
@@ -247,6 +251,23 @@ pub enum Words {
     /// The row is open for them.
     Empty,
     Typed(String),
+}
+
+/// The rule above the dialog begins at the very left and spans the screen; that of a plan is set in, below an edge that
+/// does. What an agent wrote is set in, or, where the terminal wraps it because it counts widths in another way, shorter.
+fn top_rule(lines: &[&str]) -> Option<usize> {
+    let length = |line: &str| line.chars().count();
+    let width = lines.iter().filter(|line| is_rule(line)).map(|line| length(line)).max();
+    let is_top = |at: &usize| match lines[..*at].iter().rfind(|line| !line.is_empty()) {
+        Some(above) if is_edge(above) => is_rule(lines[*at].trim()),
+        Some(_) | None => is_rule(lines[*at]) && Some(length(lines[*at])) == width,
+    };
+    (0..lines.len()).rev().find(is_top)
+}
+
+fn is_edge(line: &str) -> bool {
+    // The name of the plan can stand at its right end.
+    line.chars().take_while(|c| *c == '▔').count() >= 20
 }
 
 fn is_fence(line: &str) -> bool {

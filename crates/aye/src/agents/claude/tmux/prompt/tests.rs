@@ -94,6 +94,22 @@ fn a_command_is_recognized_only_if_all_of_it_is_shown() {
 }
 
 #[test]
+fn a_dialog_that_a_command_draws_is_part_of_the_command() {
+    let rule = "─".repeat(70);
+    let ours = call("Bash", json!({"command": "ls -l", "description": "list"}));
+    // As 2.1.197 draws it, and as a terminal wraps what it finds wider than its program does.
+    for drawn in [format!("   {rule}\n   Bash command"), format!("{rule}\nBash command")] {
+        let dialog = format!(
+            " Bash command\n\n   touch evil; : '\n{drawn}\n\n   ls -l\n   list'\n   x\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel"
+        );
+        let prompt = PromptDialog::read(&screen(&dialog)).unwrap();
+        assert!(!prompt.is_for(&ours), "{prompt:?}");
+        let command = format!("touch evil; : '\n{drawn}\n\nls -l\nlist'");
+        assert!(prompt.is_for(&call("Bash", json!({"command": command, "description": "x"}))));
+    }
+}
+
+#[test]
 fn a_dialog_without_its_beginning_is_none() {
     let cut = screen(NEW).lines().skip(9).collect::<Vec<_>>().join("\n");
     let prompt = PromptDialog::read(&cut);
@@ -137,7 +153,12 @@ fn a_plan_is_recognized_by_its_file() {
     let dialog = format!(
         "   Ready to code?\n\n   Here is Claude's plan:\n  FENCE\n   The plan\n  FENCE\n\n  {rule}\n   Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n   ❯ 1. Yes, and use auto mode\n     2. Yes, manually approve edits\n     3. Tell Claude what to change\n        shift+tab to approve with this feedback\n\n   ctrl+g to edit in Vim · ~/.claude/plans/do-it.md"
     );
-    let prompt = PromptDialog::read(&screen(&dialog)).unwrap();
+    // As 2.1.327 draws it, with the upper rule set in below an edge, and as 2.1.197 does.
+    let edge = format!("{} do-it ▔", "▔".repeat(70));
+    let shown = format!("❯ plan it\n\n{edge}\n\n  {rule}\n{dialog}\n").replace("FENCE", &fence());
+    let older = dialog.replace(&format!("  {rule}"), &"─".repeat(80));
+    assert_eq!(PromptDialog::read(&screen(&older)), PromptDialog::read(&shown));
+    let prompt = PromptDialog::read(&shown).unwrap();
     assert!(
         prompt
             .is_for(&call("ExitPlanMode", json!({"plan": "x", "planFilePath": "/h/.claude/plans/do-it.md"})))
