@@ -69,8 +69,9 @@ pub enum DialogChoice {
     DenyWith,
 }
 
-/// Begins the question about a plan.
+/// Begins and ends the question about a plan. What an agent draws has another question between itself and the rows.
 const ABOUT_PLAN: &str = "Claude has written up a plan";
+const PROCEED_WITH_PLAN: &str = "Would you like to proceed?";
 /// Begins the row that refuses a plan, and stands there until something is typed.
 const CHANGE_PLAN: &str = "Tell Claude what to change";
 const BESIDE_CHANGE: &str = "shift+tab to approve with this feedback";
@@ -80,39 +81,42 @@ const REFUSE_WITH: &str = "No, and tell Claude what to do differently";
 impl PromptDialog {
     pub fn read(screen: &str) -> Option<Self> {
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
-        let rule = top_rule(&lines)?;
-        // Older versions draw both rules of a plan at the left.
-        let first_below = lines[rule + 1..].iter().find(|line| !line.is_empty())?;
-        let rule = match first_below.trim().starts_with(ABOUT_PLAN) {
-            true => top_rule(&lines[..rule])?,
-            false => rule,
-        };
-        let inside = &lines[rule + 1..];
-        let marked = inside.iter().rposition(|line| line.trim_start().starts_with("❯ "))?;
-        let column = indent(inside[marked]) + 2;
+        let marked = lines.iter().rposition(|line| line.trim_start().starts_with("❯ "))?;
+        if lines[marked..].iter().any(|line| is_rule(line.trim())) {
+            return None;
+        }
+        let column = indent(lines[marked]) + 2;
         // Rows begin at the column behind the mark; what is wrapped stands further in.
         let belongs =
             |line: &&str| line.is_empty() || row_text(line, column).is_some() || indent(line) > column;
-        let first = inside[..marked].iter().rposition(|line| !belongs(line)).map_or(0, |at| at + 1);
+        let first = lines[..marked].iter().rposition(|line| !belongs(line)).map_or(0, |at| at + 1);
         let end =
-            inside[marked..].iter().position(|line| !belongs(line)).map_or(inside.len(), |at| marked + at);
-        let rows = rows(&inside[first..end], column);
-        let above: Vec<&str> = inside[..first].iter().copied().filter(|line| !line.is_empty()).collect();
-        let joined = |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<String>();
-        let below = inside[end..].iter().map(|line| line.trim()).collect();
-        if rows.iter().filter(|row| row.highlighted).count() != 1 || above.is_empty() {
+            lines[marked..].iter().position(|line| !belongs(line)).map_or(lines.len(), |at| marked + at);
+        let rows = rows(&lines[first..end], column);
+        let below = lines[end..].iter().map(|line| line.trim()).collect();
+        if rows.iter().filter(|row| row.highlighted).count() != 1 {
             return None;
         }
-        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        let asks = |line: &&str| line.trim_start().starts_with("Do you want to ");
-        // A plan has its question below another rule.
-        let inner = above.iter().rposition(|line| is_rule(line.trim())).filter(|at| *at > 0);
-        let asks_about_plan = |at: &usize| joined(&above[at + 1..]).starts_with(ABOUT_PLAN);
-        let (title, question, body) = match (inner.filter(asks_about_plan), above.iter().rposition(asks)) {
-            (Some(at), _) => (above[0], joined(&above[at + 1..]), owned(&above[1..at])),
-            (None, Some(at)) if at > 0 => (above[0], joined(&above[at..]), owned(&above[1..at])),
-            (None, _) => (above[0], joined(&above[1..]), Vec::new()),
+        let joined = |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<String>();
+        let filled = |lines: &[&str]| -> Vec<String> {
+            lines.iter().filter(|line| !line.is_empty()).map(|line| (*line).to_owned()).collect()
         };
+        let inner = lines[..first].iter().rposition(|line| is_rule(line.trim()))?;
+        let question = joined(&lines[inner + 1..first]);
+        let (title, question, body) =
+            if question.starts_with(ABOUT_PLAN) && question.ends_with(PROCEED_WITH_PLAN) {
+                // A plan has its question below a rule of its own.
+                let rule = lines[..inner].iter().rposition(|line| is_rule(line.trim()))?;
+                let mut plan = filled(&lines[rule + 1..inner]);
+                (!plan.is_empty()).then(|| (plan.remove(0), question, plan))?
+            } else {
+                let mut above = filled(&lines[top_rule(&lines[..first])? + 1..first]);
+                let asks = |line: &String| line.trim_start().starts_with("Do you want to ");
+                let asked = above.iter().rposition(asks).filter(|at| *at > 0);
+                let title = (!above.is_empty()).then(|| above.remove(0))?;
+                let question = above.split_off(asked.map_or(0, |at| at - 1));
+                (title, question.iter().map(|line| line.trim()).collect(), above)
+            };
         // Of several dialogs that wait, the right end of the line counts them.
         let title = title.trim().split("  ").next().unwrap_or_default();
         let (title, by_sub_agent) = match title.split_once(" · from the ") {
@@ -253,21 +257,12 @@ pub enum Words {
     Typed(String),
 }
 
-/// The rule above the dialog begins at the very left and spans the screen; that of a plan is set in, below an edge that
-/// does. What an agent wrote is set in, or, where the terminal wraps it because it counts widths in another way, shorter.
+/// The rule above the dialog begins at the very left and spans the screen. What an agent wrote is set in, or, where the
+/// terminal wraps it because it counts widths in another way, shorter.
 fn top_rule(lines: &[&str]) -> Option<usize> {
-    let length = |line: &str| line.chars().count();
-    let width = lines.iter().filter(|line| is_rule(line)).map(|line| length(line)).max();
-    let is_top = |at: &usize| match lines[..*at].iter().rfind(|line| !line.is_empty()) {
-        Some(above) if is_edge(above) => is_rule(lines[*at].trim()),
-        Some(_) | None => is_rule(lines[*at]) && Some(length(lines[*at])) == width,
-    };
-    (0..lines.len()).rev().find(is_top)
-}
-
-fn is_edge(line: &str) -> bool {
-    // The name of the plan can stand at its right end.
-    line.chars().take_while(|c| *c == '▔').count() >= 20
+    let width = |line: &str| line.chars().count();
+    let widest = lines.iter().filter(|line| is_rule(line)).map(|line| width(line)).max()?;
+    lines.iter().rposition(|line| is_rule(line) && width(line) == widest)
 }
 
 fn is_fence(line: &str) -> bool {
