@@ -6,6 +6,10 @@ use aye_testkit::model::{Model, tool};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+/// Longer than a dialog takes to go once it took a key.
+const BETWEEN_KEYS: Duration = Duration::from_secs(2);
 
 const PROMPT: &str = "do as the script says";
 
@@ -38,24 +42,30 @@ impl Stage {
         eventually("the sub-agent's ask", || self.hub.open_asks().into_iter().find(is_it))
     }
 
+    /// The text of the dialog that the terminal shows.
+    fn dialog(&self) -> Option<String> {
+        let screen = self.visible();
+        Some(screen.rsplit_once("Bash command · from the general-purpose agent")?.1.to_owned())
+    }
+
     /// The terminal shows the dialog about this command, and the session's file says so.
     fn shows_dialog(&self, command: &str) {
-        let is_shown = || {
-            let screen = self.visible();
-            let dialog = screen.rsplit_once("Bash command · from the general-purpose agent")?.1;
-            dialog.contains(command).then_some(())
-        };
+        let is_shown = || self.dialog()?.contains(command).then_some(());
         eventually(&format!("the dialog about {command:?}"), is_shown);
         self.says_that_it_waits();
     }
 
-    /// A dialog that has only just been drawn drops keys.
-    fn allows_at_the_keyboard(&self) {
-        let is_gone = || {
-            self.press(&["1"]);
-            (!self.visible().contains("Do you want to proceed?")).then_some(())
-        };
-        eventually("the dialog to take the key", is_gone);
+    /// A dialog that has only just been drawn drops keys, so the key is pressed again, but never into the next dialog.
+    fn allows_at_the_keyboard(&self, command: &str) {
+        let mut pressed: Option<Instant> = None;
+        eventually("the dialog to take the key", || {
+            let is_shown = self.dialog().is_some_and(|dialog| dialog.contains(command));
+            if is_shown && pressed.is_none_or(|at| at.elapsed() > BETWEEN_KEYS) {
+                self.press(&["1"]);
+                pressed = Some(Instant::now());
+            }
+            (!is_shown).then_some(())
+        });
     }
 
     fn confirmed(&self, ask: &Value) {
@@ -114,7 +124,7 @@ fn a_dialog_answered_in_the_terminal_takes_the_ask_back() {
     let ask = stage.ask_about("touch below; while [ ! -e stop ]; do sleep 0.1; done");
     stage.shows_dialog("touch below");
     stage.is_followed(&ask);
-    stage.allows_at_the_keyboard();
+    stage.allows_at_the_keyboard("touch below");
     // While it runs.
     let ended = stage.ended(&ask);
     assert_eq!((&ended["state"], &ended["answer"]), (&json!("withdrawn"), &allow()));
@@ -174,7 +184,7 @@ fn the_next_dialog_appears_once_the_one_before_is_answered() {
     let first = usize::from(stage.visible().contains("touch two"));
     stage.shows_dialog(names[first]);
     stage.is_followed(&asks[first]);
-    stage.allows_at_the_keyboard();
+    stage.allows_at_the_keyboard(names[first]);
     assert_eq!(stage.ended(&asks[first])["state"], "withdrawn");
     stage.shows_dialog(names[1 - first]);
     stage.answers(&asks[1 - first], allow());
@@ -274,7 +284,7 @@ fn outside_tmux_aye_handover_lets_the_terminal_show_the_dialog() {
     let nothing = stage.aye(&["handover", ask["agent"].as_str().unwrap()]);
     assert!(String::from_utf8_lossy(&nothing.stdout).contains("Nothing is held back"), "{nothing:?}");
     stage.is_followed(&ask);
-    stage.allows_at_the_keyboard();
+    stage.allows_at_the_keyboard("touch below");
     let ended = stage.ended(&ask);
     assert_eq!((&ended["state"], &ended["answer"]), (&json!("withdrawn"), &allow()));
     stage.model.result_of("toolu_s0");

@@ -72,6 +72,8 @@ pub enum DialogChoice {
 /// Begins and ends the question about a plan. What an agent draws has another question between itself and the rows.
 const ABOUT_PLAN: &str = "Claude has written up a plan";
 const PROCEED_WITH_PLAN: &str = "Would you like to proceed?";
+/// All that stands above the rows where there is no plan. Newer versions set its rule in, as they do with a plan's.
+const WITHOUT_PLAN: &str = "Exit plan mode?Claude wants to exit plan mode";
 /// Begins the row that refuses a plan, and stands there until something is typed.
 const CHANGE_PLAN: &str = "Tell Claude what to change";
 const BESIDE_CHANGE: &str = "shift+tab to approve with this feedback";
@@ -110,7 +112,8 @@ impl PromptDialog {
                 let mut plan = filled(&lines[rule + 1..inner]);
                 (!plan.is_empty()).then(|| (plan.remove(0), question, plan))?
             } else {
-                let mut above = filled(&lines[top_rule(&lines[..first])? + 1..first]);
+                let rule = if question == WITHOUT_PLAN { inner } else { top_rule(&lines[..first])? };
+                let mut above = filled(&lines[rule + 1..first]);
                 let asks = |line: &String| line.trim_start().starts_with("Do you want to ");
                 let asked = above.iter().rposition(asks).filter(|at| *at > 0);
                 let title = (!above.is_empty()).then(|| above.remove(0))?;
