@@ -15,7 +15,7 @@ const ALLOW_ALL: &str = "allow_all";
 #[derive(Default)]
 pub struct CurrentModes {
     current: Option<String>,
-    /// The agent approves everything by itself, whatever its mode.
+    /// The agent approves everything without asking, whatever its mode.
     allows_all: bool,
     /// The mode that the session was to be set to.
     wanted: Option<String>,

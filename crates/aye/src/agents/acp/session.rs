@@ -17,7 +17,7 @@ pub enum Awaited {
     Initialize,
     Authenticate,
     Session,
-    /// The permission mode, or what stands beside it.
+    /// The permission mode, or a setting that has the same effect.
     Mode,
     Prompt,
 }

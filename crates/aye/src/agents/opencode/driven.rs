@@ -23,7 +23,7 @@ pub struct OpenCode {
     start: Start,
     password: String,
     rules: Vec<rules::Rule>,
-    /// What OpenCode told of its configuration.
+    /// OpenCode's configuration, as it reported it.
     configured: Value,
     /// The session's own rules: those of the mode, and what the person's configuration refuses.
     session_rules: Value,
@@ -247,7 +247,7 @@ impl OpenCode {
                 self.configured = config;
                 let listed = format!("/session?limit={MOST_SESSIONS}");
                 vec![Meaning::Write(match &self.start.resume {
-                    // OpenCode goes on in the session's own folder, and runs the plugins there as soon as it is named.
+                    // OpenCode continues in the session's own folder and runs its plugins as soon as the session is named.
                     Some(_) => call(Method::GET, listed, None, Awaited::Sessions),
                     None => self.open_session(),
                 })]

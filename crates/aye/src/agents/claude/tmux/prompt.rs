@@ -72,7 +72,7 @@ pub enum DialogChoice {
 /// Begins and ends the question about a plan. What an agent draws has another question between itself and the rows.
 const ABOUT_PLAN: &str = "Claude has written up a plan";
 const PROCEED_WITH_PLAN: &str = "Would you like to proceed?";
-/// All that stands above the rows where there is no plan. Newer versions set its rule in, as they do with a plan's.
+/// The whole text above the rows if there is no plan. Newer versions indent its rule, as they do with a plan's.
 const WITHOUT_PLAN: &str = "Exit plan mode?Claude wants to exit plan mode";
 /// Begins the row that refuses a plan, and stands there until something is typed.
 const CHANGE_PLAN: &str = "Tell Claude what to change";
@@ -107,7 +107,7 @@ impl PromptDialog {
         let question = joined(&lines[inner + 1..first]);
         let (title, question, body) =
             if question.starts_with(ABOUT_PLAN) && question.ends_with(PROCEED_WITH_PLAN) {
-                // A plan has its question below a rule of its own.
+                // The question about a plan is below a second rule.
                 let rule = lines[..inner].iter().rposition(|line| is_rule(line.trim()))?;
                 let mut plan = filled(&lines[rule + 1..inner]);
                 (!plan.is_empty()).then(|| (plan.remove(0), question, plan))?
